@@ -1,0 +1,62 @@
+// The closed table of everything a client can be told went wrong: status, title, and whether to retry.
+// README.md documents each row; a test ties the two together. Nothing else in the tree makes up an error code.
+
+export interface ErrorRow {
+  readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 503;
+  readonly title: string;
+}
+
+export const errorTable = {
+  empty_body: { status: 400, title: "The body is empty" },
+  invalid_encoding: { status: 400, title: "The body is not in the encoding it claims" },
+  invalid_json: { status: 400, title: "The body is not valid JSON" },
+  invalid_payload: { status: 400, title: "The body is not an event or a batch" },
+  invalid_properties: { status: 400, title: "A field that must be an object is not" },
+  missing_alias: { status: 400, title: "$create_alias needs properties.alias" },
+  missing_group: { status: 400, title: "$groupidentify needs $group_type and $group_key" },
+  missing_survey_id: { status: 400, title: "Survey events need $survey_id" },
+  missing_api_key: { status: 401, title: "No API key was sent" },
+  unknown_api_key: { status: 401, title: "The API key is not known" },
+  project_disabled: { status: 401, title: "The project is switched off" },
+  not_found: { status: 404, title: "There is nothing at this path" },
+  method_not_allowed: { status: 405, title: "This path does not take this method" },
+  body_too_large: { status: 413, title: "The body is too large" },
+  inflated_too_large: { status: 413, title: "The body is too large after decompression" },
+  event_too_large: { status: 413, title: "The event is too large to be stored" },
+  unsupported_encoding: { status: 415, title: "The content encoding is not supported" },
+  overloaded: { status: 503, title: "Too much is in flight" },
+  unavailable: { status: 503, title: "Events cannot be stored right now" },
+  store_full: { status: 503, title: "The store is full" },
+  draining: { status: 503, title: "This gateway is shutting down" },
+  timeout: { status: 503, title: "The store did not acknowledge in time" },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+/** The codes an item of a batch can end in. */
+export type ItemErrorCode =
+  | "invalid_properties"
+  | "missing_alias"
+  | "missing_group"
+  | "missing_survey_id"
+  | "event_too_large";
+
+/** The remarks an item can be stored with. */
+export type WarningCode =
+  | "missing_set"
+  | "missing_group_set"
+  | "missing_current_url"
+  | "missing_screen_name"
+  | "missing_timestamp"
+  | "invalid_timestamp"
+  | "invalid_uuid"
+  | "invalid_person_profile";
+
+/** An expected failure of a whole request: a value, never thrown. `detail` goes to the client. */
+export interface Problem {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  /** Which items were at fault, where the request was a batch. */
+  readonly errors?: readonly { readonly index: number; readonly code: string; readonly detail: string }[];
+  readonly errorsTotal?: number;
+}

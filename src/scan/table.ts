@@ -1,0 +1,163 @@
+// The layout of the scan table: what the addon and the reference scanner both write, and the guards read.
+// The C++ side (addon/event_scan.h) states the same numbers; a test compares the two.
+//
+// A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes included.
+// A span whose type is Absent holds zeros. Of a key that stands twice, the last one counts, as in JSON.parse.
+
+/** What a token is. Four bits. */
+export const TokenType = {
+  Absent: 0,
+  Null: 1,
+  False: 2,
+  True: 3,
+  Number: 4,
+  /** Not empty, without a backslash. */
+  PlainString: 5,
+  /** Not empty, with a backslash. */
+  EscapedString: 6,
+  EmptyString: 7,
+  Object: 8,
+  Array: 9,
+} as const;
+export type TokenType = (typeof TokenType)[keyof typeof TokenType];
+
+export const ScanStatus = {
+  Ok: 0,
+  /** Nothing but white space. */
+  Empty: 1,
+  /** Header.ErrorOffset: the first byte that no valid JSON text has there (the length, if the text just ends). */
+  InvalidJson: 2,
+  /** Header.ErrorOffset: the first byte of the first malformed UTF-8 sequence. */
+  InvalidUtf8: 3,
+  /** The scanner could not get the memory for its index. */
+  OutOfMemory: 4,
+} as const;
+export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
+
+/** Words before the first row. */
+export const Header = {
+  ErrorOffset: 0,
+  /** TokenType of the whole body. Anything but Object: no other word is set. */
+  RootType: 1,
+  /** TokenType of the envelope's `batch`; Absent: the body is one event, in row 0. */
+  BatchType: 2,
+  /** Items in `batch`, or 1. Counts the items past the rows too. */
+  ItemCount: 3,
+  /** Rows written by this call. */
+  RowCount: 4,
+  ApiKeyType: 5,
+  ApiKeyStart: 6,
+  ApiKeyEnd: 7,
+  /** The envelope's `token`, the other spelling of `api_key`. */
+  AltKeyType: 8,
+  AltKeyStart: 9,
+  AltKeyEnd: 10,
+  HistoricalType: 11,
+  SentAtType: 12,
+  SentAtStart: 13,
+  SentAtEnd: 14,
+  /** Index in the batch of row 0. */
+  FirstItem: 15,
+  /** EnvelopeFlag bits. */
+  Flags: 16,
+  Words: 20,
+} as const;
+
+export const EnvelopeFlag = {
+  /** A key of the envelope is written with an escape: normalise the body, scan again. */
+  EscapedKey: 1,
+} as const;
+
+/** Words of a row, one row an item. */
+export const Row = {
+  ItemStart: 0,
+  ItemEnd: 1,
+  EventStart: 2,
+  EventEnd: 3,
+  DistinctIdStart: 4,
+  DistinctIdEnd: 5,
+  TimestampStart: 6,
+  TimestampEnd: 7,
+  UuidStart: 8,
+  UuidEnd: 9,
+  PropertiesStart: 10,
+  PropertiesEnd: 11,
+  SetStart: 12,
+  SetEnd: 13,
+  SetOnceStart: 14,
+  SetOnceEnd: 15,
+  /** properties.distinct_id */
+  PropertiesDistinctIdStart: 16,
+  PropertiesDistinctIdEnd: 17,
+  /** Eight TokenTypes, four bits each, see FieldShift. */
+  FieldTypes: 18,
+  /** Eight TokenTypes, four bits each, see PropertyShift. */
+  PropertyTypes: 19,
+  /** Two TokenTypes (PropertyShift2), the item's own TokenType, and ItemFlag bits. */
+  MoreTypes: 20,
+  Words: 21,
+} as const;
+
+/** Bit positions in Row.FieldTypes. */
+export const FieldShift = {
+  Event: 0,
+  DistinctId: 4,
+  Timestamp: 8,
+  Uuid: 12,
+  Properties: 16,
+  Set: 20,
+  SetOnce: 24,
+  PropertiesDistinctId: 28,
+} as const;
+
+/** Bit positions in Row.PropertyTypes: reserved keys directly inside `properties`. */
+export const PropertyShift = {
+  Alias: 0,
+  GroupType: 4,
+  GroupKey: 8,
+  SurveyId: 12,
+  Set: 16,
+  GroupSet: 20,
+  Groups: 24,
+  ProcessPersonProfile: 28,
+} as const;
+
+/** Bit positions in Row.MoreTypes. */
+export const MoreShift = {
+  /** properties.$current_url */
+  CurrentUrl: 0,
+  /** properties.$screen_name */
+  ScreenName: 4,
+  /** The item itself; anything but Object: all spans and types of the row but the item's are zero. */
+  Item: 8,
+  /** ItemFlag bits. */
+  Flags: 12,
+} as const;
+
+/** Why an item is not plain; any of these sends it the slow way. Bits at MoreShift.Flags. */
+export const ItemFlag = {
+  /** A key of the item or of its `properties` is written with an escape. */
+  EscapedKey: 1,
+  /** A reserved key stands twice inside `properties`. */
+  DuplicateKey: 2,
+  /** A string anywhere in the item, key or value, holds an escaped surrogate without its partner. */
+  LoneSurrogate: 4,
+} as const;
+
+/** Most rows one scan fills; the rest of a longer batch comes by `scanMore`. */
+export const rowsMax = 65_536;
+
+/**
+ * A scanner and the table it fills. One at a time: the table is valid until the next call, and `scanMore` belongs to the
+ * body of the last `scan`, unchanged since.
+ *
+ * A body that scans Ok is valid JSON in every byte (what JSON.parse accepts, no more and no less, given valid
+ * UTF-8), and raw line breaks between its tokens have been overwritten with spaces, so that any slice of
+ * it fits one NDJSON line. A body that does not scan Ok is unchanged.
+ */
+export interface Scanner {
+  readonly table: Uint32Array;
+  scan(body: Buffer): ScanStatus;
+  /** Fills the table with the next rows: Header.FirstItem, Header.RowCount. No rows left: RowCount 0. */
+  scanMore(body: Buffer): void;
+}

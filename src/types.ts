@@ -1,0 +1,118 @@
+// The types that cross folders: what one stage hands to the next. No runtime code.
+// A stage imports its own folder, this file and errors.ts; gateway.ts alone wires the parts.
+
+import type { ErrorCode, Problem } from "./errors.ts";
+
+/** Where an event is stored: `live` for what is happening, `historical` for imports, kept in order. */
+export type Lane = "live" | "historical";
+
+/** The public endpoints, as a bounded metrics label. */
+export type Route = "capture" | "batch";
+
+/** A project of the registry. Replaced, never mutated, when its registry entry changes. */
+export interface Project {
+  readonly id: string;
+  readonly name: string;
+  readonly keys: readonly string[];
+  readonly enabled: boolean;
+}
+
+/** The registry as the hot path sees it: one Map read, whatever NATS is doing. */
+export interface ProjectLookup {
+  /** False until the registry has been read once; a key cannot be called unknown before that. */
+  readonly ready: boolean;
+  byKey(key: string): Project | undefined;
+}
+
+/** One item of a 200 answer's `errors` or `warnings`. `index` counts from 0 in the request's batch. */
+export interface ItemNote {
+  readonly index: number;
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** What a request came to, when every one of its events is stored or was put aside. */
+export interface IntakeReport {
+  accepted: number;
+  dropped: number;
+  /** The first few; `errorsTotal` and `warningsTotal` count them all. */
+  errors: ItemNote[];
+  errorsTotal: number;
+  warnings: ItemNote[];
+  warningsTotal: number;
+}
+
+/**
+ * One HTTP request after its body is whole, as the intake sees it. Either answer may be called once, at any
+ * later time; after the client has gone they only count. Owned by http/.
+ */
+export interface Exchange {
+  readonly route: Route;
+  /** Wall clock, milliseconds since the epoch, when the request's head arrived. */
+  readonly receivedAtMs: number;
+  /** Monotonic clock, milliseconds: past it the answer is 503 `timeout`. */
+  readonly deadlineMs: number;
+  /** Text form, or "" where addresses are not recorded. */
+  readonly clientAddress: string;
+  answerStored(report: IntakeReport): void;
+  answerProblem(problem: Problem): void;
+}
+
+/**
+ * Takes one whole, inflated body. The bytes are the intake's only until it returns: bodies share memory.
+ * Never throws for what a client sent.
+ */
+export type Intake = (exchange: Exchange, body: Buffer) => void;
+
+/** The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole process. */
+export interface Admission {
+  readonly bytes: number;
+  readonly bytesMax: number;
+  /** Takes the bytes and answers true, or takes nothing and answers false when they do not fit. */
+  tryTake(bytes: number): boolean;
+  /** Takes bytes that can no longer be refused (lines of a body already admitted). */
+  take(bytes: number): void;
+  release(bytes: number): void;
+}
+
+/**
+ * An open or submitted frame. Lines are written to `buffer` from `length` on, and `length`, `events` advanced by the
+ * writer. `buffer` is replaced when the publisher grows the frame: read it anew after `openFrame`.
+ */
+export interface FrameSink {
+  buffer: Buffer;
+  length: number;
+  events: number;
+}
+
+/**
+ * What became of a frame.
+ * - `stored`: acknowledged, new. `duplicate`: acknowledged, the stream had it already.
+ * - `refused`: certainly not stored.
+ * - `unknown`: the deadline passed after it was sent; it may be stored or not. Not a failure, not a success.
+ */
+export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
+
+/** Hears once of each frame it joined. `code` says why, for `refused` and `unknown`. Must not throw. */
+export interface FrameWaiter {
+  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined): void;
+}
+
+/** Group commit towards JetStream. All calls are synchronous; the outcome comes through the waiter. */
+export interface Publisher {
+  /** Undefined when events can be taken now, else the code to refuse with (`unavailable`, `store_full`, `draining`). */
+  refusal(): ErrorCode | undefined;
+  /** Largest frame the server takes, in bytes of payload; the largest record is the same. */
+  readonly frameBytesMax: number;
+  readonly recordBytesMax: number;
+  /** The project's shared open frame on the lane, with room for at least `bytes` more (bytes <= frameBytesMax). */
+  sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
+  /** Declares the appended lines as this waiter's; the frame leaves by the rules of group commit. */
+  join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
+  /** A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large record). */
+  ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
+  /** Submits an own frame under a message id that is the same when the client sends the same body again. */
+  submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
+  /** Gives an own frame back unused. */
+  discard(frame: FrameSink): void;
+}
