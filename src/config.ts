@@ -1,0 +1,257 @@
+// The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and from flags of
+// the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
+
+/** A parser answers the value, or throws an Error whose message completes "PENSTOCK_X: …". */
+type Parse<T> = (text: string) => T;
+
+interface Setting<T> {
+  readonly parse: Parse<T>;
+  readonly fallback: string | undefined;
+  /** What the text stands for: shown in the README and by --help. */
+  readonly unit: string;
+  readonly why: string;
+}
+
+const MIB = 1_048_576;
+
+function text(value: string): string {
+  if (value === "") throw new Error("must not be empty");
+  return value;
+}
+
+function wholeNumber(min: number, max: number): Parse<number> {
+  return (value) => {
+    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    if (!(number >= min && number <= max))
+      throw new Error(`must be a whole number from ${min} to ${max}: got "${value}"`);
+    return number;
+  };
+}
+
+const durationUnitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function durationMs(value: string): number {
+  const match = /^(\d{1,9})([smhd])$/.exec(value);
+  const unitMs = durationUnitsMs[match?.[2] ?? ""];
+  if (match === null || unitMs === undefined || Number(match[1]) === 0) {
+    throw new Error(`must be a duration such as 30m, 12h or 7d: got "${value}"`);
+  }
+  return Number(match[1]) * unitMs;
+}
+
+function flag(value: string): boolean {
+  if (value === "true" || value === "1") return true;
+  if (value === "false" || value === "0") return false;
+  throw new Error(`must be true or false: got "${value}"`);
+}
+
+function oneOf<const T extends string>(...values: T[]): Parse<T> {
+  return (value) => {
+    const found = values.find((candidate) => candidate === value);
+    if (found === undefined) throw new Error(`must be one of ${values.join(", ")}: got "${value}"`);
+    return found;
+  };
+}
+
+function subjectPrefix(value: string): string {
+  // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token and a stream name take.
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(value)) throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);
+  return value;
+}
+
+function natsUrl(value: string): string {
+  for (const server of value.split(",")) {
+    if (!/^((nats|tls):\/\/)?[^\s/]+$/.test(server.trim())) {
+      throw new Error("must be nats://host:port, or several with commas between");
+    }
+  }
+  return value;
+}
+
+function setting<T>(row: Setting<T>): Setting<T> {
+  return row;
+}
+
+/** The table. The order is that of the README. */
+export const settings = {
+  host: setting({ parse: text, fallback: "0.0.0.0", unit: "address", why: "where the public endpoints listen" }),
+  port: setting({ parse: wholeNumber(0, 65_535), fallback: "8000", unit: "port", why: "0 takes any free port" }),
+  adminHost: setting({
+    parse: text,
+    fallback: "127.0.0.1",
+    unit: "address",
+    why: "metrics and health stay on loopback unless you say otherwise",
+  }),
+  adminPort: setting({ parse: wholeNumber(0, 65_535), fallback: "9464", unit: "port", why: "0 takes any free port" }),
+  natsUrl: setting({
+    parse: natsUrl,
+    fallback: undefined,
+    unit: "url[,url]",
+    why: "the NATS servers; unset: an embedded nats-server",
+  }),
+  natsCreds: setting({ parse: text, fallback: undefined, unit: "file", why: "a NATS credentials file" }),
+  natsToken: setting({ parse: text, fallback: undefined, unit: "secret", why: "a NATS token" }),
+  natsServer: setting({
+    parse: text,
+    fallback: undefined,
+    unit: "file",
+    why: "the nats-server to embed; unset: the one on PATH if 2.10 or newer, else the one set-up fetched",
+  }),
+  dataDir: setting({
+    parse: text,
+    fallback: "./data",
+    unit: "folder",
+    why: "where the embedded nats-server keeps its data",
+  }),
+  subjectPrefix: setting({
+    parse: subjectPrefix,
+    fallback: "penstock",
+    unit: "name",
+    why: "first token of the subjects, and of the names of streams and bucket: several gateways can share one NATS",
+  }),
+  partitions: setting({
+    parse: wholeNumber(1, 1_024),
+    fallback: "1",
+    unit: "streams per lane",
+    why: "each is a stream with a leader of its own; projects are spread over them by a stable hash",
+  }),
+  replicas: setting({ parse: wholeNumber(1, 5), fallback: "1", unit: "copies", why: "3 on a cluster of three" }),
+  streamBytesMax: setting({
+    parse: wholeNumber(MIB, 2 ** 50),
+    fallback: String(4_096 * MIB),
+    unit: "bytes per stream",
+    why: "a full stream refuses (503 store_full); the server must have this much room to promise",
+  }),
+  liveAgeMax: setting({ parse: durationMs, fallback: "7d", unit: "s, m, h, d", why: "live events leave after this" }),
+  historicalAgeMax: setting({
+    parse: durationMs,
+    fallback: "30d",
+    unit: "s, m, h, d",
+    why: "imported events leave after this",
+  }),
+  bodyBytesMax: setting({
+    parse: wholeNumber(1_024, 1_024 * MIB),
+    fallback: String(20 * MIB),
+    unit: "bytes",
+    why: "a body on the wire; SDKs keep to 20 MiB",
+  }),
+  inflatedBytesMax: setting({
+    parse: wholeNumber(1_024, 1_024 * MIB),
+    fallback: String(100 * MIB),
+    unit: "bytes",
+    why: "a body after decompression, enforced while inflating",
+  }),
+  inflightBytesMax: setting({
+    parse: wholeNumber(MIB, 64 * 1_024 * MIB),
+    fallback: String(256 * MIB),
+    unit: "bytes per process",
+    why: "bodies in hand and lines not yet acknowledged; past it requests are refused (503 overloaded)",
+  }),
+  frameBytesMax: setting({
+    parse: wholeNumber(1_024, 64 * MIB),
+    fallback: String(512 * 1_024),
+    unit: "bytes",
+    why: "a frame leaves when this full; less if the server's max_payload asks",
+  }),
+  framesUnackedMax: setting({
+    parse: wholeNumber(1, 65_536),
+    fallback: "64",
+    unit: "frames per process",
+    why: "the window: while it is full, lines gather",
+  }),
+  ackTimeoutMs: setting({
+    parse: wholeNumber(10, 600_000),
+    fallback: "2000",
+    unit: "milliseconds",
+    why: "a frame without PubAck is sent again, under the same message id",
+  }),
+  requestTimeoutMs: setting({
+    parse: wholeNumber(10, 600_000),
+    fallback: "5000",
+    unit: "milliseconds",
+    why: "from a request's whole body to its answer; then 503 timeout",
+  }),
+  drainTimeoutMs: setting({
+    parse: wholeNumber(10, 600_000),
+    fallback: "25000",
+    unit: "milliseconds",
+    why: "from SIGTERM to the last answer; keep the supervisor's grace period longer",
+  }),
+  recordIp: setting({ parse: flag, fallback: "true", unit: "true/false", why: "store the client's address" }),
+  logLevel: setting({
+    parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
+    fallback: "info",
+    unit: "level",
+    why: "logs are JSON lines on standard error",
+  }),
+} as const;
+
+export type SettingName = keyof typeof settings;
+
+type ValueOf<S> = S extends Setting<infer T> ? T : never;
+type Optional = "natsUrl" | "natsCreds" | "natsToken" | "natsServer";
+
+/** The settings as values; durations are milliseconds. */
+export type Config = {
+  readonly [Name in SettingName]: Name extends Optional
+    ? ValueOf<(typeof settings)[Name]> | undefined
+    : ValueOf<(typeof settings)[Name]>;
+};
+
+export type ConfigResult =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly faults: readonly string[] };
+
+/** `bodyBytesMax` to `PENSTOCK_BODY_BYTES_MAX`. */
+export function variableOf(name: string): string {
+  return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
+}
+
+/** `bodyBytesMax` to `--body-bytes-max`. */
+export function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
+}
+
+/**
+ * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are faults, because a
+ * misspelt limit that is silently not in force is worse than a gateway that does not start.
+ */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>>,
+): ConfigResult {
+  const names = Object.keys(settings) as SettingName[];
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const name of names) {
+    const row = settings[name];
+    const fromFlag = flags[name];
+    const given = fromFlag ?? env[variableOf(name)] ?? row.fallback;
+    if (given === undefined) continue;
+    try {
+      values[name] = row.parse(given);
+    } catch (error) {
+      faults.push(`${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`);
+    }
+  }
+  const known = new Set(names.map(variableOf));
+  for (const variable of Object.keys(env)) {
+    if (variable.startsWith("PENSTOCK_") && !known.has(variable)) faults.push(`${variable}: no such setting`);
+  }
+  if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
+  return faults.length === 0 ? { ok: true, config: values as unknown as Config } : { ok: false, faults };
+}
+
+function faultsBetween(config: Config): string[] {
+  const faults: string[] = [];
+  if (config.ackTimeoutMs > config.requestTimeoutMs) {
+    faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
+  }
+  if (config.inflightBytesMax < config.bodyBytesMax) {
+    faults.push("PENSTOCK_INFLIGHT_BYTES_MAX: must hold at least one body of PENSTOCK_BODY_BYTES_MAX");
+  }
+  if (config.natsCreds !== undefined && config.natsUrl === undefined) {
+    faults.push("PENSTOCK_NATS_CREDS: needs PENSTOCK_NATS_URL");
+  }
+  return faults;
+}
