@@ -1,0 +1,83 @@
+// UUIDs on the hot path: is this one, and a new version 7 (RFC 9562, section 5.7) written straight into a frame.
+// Own code because the `uuid` package takes 1.4 µs for one v7 where a whole event may take 1.3 µs; this takes 0.05 µs.
+// A test holds the result against that package.
+
+import type { Buffer } from "node:buffer";
+
+/** Characters of the canonical text form. */
+export const uuidBytes = 36;
+
+const DASH = 0x2d;
+const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+const entropyBytes = 4_096;
+const entropyBytesPerUuid = 10;
+
+/** 1: a digit of lower-case hex; 2: one of upper-case only. */
+const hexClass = new Uint8Array(256);
+for (const digit of hexDigits) hexClass[digit] = 1;
+for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = 2;
+
+export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
+export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
+
+/**
+ * Whether body[start, end), quotes not included, is a UUID in the canonical 8-4-4-4-12 form; `Upper` when it has upper-case digits
+ * and must be lowered before it is stored. Any version, also nil: clients choose their own ids.
+ */
+export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
+  if (end - start !== uuidBytes) return UuidForm.None;
+  let seen = 0;
+  for (let index = 0; index < uuidBytes; index++) {
+    const byte = body[start + index]!;
+    if (index === 8 || index === 13 || index === 18 || index === 23) {
+      if (byte !== DASH) return UuidForm.None;
+      continue;
+    }
+    const kind = hexClass[byte]!;
+    if (kind === 0) return UuidForm.None;
+    seen |= kind;
+  }
+  return (seen & 2) === 0 ? UuidForm.Lower : UuidForm.Upper;
+}
+
+export interface UuidSource {
+  /** Writes the 36 characters of a new UUIDv7 at `at`. `nowMs`: milliseconds since the epoch, the id's leading bits. */
+  write(target: Buffer, at: number, nowMs: number): void;
+}
+
+/** `randomFill` fills the array with bytes from a cryptographic source. */
+export function createUuidSource({ randomFill }: { randomFill: (bytes: Uint8Array) => void }): UuidSource {
+  const entropy = new Uint8Array(entropyBytes);
+  let used = entropyBytes;
+
+  function write(target: Buffer, at: number, nowMs: number): void {
+    if (used + entropyBytesPerUuid > entropyBytes) {
+      randomFill(entropy);
+      used = 0;
+    }
+    const high = Math.floor(nowMs / 0x1_0000);
+    writeByte(target, at, high >>> 24);
+    writeByte(target, at + 2, (high >>> 16) & 0xff);
+    writeByte(target, at + 4, (high >>> 8) & 0xff);
+    writeByte(target, at + 6, high & 0xff);
+    target[at + 8] = DASH;
+    writeByte(target, at + 9, (nowMs >>> 8) & 0xff);
+    writeByte(target, at + 11, nowMs & 0xff);
+    target[at + 13] = DASH;
+    writeByte(target, at + 14, 0x70 | (entropy[used]! & 0x0f));
+    writeByte(target, at + 16, entropy[used + 1]!);
+    target[at + 18] = DASH;
+    writeByte(target, at + 19, 0x80 | (entropy[used + 2]! & 0x3f));
+    writeByte(target, at + 21, entropy[used + 3]!);
+    target[at + 23] = DASH;
+    for (let index = 0; index < 6; index++) writeByte(target, at + 24 + index * 2, entropy[used + 4 + index]!);
+    used += entropyBytesPerUuid;
+  }
+
+  return { write };
+}
+
+function writeByte(target: Buffer, at: number, byte: number): void {
+  target[at] = hexDigits[byte >>> 4]!;
+  target[at + 1] = hexDigits[byte & 0x0f]!;
+}

@@ -1,0 +1,50 @@
+// A request whose lines wait for their PubAcks: collects the outcome of every frame that carries one of them, then answers,
+// once. Never 200 while one frame is open, refused or unknown.
+
+import type { ErrorCode } from "../errors.ts";
+import type { Exchange, FrameOutcome, FrameWaiter, Lane } from "../types.ts";
+import type { IntakeMetrics, Tally } from "./tally.ts";
+
+const details: Partial<Record<ErrorCode, string>> = {
+  timeout: "The store did not acknowledge in time; the events may or may not be stored: send them again",
+  store_full: "The store is full; the events are not stored",
+  unavailable: "The store cannot be reached; the events are not stored",
+};
+
+export class PendingRequest implements FrameWaiter {
+  readonly #exchange: Exchange;
+  readonly #tally: Tally;
+  readonly #lane: Lane;
+  readonly #metrics: IntakeMetrics;
+  // The intake's own hold, so that no early outcome answers before the last line is placed.
+  #framesOpen = 1;
+  #failure: ErrorCode | undefined = undefined;
+
+  constructor(exchange: Exchange, tally: Tally, lane: Lane, metrics: IntakeMetrics) {
+    this.#exchange = exchange;
+    this.#tally = tally;
+    this.#lane = lane;
+    this.#metrics = metrics;
+  }
+
+  /** One more frame carries lines of this request. */
+  expectFrame(): void {
+    this.#framesOpen++;
+  }
+
+  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    if (outcome === "refused" || outcome === "unknown") this.#failure ??= code ?? "unavailable";
+    this.release();
+  }
+
+  /** Gives up one hold; the last one answers. */
+  release(): void {
+    if (--this.#framesOpen > 0) return;
+    if (this.#failure !== undefined) {
+      this.#exchange.answerProblem({ code: this.#failure, detail: details[this.#failure] ?? "" });
+      return;
+    }
+    this.#metrics.events(this.#lane, "stored", "none", this.#tally.accepted);
+    this.#exchange.answerStored(this.#tally);
+  }
+}

@@ -1,0 +1,85 @@
+// Where the lines of one request go. A small request adds to its project's shared frame; one that would fill frames by itself
+// gets frames of its own, under ids that come out the same when the client sends the same body again.
+
+import type { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import type { FrameSink, Lane, Project, Publisher } from "../types.ts";
+import type { PendingRequest } from "./pending-request.ts";
+
+export interface RequestFramesOptions {
+  readonly publisher: Publisher;
+  readonly lane: Lane;
+  readonly project: Project;
+  readonly pending: PendingRequest;
+  readonly deadlineMs: number;
+}
+
+export interface RequestFrames {
+  /** A sink with room for a line of `bytes`, for the item at `index`. Valid until the next call. */
+  sinkFor(bytes: number, index: number): FrameSink;
+  /** Hands over the last lines. */
+  finish(): void;
+}
+
+export class SharedFrames implements RequestFrames {
+  readonly #options: RequestFramesOptions;
+  #frame: FrameSink | undefined = undefined;
+
+  constructor(options: RequestFramesOptions) {
+    this.#options = options;
+  }
+
+  sinkFor(bytes: number): FrameSink {
+    const { publisher, lane, project } = this.#options;
+    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax) this.finish();
+    if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes) {
+      this.#frame = publisher.sharedFrame(lane, project, bytes);
+    }
+    return this.#frame;
+  }
+
+  finish(): void {
+    if (this.#frame === undefined) return;
+    const { publisher, pending, deadlineMs } = this.#options;
+    pending.expectFrame();
+    publisher.join(this.#frame, pending, deadlineMs);
+    this.#frame = undefined;
+  }
+}
+
+export class OwnFrames implements RequestFrames {
+  readonly #options: RequestFramesOptions;
+  readonly #bodyId: string;
+  #frame: FrameSink | undefined = undefined;
+  #firstIndex = 0;
+  #lastIndex = 0;
+
+  constructor(options: RequestFramesOptions, body: Buffer) {
+    this.#options = options;
+    const { project, lane } = options;
+    this.#bodyId = createHash("sha256").update(`${lane} ${project.id} `).update(body).digest("base64url");
+  }
+
+  sinkFor(bytes: number, index: number): FrameSink {
+    const { publisher, lane, project } = this.#options;
+    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax) this.finish();
+    if (this.#frame === undefined) {
+      this.#frame = publisher.ownFrame(lane, project, Math.max(bytes, publisher.frameBytesMax));
+      this.#firstIndex = index;
+    }
+    this.#lastIndex = index;
+    return this.#frame;
+  }
+
+  finish(): void {
+    const frame = this.#frame;
+    if (frame === undefined) return;
+    this.#frame = undefined;
+    const { publisher, pending, deadlineMs } = this.#options;
+    // The id names the items, not just a number: should a retry be cut into frames elsewhere (another
+    // max_payload, a longer address), no frame is taken for one that held other events.
+    const messageId = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${frame.events}`;
+    pending.expectFrame();
+    publisher.submit(frame, messageId, pending, deadlineMs);
+  }
+}

@@ -1,0 +1,94 @@
+// Counts what became of a request's items, for the answer and, once a request, for the metrics.
+
+import type { ItemErrorCode } from "../errors.ts";
+import { type DropReason, type Verdict, warningCodes } from "../events/guards.ts";
+import type { IntakeReport, ItemNote, Lane } from "../types.ts";
+
+/** Errors and warnings an answer names; the rest only counts. */
+export const itemNotesMax = 20;
+
+/** Once a request at most: plain additions. */
+export interface IntakeMetrics {
+  events(
+    lane: Lane,
+    outcome: "stored" | "dropped" | "error",
+    reason: "none" | DropReason | ItemErrorCode,
+    count: number,
+  ): void;
+  warnings(code: (typeof warningCodes)[number], count: number): void;
+  slowPathItems(count: number): void;
+  distinctIdsCut(count: number): void;
+}
+
+const warningDetails: Record<(typeof warningCodes)[number], string> = {
+  missing_set: "$identify carries no $set",
+  missing_group_set: "$groupidentify carries no $group_set",
+  missing_current_url: "$pageview carries no $current_url",
+  missing_screen_name: "$screen carries no $screen_name",
+  missing_timestamp: "timestamp is absent: stored with the time of receipt",
+  invalid_timestamp: "timestamp is not ISO 8601: stored with the time of receipt",
+  invalid_uuid: "uuid is not a UUID: stored with a new one",
+  invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
+};
+
+// Most requests have nothing to remark: they share this one, which nobody writes to.
+const noNotes: ItemNote[] = [];
+
+export class Tally implements IntakeReport {
+  accepted = 0;
+  dropped = 0;
+  errors = noNotes;
+  errorsTotal = 0;
+  warnings = noNotes;
+  warningsTotal = 0;
+  slowPathItems = 0;
+  #distinctIdsCut = 0;
+  #noEvent = 0;
+  #noDistinctId = 0;
+  #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
+  #warningCounts: Map<number, number> | undefined = undefined;
+
+  drop(reason: DropReason): void {
+    this.dropped++;
+    if (reason === "no_event") this.#noEvent++;
+    else this.#noDistinctId++;
+  }
+
+  fail(index: number, code: ItemErrorCode, detail: string): void {
+    this.dropped++;
+    this.errorsTotal++;
+    this.#errorCounts ??= new Map();
+    this.#errorCounts.set(code, (this.#errorCounts.get(code) ?? 0) + 1);
+    if (this.errors.length >= itemNotesMax) return;
+    if (this.errors === noNotes) this.errors = [];
+    this.errors.push({ index, code, detail });
+  }
+
+  store(index: number, verdict: Verdict): void {
+    this.accepted++;
+    if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
+    if (verdict.warnings !== 0) this.#warn(index, verdict.warnings);
+  }
+
+  #warn(index: number, bits: number): void {
+    this.#warningCounts ??= new Map();
+    for (const [bit, code] of warningCodes.entries()) {
+      if ((bits & (1 << bit)) === 0) continue;
+      this.warningsTotal++;
+      this.#warningCounts.set(bit, (this.#warningCounts.get(bit) ?? 0) + 1);
+      if (this.warnings.length >= itemNotesMax) continue;
+      if (this.warnings === noNotes) this.warnings = [];
+      this.warnings.push({ index, code, detail: warningDetails[code] });
+    }
+  }
+
+  /** Adds what the rules found. Stored events are counted when they are stored. */
+  countJudged(lane: Lane, metrics: IntakeMetrics): void {
+    if (this.#noEvent > 0) metrics.events(lane, "dropped", "no_event", this.#noEvent);
+    if (this.#noDistinctId > 0) metrics.events(lane, "dropped", "no_distinct_id", this.#noDistinctId);
+    if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
+    if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
+    for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, "error", code, count);
+    for (const [bit, count] of this.#warningCounts ?? []) metrics.warnings(warningCodes[bit]!, count);
+  }
+}
