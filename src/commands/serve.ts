@@ -1,0 +1,105 @@
+// `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, and takes both down in the reverse order
+// when told to stop.
+
+import type { Config } from "../config.ts";
+import { findNatsServer } from "../embedded/find-nats-server.ts";
+import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts";
+import { type Gateway, startGateway } from "../gateway.ts";
+import { createLog, type Log } from "../observe/log.ts";
+import { ensureDemoProject } from "../projects/commands.ts";
+import type { Project } from "../types.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import { openNats } from "./nats.ts";
+
+/** Live and historical. */
+const lanes = 2;
+
+/** Runs until `context.stop`; fulfilled when everything is down. */
+export async function serve(config: Config, context: CommandContext): Promise<void> {
+  await run(config, context, async () => undefined);
+}
+
+/** As serve, always with an embedded NATS, with a project to try it with, and with words on how. */
+export async function up(config: Config, context: CommandContext): Promise<void> {
+  if (config.natsUrl !== undefined) {
+    throw new CommandError("`up` brings a NATS of its own: unset PENSTOCK_NATS_URL, or use `serve`", usageExitCode);
+  }
+  await run(config, context, async (effective) => await demoProject(effective));
+}
+
+async function run(
+  config: Config,
+  context: CommandContext,
+  prepare: (effective: Config) => Promise<Project | undefined>,
+): Promise<void> {
+  const log = createLog(config.logLevel);
+  const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
+  let gateway: Gateway | undefined;
+  try {
+    const effective = embedded === undefined ? config : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
+    const project = await prepare(effective);
+    gateway = await startGateway(effective, { log, signal: context.stop });
+    if (project !== undefined) context.stdout.write(welcome({ config, gateway, project }));
+    await stopped(context.stop);
+    log.info({}, "stopping");
+  } finally {
+    await gateway?.close();
+    await embedded?.close();
+  }
+}
+
+async function embed(config: Config, { env, host, stop }: CommandContext, log: Log): Promise<EmbeddedNats> {
+  return await startEmbeddedNats({
+    dataDir: config.dataDir,
+    binary: findNatsServer({ named: config.natsServer, path: env["PATH"] }),
+    streamBytesTotal: config.streamBytesMax * config.partitions * lanes,
+    host,
+    log,
+    signal: stop,
+  });
+}
+
+async function demoProject(effective: Config): Promise<Project> {
+  const connection = await openNats({ natsUrl: effective.natsUrl ?? "", natsToken: effective.natsToken });
+  try {
+    return await ensureDemoProject(connection, { prefix: effective.subjectPrefix, replicas: effective.replicas });
+  } finally {
+    await connection.close();
+  }
+}
+
+function stopped(stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop.aborted) resolve();
+    else stop.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function welcome({ config, gateway, project }: { config: Config; gateway: Gateway; project: Project }): string {
+  const address = `http://${reachable(config.host)}:${gateway.port}`;
+  const key = project.keys.at(-1) ?? "";
+  const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });
+  const dataDir = config.dataDir === "./data" ? "" : ` --data-dir ${shellWord(config.dataDir)}`;
+  const prefix = config.subjectPrefix === "penstock" ? "" : ` --subject-prefix ${config.subjectPrefix}`;
+  return `
+Penstock is up at ${address}
+  metrics and health   http://${reachable(config.adminHost)}:${gateway.adminPort}/metrics, /readyz
+  project ${project.id}, key   ${key}
+
+Send an event:
+  curl -i ${address}/capture/ -H 'Content-Type: application/json' -d ${shellWord(event)}
+
+Watch events as they are stored:
+  npm run penstock -- tail${dataDir}${prefix}
+
+`;
+}
+
+function reachable(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,39 @@
+// The settings as flags of a command, made from the table in config.ts, and the config they and the environment come to.
+
+import type { Command } from "commander";
+import { type Config, flagOf, readConfig, type SettingName, settings, variableOf } from "../config.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+
+/** What a command needs to find NATS and name things in it. */
+export const natsSettings: readonly SettingName[] = [
+  "natsUrl",
+  "natsCreds",
+  "natsToken",
+  "dataDir",
+  "subjectPrefix",
+  "replicas",
+];
+
+export const allSettings = Object.keys(settings) as SettingName[];
+
+/** Adds a flag for each setting. */
+export function withSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const { unit, why, fallback } = settings[name];
+    const standard = fallback === undefined ? "" : `, default ${fallback}`;
+    command.option(`${flagOf(name)} <${unit}>`, `${why} [${variableOf(name)}${standard}]`);
+  }
+  return command;
+}
+
+/** Throws a CommandError that lists every fault. */
+export function configOf(command: Command, context: CommandContext): Config {
+  const options: Record<string, unknown> = command.opts();
+  const flags = Object.fromEntries(
+    allSettings.flatMap((name) => (typeof options[name] === "string" ? [[name, options[name]]] : [])),
+  );
+  const result = readConfig(context.env, flags);
+  if (result.ok) return result.config;
+  const lines = result.faults.map((fault) => `  ${fault}`);
+  throw new CommandError(`the settings have faults:\n${lines.join("\n")}`, usageExitCode);
+}

@@ -1,0 +1,68 @@
+// One nats-server process on a leash: a shell between us and it holds a pipe from us, and when that closes, however this
+// process ended, the server is told to stop. Knows one process; starting it again is nats-server.ts's job.
+
+import { type ChildProcess, spawn } from "node:child_process";
+
+export interface LeashedServer {
+  /** The server's own pid, not the shell's. */
+  readonly pid: Promise<number>;
+  /** Fulfilled when the shell has ended, with what the server wrote to standard error. */
+  readonly ended: Promise<{ readonly status: number | null; readonly said: string }>;
+  /** Lets go: SIGTERM, then SIGKILL after the grace period. The caller awaits `ended`. */
+  letGo(): void;
+}
+
+const saidCharsMax = 4_096;
+
+// $1 is the grace period in seconds, the rest is the command. Descriptor 3 is the leash. The server has its own process
+// group, so that Ctrl-C in a terminal reaches the gateway only, which stops the server after its last acknowledgement.
+const leashScript = `
+grace=$1; shift
+exec 3<&0
+"$@" </dev/null >&2 3<&- &
+server=$!
+echo "$server"
+(
+  read -r line <&3
+  kill -TERM "$server"
+  while [ "$grace" -gt 0 ] && kill -0 "$server"; do sleep 1; grace=$((grace - 1)); done
+  kill -KILL "$server"
+) >/dev/null 2>&1 &
+holder=$!
+exec 3<&-
+wait "$server"
+status=$?
+kill "$holder" 2>/dev/null
+exit "$status"
+`;
+
+/** `command` is the program and its arguments. Never throws: a program that cannot be started has `ended`. */
+export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
+  const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
+  const shell = spawn("sh", args, { stdio: ["pipe", "pipe", "pipe"], detached: true });
+  let said = "";
+  shell.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said = (said + text).slice(-saidCharsMax);
+  });
+  // Writing is never tried, but the pipe breaks when the shell dies first.
+  shell.stdin.on("error", () => {});
+  const ended = new Promise<{ status: number | null; said: string }>((resolve) => {
+    shell.once("error", (error) => resolve({ status: null, said: error.message }));
+    shell.once("exit", (status) => resolve({ status, said }));
+  });
+  return {
+    pid: pidFrom(shell, ended),
+    ended,
+    letGo: () => void shell.stdin.destroy(),
+  };
+}
+
+function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>): Promise<number> {
+  const pid = new Promise<number>((resolve, reject) => {
+    shell.stdout?.setEncoding("utf8").once("data", (line: string) => resolve(Number.parseInt(line, 10)));
+    ended.then(({ said }) => reject(new Error(`start nats-server: it ended: ${said.trim()}`)));
+  });
+  // Whoever awaits it hears of it; nobody has to.
+  pid.catch(() => {});
+  return pid;
+}

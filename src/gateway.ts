@@ -1,0 +1,128 @@
+// Wires the parts of one gateway process and owns their order: what starts before what, and what stops after what.
+// The only file that knows the concrete parts; holds no logic of its own.
+
+import { randomBytes, randomFillSync } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Config } from "./config.ts";
+import { createRecordWriter } from "./events/record.ts";
+import { createUuidSource } from "./events/uuid.ts";
+import { createAdminServer } from "./http/admin.ts";
+import { createHttpServer } from "./http/server.ts";
+import { createAdmission } from "./intake/admission.ts";
+import { createIntake } from "./intake/intake.ts";
+import type { Log } from "./observe/log.ts";
+import { createMetrics } from "./observe/metrics.ts";
+import { createRegistry } from "./projects/registry.ts";
+import { connectNats } from "./publish/connection.ts";
+import { createStreams } from "./publish/jetstream.ts";
+import { createPublisher } from "./publish/publisher.ts";
+import { createNativeScanner } from "./scan/native.ts";
+import { createReferenceScanner } from "./scan/reference.ts";
+import type { Scanner } from "./scan/table.ts";
+
+export interface GatewayDependencies {
+  readonly log: Log;
+  /** Gives up a start that still waits for NATS. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Gateway {
+  /** Where the public endpoints are. */
+  readonly port: number;
+  readonly adminPort: number;
+  /** Drains: takes no more, answers what it has taken, then closes everything. Never rejects for what clients do. */
+  close(): Promise<void>;
+}
+
+/** What is given to the process id of message ids, in random bytes: no two processes share one. */
+const processIdBytes = 12;
+
+/**
+ * Starts a gateway: waits for NATS, makes sure of the streams, reads the registry, then listens. Rejects when a port is taken, when a
+ * stream is not fit to keep the promise of a 200, or when the signal aborts.
+ */
+export async function startGateway(config: Config, { log, signal }: GatewayDependencies): Promise<Gateway> {
+  const closers: (() => Promise<void> | void)[] = [];
+  const nowMs = () => performance.now();
+  const clock = { wallMs: () => Date.now(), monotonicMs: nowMs };
+  let whyNotReady: () => Promise<readonly string[]> = async () => ["starting"];
+  try {
+    const metrics = createMetrics();
+    closers.push(() => metrics.close());
+    const admin = createAdminServer({ metrics, readiness: () => whyNotReady(), log, monotonicMs: nowMs });
+    const adminPort = await admin.listen(config.adminHost, config.adminPort);
+    closers.push(() => admin.close());
+
+    const creds = config.natsCreds === undefined ? undefined : await readFile(config.natsCreds);
+    const link = await connectNats({ url: config.natsUrl ?? "", token: config.natsToken, creds, log, signal });
+    closers.push(() => link.close());
+    const streams = createStreams(link, config, log);
+    await streams.ensure(signal);
+    const { subjectPrefix: prefix, replicas } = config;
+    const registry = await createRegistry({ connection: link.connection, prefix, replicas, log });
+    closers.push(() => registry.close());
+
+    const admission = createAdmission(config.inflightBytesMax);
+    const processId = randomBytes(processIdBytes).toString("base64url");
+    const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log });
+    closers.push(() => publisher.close());
+    const intake = createIntake({
+      scanner: createScanner(log),
+      slowScanner: createScanner(log),
+      projects: registry,
+      publisher,
+      records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
+      metrics,
+    });
+    const refusal = () => publisher.refusal();
+    const http = createHttpServer({ config, intake, admission, metrics, log, clock, random: Math.random, refusal });
+    closers.push(() => http.close());
+    metrics.watch({
+      requestsInflight: () => http.inflight(),
+      framesUnacked: () => publisher.framesUnacked,
+      inflightBytes: () => admission.bytes,
+      inflightBytesMax: () => admission.bytesMax,
+      natsConnected: () => link.connected,
+      projectsKnown: () => registry.projectsKnown,
+    });
+    const port = await http.listen(config.host, config.port);
+    whyNotReady = async () => (registry.ready ? streams.check() : ["the project registry is not read yet"]);
+    log.info({ host: config.host, port, adminHost: config.adminHost, adminPort }, "listening");
+
+    const close = once(async () => {
+      whyNotReady = async () => ["shutting down"];
+      const deadlineMs = nowMs() + config.drainTimeoutMs;
+      const left = await http.drain(config.drainTimeoutMs);
+      await publisher.drain(deadlineMs);
+      if (left > 0) log.warn({ requests: left }, "drain timed out: requests left without an answer");
+      await closeAll(closers);
+      log.info("stopped");
+    });
+    return { port, adminPort, close };
+  } catch (error) {
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+function createScanner(log: Log): Scanner {
+  try {
+    return createNativeScanner();
+  } catch (error) {
+    log.warn({ err: error }, "the native scanner is not there: scanning with JSON.parse, many times slower");
+    return createReferenceScanner();
+  }
+}
+
+/** The last opened is the first closed. */
+async function closeAll(closers: (() => Promise<void> | void)[]): Promise<void> {
+  for (let close = closers.pop(); close !== undefined; close = closers.pop()) await close();
+}
+
+function once(action: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= action();
+    return running;
+  };
+}

@@ -1,0 +1,133 @@
+// The admin port: metrics and health, for scrapers and supervisors. Not on the hot path, so plain node:http. Shows
+// nothing a client sent.
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { HttpLog } from "./exchange.ts";
+
+/** How long an answer about readiness is good for. */
+const READINESS_CACHED_MS = 500;
+/** A check that takes longer is itself a reason not to be ready. */
+const READINESS_TIMEOUT_MS = 1_500;
+
+export interface AdminServerOptions {
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  /** What keeps events from being stored now; nothing: ready. */
+  readonly readiness: () => Promise<readonly string[]>;
+  readonly log: HttpLog;
+  readonly monotonicMs: () => number;
+}
+
+export interface AdminServer {
+  /** The port, or an Error that says what is in the way. */
+  listen(host: string, port: number): Promise<number>;
+  /** Stops listening and drops all connections. */
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: 200 | 503;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+export function createAdminServer(options: AdminServerOptions): AdminServer {
+  const { metrics, log } = options;
+  const reasonsNow = createReadinessCheck(options);
+  const pages: Readonly<Record<string, () => Promise<Answer>>> = {
+    "/metrics": scrape,
+    "/livez": live,
+    "/readyz": ready,
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  return { listen, close };
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+    if (page === undefined) {
+      response.writeHead(404).end();
+    } else if (request.method !== "GET" && request.method !== "HEAD") {
+      response.writeHead(405, { Allow: "GET, HEAD" }).end();
+    } else {
+      try {
+        const { status, contentType, body } = await page();
+        response.writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" }).end(body);
+      } catch (error) {
+        log.error({ err: error, path }, "Answer on the admin port: failed");
+        response.writeHead(503).end();
+      }
+    }
+  }
+
+  async function scrape(): Promise<Answer> {
+    return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
+  }
+
+  async function live(): Promise<Answer> {
+    return json(200, { status: "alive" });
+  }
+
+  async function ready(): Promise<Answer> {
+    const reasons = await reasonsNow();
+    return reasons.length === 0 ? json(200, { status: "ready" }) : json(503, { status: "unready", reasons });
+  }
+
+  function listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const failed = (error: Error): void =>
+        reject(new Error(`Listen for metrics and health on ${host} port ${port}: ${error.message}`, { cause: error }));
+      server.once("error", failed);
+      server.listen(port, host, () => {
+        server.off("error", failed);
+        const address = server.address();
+        resolve(typeof address === "object" && address !== null ? address.port : port);
+      });
+    });
+  }
+
+  function close(): Promise<void> {
+    return new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  }
+}
+
+function json(status: 200 | 503, value: object): Answer {
+  return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };
+}
+
+/** One check at a time, its answer shared for a while: probes from many sides cost what one does. Never throws. */
+function createReadinessCheck(options: AdminServerOptions): () => Promise<readonly string[]> {
+  const { readiness, log, monotonicMs } = options;
+  let checked: Promise<readonly string[]> | undefined;
+  /** When `checked` goes stale; while its check runs, not at all. */
+  let staleMs = 0;
+  return () => {
+    if (checked === undefined || monotonicMs() > staleMs) {
+      staleMs = Number.POSITIVE_INFINITY;
+      checked = check().finally(() => {
+        staleMs = monotonicMs() + READINESS_CACHED_MS;
+      });
+    }
+    return checked;
+  };
+
+  async function check(): Promise<readonly string[]> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<readonly string[]>((resolve) => {
+      timer = setTimeout(
+        () => resolve([`The check took longer than ${READINESS_TIMEOUT_MS} ms`]),
+        READINESS_TIMEOUT_MS,
+      );
+    });
+    try {
+      return await Promise.race([readiness(), late]);
+    } catch (error) {
+      log.error({ err: error }, "Check readiness: failed");
+      return ["The check failed"];
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

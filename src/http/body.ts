@@ -1,0 +1,174 @@
+// Reads bodies and hands them on, whole and inflated, to the intake. A request that is lost already (too long, no room,
+// wrong path) is read to its end as well, without being kept: answered earlier, its client would see a reset
+// instead of the answer. Chunks are uWS's memory and die with the callback; each byte is copied once.
+
+import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
+import type { Intake } from "../types.ts";
+import { BodyBuffer, bodyPaddingBytes } from "./body-buffer.ts";
+import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
+import type { HttpExchange, HttpLog } from "./exchange.ts";
+import { atOnceInflatedBytesMax, inflateAtOnce, inflateOnPool } from "./inflate.ts";
+
+/** uWS's receive buffer: no chunk is longer. */
+const CHUNK_BYTES_MAX = 524_288;
+/** Past this multiple of the cap, an over-long body is not worth reading to its end. */
+const DISCARD_FACTOR = 2;
+
+export interface BodyReader {
+  /** Refuses the request: its body is discarded, then this is the answer. */
+  refuse(exchange: HttpExchange, problem: Problem): void;
+  /** A piece of the body. `chunk` is valid during the call. */
+  chunk(exchange: HttpExchange, chunk: ArrayBuffer, isLast: boolean): void;
+}
+
+export interface BodyReaderOptions {
+  readonly bodyBytesMax: number;
+  readonly inflatedBytesMax: number;
+  readonly requestTimeoutMs: number;
+  readonly intake: Intake;
+  readonly log: HttpLog;
+  readonly monotonicMs: () => number;
+}
+
+export function createBodyReader(options: BodyReaderOptions): BodyReader {
+  const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, intake, log, monotonicMs } = options;
+  // The body at hand, when it came in one chunk or was inflated at once: the intake is done with it when it returns.
+  const shared = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES_MAX, atOnceInflatedBytesMax) + bodyPaddingBytes);
+
+  return { refuse, chunk };
+
+  function refuse(exchange: HttpExchange, problem: Problem): void {
+    exchange.refusal ??= problem;
+    exchange.release();
+  }
+
+  function chunk(exchange: HttpExchange, memory: ArrayBuffer, isLast: boolean): void {
+    const bytes = memory.byteLength;
+    if (exchange.over || (bytes === 0 && !isLast)) return;
+    exchange.bytesArrived += bytes;
+    exchange.phase = isLast ? "answer" : "body";
+    const lost = exchange.refusal ?? faultOfPiece(exchange, bytes);
+    if (lost !== undefined) {
+      refuse(exchange, lost);
+      discard(exchange, isLast);
+    } else if (isLast) {
+      exchange.deadlineMs = monotonicMs() + requestTimeoutMs;
+      const problem = whole(exchange, new Uint8Array(memory));
+      if (problem !== undefined) exchange.answerProblem(problem);
+    } else {
+      append(exchange, new Uint8Array(memory));
+    }
+  }
+
+  /** Makes room in the budget for the piece, or says why it cannot be kept. */
+  function faultOfPiece(exchange: HttpExchange, bytes: number): Problem | undefined {
+    if (exchange.bytesArrived > bodyBytesMax) return bodyTooLarge(bodyBytesMax);
+    return exchange.tryHold(bytes) ? undefined : noRoom;
+  }
+
+  function append(exchange: HttpExchange, bytes: Uint8Array): void {
+    const hint = exchange.bytesDeclared < 0 ? undefined : exchange.bytesDeclared;
+    exchange.buffer ??= new BodyBuffer(bytes.length, hint);
+    exchange.buffer.append(bytes);
+  }
+
+  function discard(exchange: HttpExchange, isLast: boolean): void {
+    const past = exchange.bytesArrived > DISCARD_FACTOR * bodyBytesMax;
+    if (!isLast && !past) return;
+    exchange.close = !isLast;
+    exchange.answerProblem(exchange.refusal!);
+  }
+
+  /** The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong with it. */
+  function whole(exchange: HttpExchange, lastPiece: Uint8Array): Problem | undefined {
+    if (exchange.bytesArrived === 0) return emptyBody;
+    if (exchange.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX) append(exchange, lastPiece);
+    const body = exchange.buffer?.bytes() ?? lastPiece;
+    const named = codingOf(exchange.contentEncoding);
+    if (named === undefined) return unsupportedEncoding;
+    const coding = named === "identity" && looksGzipped(body) ? "gzip" : named;
+    if (coding !== "identity") return inflate(exchange, coding, body);
+    const buffer = exchange.buffer;
+    if (buffer === undefined) handShared(exchange, body);
+    else handOver(exchange, buffer);
+    return undefined;
+  }
+
+  function inflate(exchange: HttpExchange, coding: Coding, body: Uint8Array): Problem | undefined {
+    const result = inflateAtOnce(coding, body, inflatedBytesMax);
+    if (result === undefined) {
+      inflateLarge(exchange, coding, body);
+      return undefined;
+    }
+    if (!Buffer.isBuffer(result)) return result;
+    if (result.length === 0) return emptyInflated;
+    if (!exchange.tryHold(result.length)) return noRoom;
+    handShared(exchange, result);
+    return undefined;
+  }
+
+  function inflateLarge(exchange: HttpExchange, coding: Coding, body: Uint8Array): void {
+    // From here on the pool reads this memory: freeing it is no longer the exchange's business.
+    const source = exchange.buffer;
+    exchange.buffer = undefined;
+    exchange.cancel = inflateOnPool(coding, source?.bytes() ?? Buffer.from(body), {
+      bytesMax: inflatedBytesMax,
+      sink: {
+        hold: (bytes) => exchange.tryHold(bytes),
+        done(result) {
+          exchange.cancel = undefined;
+          if (result instanceof BodyBuffer) {
+            source?.free();
+            if (result.length > 0) handOver(exchange, result);
+            else exchange.answerProblem(emptyInflated);
+          } else {
+            exchange.answerProblem(result);
+          }
+        },
+      },
+    });
+  }
+
+  /** Hands over a body that must be copied to memory with room behind it. */
+  function handShared(exchange: HttpExchange, body: Uint8Array): void {
+    shared.set(body);
+    hand(exchange, shared.subarray(0, body.length));
+    exchange.release();
+  }
+
+  /** Hands over a body that lies in a buffer of its own, and frees that. */
+  function handOver(exchange: HttpExchange, buffer: BodyBuffer): void {
+    // An answer from within the intake must not free what the intake still reads.
+    exchange.buffer = undefined;
+    hand(exchange, buffer.bytes());
+    buffer.free();
+    exchange.release();
+  }
+
+  function hand(exchange: HttpExchange, body: Buffer): void {
+    exchange.taken = true;
+    try {
+      intake(exchange, body);
+    } catch (error) {
+      log.error({ err: error, route: exchange.route }, "Take a body: the intake threw");
+      exchange.answerProblem(problemOf("unavailable"));
+    }
+  }
+}
+
+const emptyBody: Problem = { code: "empty_body", detail: "The request has no body" };
+const emptyInflated: Problem = { code: "empty_body", detail: "The body is empty after decompression" };
+const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
+const unsupportedEncoding: Problem = {
+  code: "unsupported_encoding",
+  detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
+};
+
+export function bodyTooLarge(bodyBytesMax: number): Problem {
+  return { code: "body_too_large", detail: `The body is longer than ${bodyBytesMax} bytes` };
+}
+
+/** A problem about which there is no more to say than the table does. */
+export function problemOf(code: ErrorCode): Problem {
+  return { code, detail: errorTable[code].title };
+}

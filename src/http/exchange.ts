@@ -1,0 +1,169 @@
+// One HTTP request from its head to its one answer. Holds what the body reader and the intake need, and sees to it
+// that a response is written once, never after the client has gone, and that bytes and counts are given back.
+
+import type { HttpResponse } from "uWebSockets.js";
+import { errorTable, type Problem } from "../errors.ts";
+import type { Admission, Exchange, IntakeReport, Route } from "../types.ts";
+import type { BodyBuffer } from "./body-buffer.ts";
+import type { ReplyWriter } from "./reply.ts";
+
+/** The path as a bounded label: `other` is every path that is not an endpoint. */
+export type RouteLabel = Route | "other";
+
+/** Where a request was when its client went: no byte of the body here, some of them, or all. */
+export type AbortPhase = "head" | "body" | "answer";
+
+export interface HttpMetrics {
+  requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
+  requestAborted(phase: AbortPhase): void;
+}
+
+export interface HttpLog {
+  error(fields: object, message: string): void;
+}
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  wallMs(): number;
+  /** Milliseconds that only go forward. */
+  monotonicMs(): number;
+}
+
+/** What the exchanges of one server share. */
+export interface ExchangeShared {
+  readonly admission: Admission;
+  readonly clock: Clock;
+  readonly log: HttpLog;
+  readonly metrics: HttpMetrics;
+  readonly reply: ReplyWriter;
+  /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
+  inflight: number;
+  draining: boolean;
+  /** Called while draining, when the last request is done. */
+  idle: () => void;
+}
+
+export interface ExchangeHead {
+  readonly label: RouteLabel;
+  readonly origin: string;
+  /** Content-Encoding as sent, "" for none. */
+  readonly contentEncoding: string;
+  /** Content-Length, or -1 for none. */
+  readonly bytesDeclared: number;
+  readonly clientAddress: string;
+}
+
+export class HttpExchange implements Exchange {
+  readonly label: RouteLabel;
+  readonly origin: string;
+  readonly contentEncoding: string;
+  readonly bytesDeclared: number;
+  readonly clientAddress: string;
+  readonly receivedAtMs: number;
+  readonly startedMs: number;
+  deadlineMs = 0;
+  /** The request is a HEAD: its answer has no body. */
+  headOnly = false;
+  /** The connection ends with the answer. */
+  close = false;
+  phase: AbortPhase = "head";
+  bytesArrived = 0;
+  /** Bytes of the admission budget this request holds. */
+  bytesHeld = 0;
+  buffer: BodyBuffer | undefined = undefined;
+  /** Set once the request is lost: the rest of its body is thrown away, then this is the answer. */
+  refusal: Problem | undefined = undefined;
+  /** Stops work on the body that the intake has not seen yet. */
+  cancel: (() => void) | undefined = undefined;
+  /** The intake has had the body, and will answer. */
+  taken = false;
+  /** Undefined once answered or gone: uWS throws when a response is touched after that. */
+  #response: HttpResponse | undefined;
+  #done = false;
+  readonly #shared: ExchangeShared;
+
+  constructor(shared: ExchangeShared, response: HttpResponse, head: ExchangeHead) {
+    this.#shared = shared;
+    this.#response = response;
+    this.label = head.label;
+    this.origin = head.origin;
+    this.contentEncoding = head.contentEncoding;
+    this.bytesDeclared = head.bytesDeclared;
+    this.clientAddress = head.clientAddress;
+    this.receivedAtMs = shared.clock.wallMs();
+    this.startedMs = shared.clock.monotonicMs();
+    shared.inflight++;
+  }
+
+  get route(): Route {
+    return this.label === "batch" ? "batch" : "capture";
+  }
+
+  /** True once answered or aborted: what still comes for it is to be ignored. */
+  get over(): boolean {
+    return this.#response === undefined;
+  }
+
+  answerStored(report: IntakeReport): void {
+    const response = this.#finish();
+    if (response === undefined) return;
+    this.#shared.reply.stored(response, report, this);
+    this.#count(200);
+  }
+
+  answerProblem(problem: Problem): void {
+    const response = this.#finish();
+    if (response === undefined) return;
+    this.#shared.reply.problem(response, problem, this);
+    this.#count(errorTable[problem.code].status);
+  }
+
+  /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
+  abort(): void {
+    if (this.#response === undefined) return;
+    this.#response = undefined;
+    this.#shared.metrics.requestAborted(this.phase);
+    if (!this.taken) this.#finish();
+  }
+
+  /** Takes bytes out of the budget for this request, or answers false. */
+  tryHold(bytes: number): boolean {
+    if (!this.#shared.admission.tryTake(bytes)) return false;
+    this.bytesHeld += bytes;
+    return true;
+  }
+
+  /** Gives back the body's bytes and memory. */
+  release(): void {
+    if (this.bytesHeld > 0) this.#shared.admission.release(this.bytesHeld);
+    this.bytesHeld = 0;
+    this.buffer?.free();
+    this.buffer = undefined;
+  }
+
+  /** Ends the request once. The response, if there is one to write. */
+  #finish(): HttpResponse | undefined {
+    const response = this.#response;
+    this.#response = undefined;
+    if (this.#done) {
+      this.#shared.log.error({ route: this.label }, "Answer a request: it was answered before");
+      return undefined;
+    }
+    this.#done = true;
+    if (this.cancel !== undefined) this.cancel();
+    this.cancel = undefined;
+    this.release();
+    const shared = this.#shared;
+    shared.inflight--;
+    if (shared.draining) {
+      this.close = true;
+      if (shared.inflight === 0) shared.idle();
+    }
+    return response;
+  }
+
+  #count(status: number): void {
+    const seconds = (this.#shared.clock.monotonicMs() - this.startedMs) / 1_000;
+    this.#shared.metrics.requestFinished(this.label, status, seconds, this.bytesArrived);
+  }
+}

@@ -1,0 +1,145 @@
+// What goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides nothing about requests
+// and counts nothing. A response is written in one cork, so that it is one system call.
+
+import type { HttpResponse } from "uWebSockets.js";
+import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../errors.ts";
+import type { IntakeReport } from "../types.ts";
+
+const JSON_TYPE = "application/json";
+const PROBLEM_TYPE = "application/problem+json";
+const RETRY_AFTER_SECONDS_MAX = 5;
+const PREFLIGHT_SECONDS = "86400";
+export const allowedMethods = "POST, OPTIONS";
+
+const statusLines = {
+  200: "200 OK",
+  400: "400 Bad Request",
+  401: "401 Unauthorized",
+  404: "404 Not Found",
+  405: "405 Method Not Allowed",
+  413: "413 Content Too Large",
+  415: "415 Unsupported Media Type",
+  503: "503 Service Unavailable",
+} as const satisfies Record<200 | ErrorRow["status"], string>;
+
+export interface ReplyOptions {
+  /** The request's Origin header, "" for none: mirrored. */
+  readonly origin: string;
+  /** Close the connection once this is sent. */
+  readonly close: boolean;
+  /** The request was a HEAD: headers only. */
+  readonly headOnly: boolean;
+}
+
+/** Writes answers. One a server, so that no closure is made for an answer. */
+export class ReplyWriter {
+  readonly #random: () => number;
+  #response: HttpResponse | undefined;
+  #code: ErrorCode | undefined;
+  #body = "";
+  #options: ReplyOptions = { origin: "", close: false, headOnly: false };
+  readonly #write = (): void => this.#writeCorked();
+
+  /** `random` from 0 to below 1: spreads out the retries of clients refused together. */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  stored(response: HttpResponse, report: IntakeReport, options: ReplyOptions): void {
+    this.#send(response, undefined, storedText(report), options);
+  }
+
+  problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {
+    this.#send(response, problem.code, problemText(problem), options);
+  }
+
+  /** `request` is what the browser means to send; a preflight has no body to wait for. */
+  preflight(response: HttpResponse, origin: string, requestedHeaders: string): void {
+    response.writeHeader("Allow", allowedMethods);
+    if (origin !== "") {
+      writeCorsHeaders(response, origin);
+      response.writeHeader("Access-Control-Allow-Methods", allowedMethods);
+      if (requestedHeaders !== "") response.writeHeader("Access-Control-Allow-Headers", requestedHeaders);
+      response.writeHeader("Access-Control-Max-Age", PREFLIGHT_SECONDS);
+    }
+    response.end();
+  }
+
+  #send(response: HttpResponse, code: ErrorCode | undefined, body: string, options: ReplyOptions): void {
+    this.#response = response;
+    this.#code = code;
+    this.#body = body;
+    this.#options = options;
+    response.cork(this.#write);
+    this.#response = undefined;
+  }
+
+  #writeCorked(): void {
+    const response = this.#response;
+    if (response === undefined) return;
+    const { origin, close, headOnly } = this.#options;
+    if (this.#code === undefined) {
+      response.writeHeader("Content-Type", JSON_TYPE);
+    } else {
+      this.#writeProblemHead(response, this.#code);
+    }
+    if (origin !== "") writeCorsHeaders(response, origin);
+    if (headOnly) {
+      // Given the length as an argument, uWS waits for a body. So a HEAD cannot close its connection: no harm done.
+      response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body))).endWithoutBody();
+    } else {
+      response.end(this.#body, close);
+    }
+  }
+
+  #writeProblemHead(response: HttpResponse, code: ErrorCode): void {
+    const { status } = errorTable[code];
+    response.writeStatus(statusLines[status]).writeHeader("Content-Type", PROBLEM_TYPE);
+    if (status === 405) response.writeHeader("Allow", allowedMethods);
+    if (status === 503) {
+      response.writeHeader("Retry-After", String(1 + Math.floor(this.#random() * RETRY_AFTER_SECONDS_MAX)));
+    }
+  }
+}
+
+function writeCorsHeaders(response: HttpResponse, origin: string): void {
+  response
+    .writeHeader("Access-Control-Allow-Origin", origin)
+    .writeHeader("Access-Control-Allow-Credentials", "true")
+    .writeHeader("Access-Control-Expose-Headers", "Retry-After")
+    .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
+}
+
+const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}';
+
+function storedText(report: IntakeReport): string {
+  const { accepted, dropped, errorsTotal, warningsTotal } = report;
+  if (errorsTotal === 0 && warningsTotal === 0) {
+    return accepted === 1 && dropped === 0 ? ONE_STORED : `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}`;
+  }
+  return JSON.stringify({
+    status: "Ok",
+    accepted,
+    dropped,
+    ...(errorsTotal > 0 && { errors: report.errors, errors_total: errorsTotal }),
+    ...(warningsTotal > 0 && { warnings: report.warnings, warnings_total: warningsTotal }),
+  });
+}
+
+/** The problem's `type`: stable and made of the code; a name to compare, there is nothing to fetch behind it. */
+export function problemType(code: ErrorCode): string {
+  return `urn:penstock:problem:${code}`;
+}
+
+function problemText(problem: Problem): string {
+  const { code, detail, errors, errorsTotal } = problem;
+  const { status, title } = errorTable[code];
+  return JSON.stringify({
+    type: problemType(code),
+    title,
+    status,
+    code,
+    detail,
+    ...(errors !== undefined && { errors, errors_total: errorsTotal ?? errors.length }),
+  });
+}

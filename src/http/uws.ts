@@ -1,0 +1,20 @@
+// What uWebSockets.js can do and its declarations do not say. Nothing else here.
+
+import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
+
+/** LIBUS_LISTEN_EXCLUSIVE_PORT: without it the port is shared by SO_REUSEPORT, with whoever else has it open. */
+const EXCLUSIVE_PORT = 1;
+
+interface ListenWithHostAndOptions {
+  listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): unknown;
+}
+
+/** Listens on a port nobody else has. Undefined when that fails: uWS does not say why. */
+export function listenExclusively(app: TemplatedApp, host: string, port: number): us_listen_socket | undefined {
+  let listening: us_listen_socket | undefined;
+  // The binary calls back before it returns.
+  (app as unknown as ListenWithHostAndOptions).listen(host, port, EXCLUSIVE_PORT, (socket) => {
+    if (socket !== false) listening = socket;
+  });
+  return listening;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env node
+// The command line: arguments, signals and exit codes (0 well, 1 failed, 2 wrong usage or settings). The only file that
+// touches `process`; commands get what they need of it as arguments.
+
+import { constants } from "node:os";
+import { Command, CommanderError, Option } from "commander";
+import { type CommandContext, CommandError, usageExitCode } from "./commands/context.ts";
+import { add, enable, list, type ProjectCommand, rotate } from "./commands/project.ts";
+import { serve, up } from "./commands/serve.ts";
+import { allSettings, configOf, natsSettings, withSettings } from "./commands/settings.ts";
+import { tail } from "./commands/tail.ts";
+import { createLog } from "./observe/log.ts";
+import { lanes } from "./publish/subject.ts";
+import type { Lane } from "./types.ts";
+
+// npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are one.
+const sameKeyPressMs = 300;
+
+function commandLine(context: CommandContext): Command {
+  const program = new Command("penstock")
+    .description("Takes product-analytics events over HTTP and stores them in NATS JetStream.")
+    .showHelpAfterError("(add --help for what there is)")
+    .exitOverride();
+  const withAll = (command: Command): Command => withSettings(command, allSettings);
+  const withNats = (command: Command): Command => withSettings(command, natsSettings);
+
+  withAll(program.command("serve").description("run the gateway")).action(async (_, command: Command) => {
+    await serve(configOf(command, context), context);
+  });
+  withAll(
+    program.command("up").description("run the gateway with an embedded nats-server and a project to try it with"),
+  ).action(async (_, command: Command) => {
+    await up(configOf(command, context), context);
+  });
+
+  const project = program.command("project").description("add and change projects and their keys");
+  const of = (command: Command): ProjectCommand => ({ config: configOf(command, context), context });
+  withNats(project.command("add <id>").description("add a project"))
+    .option("--name <name>", "a name for people; default: the id")
+    .option("--key <key>", "its API key; default: a new one")
+    .action(async (id: string, options: { name?: string; key?: string }, command: Command) => {
+      await add(of(command), { id, name: options.name, key: options.key });
+    });
+  withNats(project.command("list").description("list all projects"))
+    .option("--json", "as JSON", false)
+    .action(async (options: { json: boolean }, command: Command) => {
+      await list(of(command), options.json);
+    });
+  withNats(project.command("rotate <id>").description("give the project a new key in place of the old"))
+    .option("--keep-old", "the old keys stay valid too", false)
+    .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
+      await rotate(of(command), id, options.keepOld);
+    });
+  withNats(project.command("disable <id>").description("refuse the project's events")).action(
+    async (id: string, _, command: Command) => await enable(of(command), id, false),
+  );
+  withNats(project.command("enable <id>").description("take the project's events again")).action(
+    async (id: string, _, command: Command) => await enable(of(command), id, true),
+  );
+
+  withNats(program.command("tail").description("print events as they are stored, one JSON object a line"))
+    .option("--project <id>", "only this project's")
+    .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))
+    .option("--from-start", "also what is stored already", false)
+    .action(async (options: { project?: string; lane?: Lane; fromStart: boolean }, command: Command) => {
+      const wanted = options.lane === undefined ? lanes : [options.lane];
+      const which = { project: options.project, lanes: wanted, fromStart: options.fromStart };
+      await tail(configOf(command, context), which, context);
+    });
+  return program;
+}
+
+async function main(): Promise<number> {
+  const { stdout, stderr } = process;
+  const stop = stopSignal();
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // Whoever read our output has gone, as `head` does.
+    if (error.code === "EPIPE") stop.abort();
+    else throw error;
+  });
+  const context: CommandContext = { env: process.env, host: process, stdout, stderr, stop: stop.signal };
+  try {
+    await commandLine(context).parseAsync(process.argv);
+    return 0;
+  } catch (error) {
+    // commander has said what was wrong already.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
+    if (stop.signal.aborted && (error as Error).name === "AbortError") return 0;
+    stderr.write(`penstock: ${(error as Error).message}\n`);
+    return error instanceof CommandError ? error.exitCode : 1;
+  }
+}
+
+/** Aborted at the first SIGINT or SIGTERM; a second one ends the process at once. */
+function stopSignal(): AbortController {
+  const stop = new AbortController();
+  let firstAtMs: number | undefined;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      const nowMs = performance.now();
+      firstAtMs ??= nowMs;
+      if (!stop.signal.aborted) stop.abort();
+      else if (nowMs - firstAtMs > sameKeyPressMs) process.exit(128 + constants.signals[signal]);
+    });
+  }
+  return stop;
+}
+
+function dieLoudly(error: unknown): void {
+  createLog("fatal").fatal({ err: error }, "a bug: the process ends");
+  process.exit(1);
+}
+
+process.on("uncaughtException", dieLoudly);
+process.on("unhandledRejection", dieLoudly);
+const exitCode = await main();
+// What is still open by now, as a gateway that waits for NATS, has been given up.
+process.stdout.write("", () => process.exit(exitCode));

@@ -1,0 +1,40 @@
+// Every metric of Penstock's own: name, type, labels' meaning. The docs, the dashboard and the alerts are tested
+// against `metricNames`; the defaults of prom-client (process_*, nodejs_*) come on top.
+
+export interface MetricRow {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly help: string;
+}
+
+export const metricTable = {
+  penstock_requests_total: { type: "counter", help: "Requests answered, by route and status." },
+  penstock_request_duration_seconds: { type: "histogram", help: "From a request's head to its answer, by route." },
+  penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies on the wire." },
+  penstock_requests_aborted_total: { type: "counter", help: "Clients gone before the answer, by phase." },
+  penstock_requests_inflight: { type: "gauge", help: "Requests begun and not yet answered." },
+  penstock_events_total: { type: "counter", help: "Events by lane, outcome and reason." },
+  penstock_warnings_total: { type: "counter", help: "Remarks on stored events, by code." },
+  penstock_slow_path_items_total: { type: "counter", help: "Items that went through JSON.parse." },
+  penstock_distinct_ids_cut_total: { type: "counter", help: "Distinct ids cut to 200 characters." },
+  penstock_frames_total: { type: "counter", help: "Frames sent to JetStream, by lane; retries not counted." },
+  penstock_frame_events: { type: "histogram", help: "Events per frame." },
+  penstock_frame_bytes: { type: "histogram", help: "Payload bytes per frame." },
+  penstock_ack_duration_seconds: { type: "histogram", help: "From a frame's first send to its PubAck, by lane." },
+  penstock_frame_retries_total: { type: "counter", help: "Frames sent again, under the same message id." },
+  penstock_acks_failed_total: { type: "counter", help: "Sends without a PubAck that stores, by cause." },
+  penstock_duplicate_frames_total: { type: "counter", help: "Frames the stream already had, by lane." },
+  penstock_duplicate_events_total: { type: "counter", help: "Events in frames the stream already had, by lane." },
+  penstock_frames_unacked: { type: "gauge", help: "Frames sent and not yet acknowledged." },
+  penstock_inflight_bytes: { type: "gauge", help: "Bytes in flight: bodies in hand, lines not acknowledged." },
+  penstock_inflight_bytes_max: { type: "gauge", help: "The budget of bytes in flight; past it: 503 overloaded." },
+  penstock_nats_connected: { type: "gauge", help: "1 while NATS is connected, else 0." },
+  penstock_projects: { type: "gauge", help: "Projects known to this process." },
+  penstock_event_loop_delay_seconds: {
+    type: "gauge",
+    help: "Delay of the event loop since the last scrape: p50, p99, max.",
+  },
+} as const satisfies Record<string, MetricRow>;
+
+export type MetricName = keyof typeof metricTable;
+
+export const metricNames: readonly MetricName[] = Object.keys(metricTable) as MetricName[];

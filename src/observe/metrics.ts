@@ -1,0 +1,227 @@
+// What Penstock counts. The hot path calls one method a request or a frame, and each only adds to plain numbers;
+// prom-client's registry reads them at scrape. Labels are bounded: never a project, a key or a path a client chose.
+
+import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import type { ItemErrorCode, WarningCode } from "../errors.ts";
+import type { Lane, Route } from "../types.ts";
+import { watchEventLoopDelay } from "./event-loop-delay.ts";
+import { Histogram } from "./histogram.ts";
+import { type MetricName, metricTable } from "./metric-table.ts";
+import type { Sample } from "./sample.ts";
+import { placesOf, rowsOf, Tally } from "./tally.ts";
+
+const lanes = ["live", "historical"] as const satisfies readonly Lane[];
+/** `other` is every path that is not an endpoint. */
+const routes = ["capture", "batch", "other"] as const satisfies readonly (Route | "other")[];
+/** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
+const abortPhases = ["head", "body", "answer"] as const;
+const warningCodes = [
+  "missing_set",
+  "missing_group_set",
+  "missing_current_url",
+  "missing_screen_name",
+  "missing_timestamp",
+  "invalid_timestamp",
+  "invalid_uuid",
+  "invalid_person_profile",
+] as const satisfies readonly WarningCode[];
+const ackFailureCauses = ["timeout", "disconnected", "no_responders", "store_full", "refused", "malformed"] as const;
+const outcomeOfReason = {
+  none: "stored",
+  no_event: "dropped",
+  no_distinct_id: "dropped",
+  invalid_properties: "error",
+  missing_alias: "error",
+  missing_group: "error",
+  missing_survey_id: "error",
+  event_too_large: "error",
+} as const satisfies Record<"none" | "no_event" | "no_distinct_id" | ItemErrorCode, EventOutcome>;
+
+export type EventOutcome = "stored" | "dropped" | "error";
+/** `none` goes with `stored`, the item errors with `error`, the rest with `dropped`. */
+export type EventReason = keyof typeof outcomeOfReason;
+export type MetricsRoute = (typeof routes)[number];
+export type AckFailureCause = (typeof ackFailureCauses)[number];
+export type AbortPhase = (typeof abortPhases)[number];
+
+/** The gauges, as functions that read the present value. Each part gives those it has. */
+export interface Gauges {
+  readonly requestsInflight?: () => number;
+  readonly framesUnacked?: () => number;
+  readonly inflightBytes?: () => number;
+  readonly inflightBytesMax?: () => number;
+  readonly natsConnected?: () => boolean;
+  readonly projectsKnown?: () => number;
+}
+
+const gaugeNames = {
+  requestsInflight: "penstock_requests_inflight",
+  framesUnacked: "penstock_frames_unacked",
+  inflightBytes: "penstock_inflight_bytes",
+  inflightBytesMax: "penstock_inflight_bytes_max",
+  natsConnected: "penstock_nats_connected",
+  projectsKnown: "penstock_projects",
+} as const satisfies Record<keyof Gauges, MetricName>;
+
+const reasons = Object.keys(outcomeOfReason) as EventReason[];
+const routePlace = placesOf(routes);
+const lanePlace = placesOf(lanes);
+const phasePlace = placesOf(abortPhases);
+const causePlace = placesOf(ackFailureCauses);
+const warningPlace = placesOf(warningCodes);
+const reasonPlace = placesOf(reasons);
+
+const STATUS_MAX = 599;
+
+const requestSecondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const bytesBounds = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
+const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
+
+export class Metrics {
+  readonly registry = new Registry();
+  readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
+  readonly #requests = new Float64Array(routes.length * (STATUS_MAX + 1));
+  readonly #requestSeconds = routes.map(() => new Histogram(requestSecondsBounds));
+  readonly #bodyBytes = new Histogram(bytesBounds);
+  readonly #aborted = new Tally(rowsOf("phase", abortPhases));
+  readonly #events = new Tally(
+    lanes.flatMap((lane) => reasons.map((reason) => ({ lane, outcome: outcomeOfReason[reason], reason }))),
+  );
+  readonly #warnings = new Tally(rowsOf("code", warningCodes));
+  readonly #frames = new Tally(rowsOf("lane", lanes));
+  readonly #frameEvents = new Histogram(frameEventsBounds);
+  readonly #frameBytes = new Histogram(bytesBounds);
+  readonly #ackSeconds = lanes.map(() => new Histogram(requestSecondsBounds));
+  readonly #acksFailed = new Tally(rowsOf("cause", ackFailureCauses));
+  readonly #duplicateFrames = new Tally(rowsOf("lane", lanes));
+  readonly #duplicateEvents = new Tally(rowsOf("lane", lanes));
+  readonly #loopDelay = watchEventLoopDelay();
+  #slowPathItems = 0;
+  #distinctIdsCut = 0;
+  #frameRetries = 0;
+
+  constructor() {
+    this.#register("penstock_requests_total", () => this.#requestSamples());
+    this.#register("penstock_request_duration_seconds", (name) =>
+      routes.flatMap((route, place) => this.#requestSeconds[place]!.samples(name, { route })),
+    );
+    this.#register("penstock_request_body_bytes", (name) => this.#bodyBytes.samples(name, {}));
+    this.#register("penstock_requests_aborted_total", () => this.#aborted.samples());
+    this.#register("penstock_events_total", () => this.#events.samples());
+    this.#register("penstock_warnings_total", () => this.#warnings.samples());
+    this.#register("penstock_slow_path_items_total", () => single(this.#slowPathItems));
+    this.#register("penstock_distinct_ids_cut_total", () => single(this.#distinctIdsCut));
+    this.#register("penstock_frames_total", () => this.#frames.samples());
+    this.#register("penstock_frame_events", (name) => this.#frameEvents.samples(name, {}));
+    this.#register("penstock_frame_bytes", (name) => this.#frameBytes.samples(name, {}));
+    this.#register("penstock_ack_duration_seconds", (name) =>
+      lanes.flatMap((lane, place) => this.#ackSeconds[place]!.samples(name, { lane })),
+    );
+    this.#register("penstock_frame_retries_total", () => single(this.#frameRetries));
+    this.#register("penstock_acks_failed_total", () => this.#acksFailed.samples());
+    this.#register("penstock_duplicate_frames_total", () => this.#duplicateFrames.samples());
+    this.#register("penstock_duplicate_events_total", () => this.#duplicateEvents.samples());
+    this.#register("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Once a request that was answered. `bodyBytes` as they came over the wire. */
+  requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
+    const place = routePlace[route];
+    this.#requests[place * (STATUS_MAX + 1) + status]! += 1;
+    this.#requestSeconds[place]!.observe(seconds);
+    if (route !== "other") this.#bodyBytes.observe(bodyBytes);
+  }
+
+  /** Once a request whose client went away before its answer; such a request is not counted as finished. */
+  requestAborted(phase: AbortPhase): void {
+    this.#aborted.add(phasePlace[phase], 1);
+  }
+
+  events(lane: Lane, _outcome: EventOutcome, reason: EventReason, count: number): void {
+    this.#events.add(lanePlace[lane] * reasons.length + reasonPlace[reason], count);
+  }
+
+  warnings(code: WarningCode, count: number): void {
+    this.#warnings.add(warningPlace[code], count);
+  }
+
+  slowPathItems(count: number): void {
+    this.#slowPathItems += count;
+  }
+
+  distinctIdsCut(count: number): void {
+    this.#distinctIdsCut += count;
+  }
+
+  /** Once a frame, at its first send. */
+  frameSent(lane: Lane, events: number, bytes: number): void {
+    this.#frames.add(lanePlace[lane], 1);
+    this.#frameEvents.observe(events);
+    this.#frameBytes.observe(bytes);
+  }
+
+  frameAcked(lane: Lane, seconds: number): void {
+    this.#ackSeconds[lanePlace[lane]]!.observe(seconds);
+  }
+
+  frameRetried(): void {
+    this.#frameRetries += 1;
+  }
+
+  /** Once a send without a good PubAck: a frame that is sent again can fail more than once. */
+  ackFailed(cause: AckFailureCause): void {
+    this.#acksFailed.add(causePlace[cause], 1);
+  }
+
+  duplicateFrame(lane: Lane, events: number): void {
+    this.#duplicateFrames.add(lanePlace[lane], 1);
+    this.#duplicateEvents.add(lanePlace[lane], events);
+  }
+
+  /** Adds gauges. A gauge nobody gives a function for is absent from the scrape; one given twice is a bug and throws. */
+  watch(gauges: Gauges): void {
+    for (const key of Object.keys(gauges) as (keyof Gauges)[]) {
+      const read = gauges[key];
+      if (read !== undefined) this.#register(gaugeNames[key], () => single(Number(read())));
+    }
+  }
+
+  /** The scrape, in the Prometheus text format. */
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  close(): void {
+    this.#loopDelay.close();
+  }
+
+  #requestSamples(): Sample[] {
+    const samples: Sample[] = [];
+    for (let cell = 0; cell < this.#requests.length; cell++) {
+      const value = this.#requests[cell]!;
+      const route = routes[Math.floor(cell / (STATUS_MAX + 1))]!;
+      if (value > 0) samples.push({ labels: { route, status: String(cell % (STATUS_MAX + 1)) }, value });
+    }
+    return samples;
+  }
+
+  #register(name: MetricName, read: (name: MetricName) => Sample[]): void {
+    const { type, help } = metricTable[name];
+    // What the registry asks of a metric is `name` and `get()`; its declared type is the union of its own classes.
+    const metric = {
+      name,
+      get: () => Promise.resolve({ name, help, type, aggregator: "sum", values: read(name) }),
+    };
+    this.registry.registerMetric(metric as unknown as Metric);
+  }
+}
+
+function single(value: number): Sample[] {
+  return [{ labels: {}, value }];
+}
+
+/** All counters at zero. Measures the event loop until closed. */
+export function createMetrics(): Metrics {
+  return new Metrics();
+}

@@ -1,0 +1,8 @@
+// One line of a scrape, in the shape prom-client's registry writes out. No runtime code.
+
+export interface Sample {
+  /** Only where it differs from the metric's name: the parts of a histogram. */
+  readonly metricName?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}

@@ -1,0 +1,66 @@
+// The registry's bucket in JetStream, and what one value of it looks like. Both sides of the registry, the watch and
+// the commands, read values through here only.
+
+import { jetstream } from "@nats-io/jetstream";
+import { type KV, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project } from "../types.ts";
+
+/** Which bucket: one per subject prefix. `replicas` counts when it is created. */
+export interface BucketPlace {
+  readonly prefix: string;
+  readonly replicas: number;
+}
+
+const apiTimeoutMs = 3_000;
+const nameCharsMax = 200;
+const keyCharsMax = 200;
+
+export function bucketName(prefix: string): string {
+  return `${prefix}_projects`;
+}
+
+/** Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer. */
+export async function openBucket(connection: NatsConnection, { prefix, replicas }: BucketPlace): Promise<KV> {
+  const js = jetstream(connection, { timeout: apiTimeoutMs });
+  // One value per project: the keys that a rotation took away do not stay behind in older ones.
+  return await new Kvm(js).create(bucketName(prefix), { replicas, history: 1 });
+}
+
+export function isProjectId(id: string): boolean {
+  return /^[A-Za-z0-9_-]{1,64}$/.test(id);
+}
+
+/** Keys as clients send them: printable ASCII without spaces. */
+export function isProjectKey(key: string): boolean {
+  return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
+}
+
+export function isProjectName(name: string): boolean {
+  return name.length <= nameCharsMax && !/\p{Cc}/u.test(name);
+}
+
+/** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
+export type ParsedProject = { readonly ok: true; readonly project: Project } | { readonly ok: false; fault: string };
+
+export function parseProject(id: string, value: Uint8Array): ParsedProject {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(new TextDecoder().decode(value));
+  } catch {
+    return { ok: false, fault: "it is not JSON" };
+  }
+  if (typeof parsed !== "object" || parsed === null) return { ok: false, fault: "it is not an object" };
+  const { id: ownId, name, keys, enabled } = parsed as Record<string, unknown>;
+  if (ownId !== id || !isProjectId(id)) return { ok: false, fault: "its id is not the entry's" };
+  if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
+  if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
+  if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
+    return { ok: false, fault: "keys is not a list of keys" };
+  }
+  return { ok: true, project: { id, name, keys: keys as string[], enabled } };
+}
+
+export function projectValue({ id, name, keys, enabled }: Project): string {
+  return JSON.stringify({ id, name, keys, enabled });
+}

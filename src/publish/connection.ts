@@ -1,0 +1,161 @@
+// The connection to NATS: waits for the first one for ever, reconnects for ever, says when it comes and goes.
+// The client drops what is pending at a disconnect and has no limit of its own on what it holds: nothing may be published
+// while `connected` is false. Must not know of streams or frames.
+
+import { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
+import { connect, credsAuthenticator, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
+
+/** The part of the log that this folder writes to; pino's shape. */
+export interface PublishLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface NatsLinkOptions {
+  /** One or several, with commas between. */
+  readonly url: string;
+  readonly token?: string | undefined;
+  /** The contents of a credentials file. */
+  readonly creds?: Uint8Array | undefined;
+  readonly log: PublishLog;
+  /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** How often the server is asked whether it is there. A link counts as dead after two silent ones. */
+  readonly pingIntervalMs?: number | undefined;
+}
+
+export interface NatsLink {
+  readonly connection: NatsConnection;
+  readonly connected: boolean;
+  /** What the server says it takes in one message, headers included. Kept while disconnected. */
+  readonly messageBytesMax: number;
+  /** Hears of each loss and each reconnect, in order. */
+  onChange(listener: (connected: boolean) => void): void;
+  /** Sends what is pending and closes for good. */
+  close(): Promise<void>;
+}
+
+const reconnectWaitMs = 100;
+const reconnectJitterMs = 150;
+const connectTimeoutMs = 2_000;
+const firstConnectWaitMs = 500;
+const pingIntervalMsDefault = 2_000;
+const pingsUnansweredMax = 2;
+// The client says a dead link is stale and then waits for its last bytes to leave. Past this the socket is cut.
+const staleGraceMs = 500;
+const drainMsMax = 2_000;
+/** How often waiting is said again in the log. */
+const waitingLogEveryMs = 5_000;
+
+/** Connects, however long it takes. Rejects only when the signal aborts. */
+export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
+  const connection = await firstConnection(options);
+  return watch(connection, options.log);
+}
+
+async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection> {
+  const { log, signal } = options;
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      const connection = await connect(clientOptions(options));
+      if (!signal?.aborted) return connection;
+      await connection.close();
+    } catch (error) {
+      if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
+        loggedAtMs = performance.now();
+        log.warn({ reason: (error as Error).message }, "waiting for NATS");
+      }
+    }
+    signal?.throwIfAborted();
+    await delay(firstConnectWaitMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+function clientOptions({ url, token, creds, pingIntervalMs }: NatsLinkOptions): Parameters<typeof connect>[0] {
+  return {
+    servers: url.split(",").map((server) => server.trim()),
+    name: "penstock",
+    timeout: connectTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: reconnectWaitMs,
+    reconnectJitter: reconnectJitterMs,
+    pingInterval: pingIntervalMs ?? pingIntervalMsDefault,
+    maxPingOut: pingsUnansweredMax,
+    // A server may refuse the token for a while, as when its settings are being rolled out.
+    ignoreAuthErrorAbort: true,
+    ...(token === undefined ? {} : { authenticator: tokenAuthenticator(token) }),
+    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(creds) }),
+  };
+}
+
+function watch(connection: NatsConnection, log: PublishLog): NatsLink {
+  const listeners: ((connected: boolean) => void)[] = [];
+  let connected = true;
+  let messageBytesMax = connection.info?.max_payload ?? 0;
+
+  function changeTo(now: boolean): void {
+    if (connected === now) return;
+    connected = now;
+    if (now) messageBytesMax = connection.info?.max_payload ?? messageBytesMax;
+    for (const listener of listeners) listener(now);
+  }
+
+  async function follow(): Promise<void> {
+    for await (const status of connection.status()) {
+      switch (status.type) {
+        case "disconnect":
+          log.warn({ server: status.server }, "NATS connection lost");
+          changeTo(false);
+          break;
+        case "reconnect":
+          log.info({ server: status.server }, "NATS connected again");
+          changeTo(true);
+          break;
+        case "staleConnection":
+          changeTo(false);
+          setTimeout(cutIfStillOpen, staleGraceMs, connection, socketOf(connection)).unref();
+          break;
+        case "error":
+          log.error({ reason: status.error.message }, "NATS reports an error");
+          break;
+        default:
+      }
+    }
+    changeTo(false);
+  }
+
+  follow().catch((error: unknown) => log.error({ err: error }, "following the NATS connection failed"));
+  return {
+    connection,
+    get connected() {
+      return connected;
+    },
+    get messageBytesMax() {
+      return messageBytesMax;
+    },
+    onChange: (listener) => void listeners.push(listener),
+    async close() {
+      if (connection.isClosed()) return;
+      // Draining needs an answer from the server; it may never come.
+      if (connected)
+        await Promise.race([connection.drain().catch(() => {}), delay(drainMsMax, undefined, { ref: false })]);
+      await connection.close();
+    },
+  };
+}
+
+/** The client has no way to cut a connection whose send buffer is full, so this takes hold of its socket. */
+function socketOf(connection: NatsConnection): Socket | undefined {
+  if (!(connection instanceof NatsConnectionImpl)) return undefined;
+  const socket: unknown = Reflect.get(connection.protocol.transport, "socket");
+  return socket instanceof Socket ? socket : undefined;
+}
+
+function cutIfStillOpen(connection: NatsConnection, stale: Socket | undefined): void {
+  if (stale !== undefined && socketOf(connection) === stale && !stale.destroyed) stale.destroy();
+}

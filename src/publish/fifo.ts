@@ -1,0 +1,47 @@
+// A first-in, first-out queue whose ends cost the same however long it is.
+
+export class Fifo<T> {
+  #items: (T | undefined)[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  shift(): T | undefined {
+    const item = this.#items[this.#head];
+    if (item === undefined) return undefined;
+    this.#items[this.#head++] = undefined;
+    // Moving the rest down once half is spent keeps the memory in proportion and the cost per item constant.
+    if (this.#head * 2 >= this.#items.length) {
+      this.#items.copyWithin(0, this.#head);
+      this.#items.length -= this.#head;
+      this.#head = 0;
+    }
+    return item;
+  }
+
+  /** Takes out the items the test answers true for, and answers them; the others keep their order. */
+  take(test: (item: T) => boolean): T[] {
+    const taken: T[] = [];
+    const kept: T[] = [];
+    for (const item of this) (test(item) ? taken : kept).push(item);
+    if (taken.length > 0) {
+      this.#items = kept;
+      this.#head = 0;
+    }
+    return taken;
+  }
+
+  *[Symbol.iterator](): Generator<T> {
+    for (let at = this.#head; at < this.#items.length; at++) yield this.#items[at] as T;
+  }
+}

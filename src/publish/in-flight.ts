@@ -1,0 +1,165 @@
+// The frames that were sent and are not settled: publishes them, reads the replies, sends again under the same message id,
+// and gives up at the deadline. Says `refused` only when every send was answered with a refusal. Must not choose what is sent.
+
+import { createInbox, type Msg } from "@nats-io/transport-node";
+import type { ErrorCode } from "../errors.ts";
+import type { FrameOutcome } from "../types.ts";
+import type { NatsLink, PublishLog } from "./connection.ts";
+import { type Frame, FrameHeaders } from "./frame.ts";
+import { readPubAck } from "./pub-ack.ts";
+import type { PublishMetrics } from "./publish-metrics.ts";
+
+export interface InFlightOptions {
+  readonly link: NatsLink;
+  readonly ackTimeoutMs: number;
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
+  readonly metrics: PublishMetrics;
+  readonly log: PublishLog;
+  /** Hears once of each frame sent. */
+  readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
+  /** JetStream has said that a stream, or the whole server, has no room. */
+  readonly storeFull: (frame: Frame, wholeServer: boolean) => void;
+}
+
+export interface InFlight {
+  readonly count: number;
+  /** Publishes a frame for the first time. Only while connected. */
+  send(frame: Frame, nowMs: number): void;
+  /** Sends again what is due, and settles what is past its deadline. */
+  tick(nowMs: number): void;
+  /** Settles everything now, as at a deadline. */
+  abandon(): void;
+  close(): void;
+}
+
+/** After a refusal that may pass: no stream, no leader, an error of the store. */
+const refusedPauseMs = 100;
+
+export function createInFlight(options: InFlightOptions): InFlight {
+  const { link, ackTimeoutMs, nowMs, metrics, log, settled, storeFull } = options;
+  const { connection } = link;
+  // In the order of first sends, which is the order they are sent again in.
+  const frames = new Map<string, Frame>();
+  const replyPrefix = `${createInbox()}.`;
+  const subscription = connection.subscribe(`${replyPrefix}*`, { callback: onReply });
+  let lastToken = 0;
+
+  function send(frame: Frame, now: number): void {
+    frame.token = (++lastToken).toString(36);
+    frame.firstSentMs = now;
+    frames.set(frame.token, frame);
+    metrics.frameSent(frame.projectLane.lane, frame.events, frame.length);
+    attempt(frame, now);
+  }
+
+  function attempt(frame: Frame, now: number): void {
+    frame.pausing = false;
+    frame.retryAtMs = now + ackTimeoutMs;
+    try {
+      connection.publish(frame.projectLane.subject, frame.buffer.subarray(0, frame.length), {
+        reply: replyPrefix + frame.token,
+        headers: new FrameHeaders(frame),
+      });
+      frame.sends++;
+    } catch (error) {
+      // The connection is closed, or the server we came to takes less than the one the frame was made for.
+      log.error({ reason: (error as Error).message, bytes: frame.length }, "a frame cannot be published");
+      finish(frame, outcomeUnacked(frame), "unavailable");
+    }
+  }
+
+  function onReply(error: Error | null, message: Msg): void {
+    if (error !== null) {
+      log.error({ reason: error.message }, "the subscription to PubAcks failed");
+      return;
+    }
+    const frame = frames.get(message.subject.slice(replyPrefix.length));
+    // A late reply: the frame is settled.
+    if (frame === undefined) return;
+    const ack = readPubAck(message);
+    switch (ack) {
+      case "duplicate":
+        metrics.duplicateFrame(frame.projectLane.lane, frame.events);
+        acknowledge(frame, ack);
+        break;
+      case "stored":
+        acknowledge(frame, ack);
+        break;
+      case "stream_full":
+      case "server_full":
+        frame.refusals++;
+        metrics.ackFailed("store_full");
+        storeFull(frame, ack === "server_full");
+        finish(frame, outcomeUnacked(frame), "store_full");
+        break;
+      case "no_responders":
+      case "refused":
+        frame.refusals++;
+        metrics.ackFailed(ack);
+        frame.pausing = true;
+        frame.retryAtMs = nowMs() + refusedPauseMs;
+        break;
+      case "malformed":
+        metrics.ackFailed(ack);
+        break;
+    }
+  }
+
+  function acknowledge(frame: Frame, outcome: "stored" | "duplicate"): void {
+    metrics.frameAcked(frame.projectLane.lane, (nowMs() - frame.firstSentMs) / 1_000);
+    finish(frame, outcome, undefined);
+  }
+
+  function tick(now: number): void {
+    for (const frame of frames.values()) {
+      if (now >= frame.deadlineMs) {
+        expire(frame);
+      } else if (now >= frame.retryAtMs && link.connected) {
+        if (!frame.pausing) metrics.ackFailed("timeout");
+        metrics.frameRetried();
+        attempt(frame, now);
+      }
+    }
+  }
+
+  function sendAllAgain(): void {
+    const now = nowMs();
+    for (const frame of frames.values()) {
+      if (!frame.pausing) metrics.ackFailed("disconnected");
+      metrics.frameRetried();
+      attempt(frame, now);
+    }
+  }
+
+  function expire(frame: Frame): void {
+    const outcome = outcomeUnacked(frame);
+    finish(frame, outcome, outcome === "refused" ? "unavailable" : "timeout");
+  }
+
+  function finish(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    frames.delete(frame.token);
+    settled(frame, outcome, code);
+  }
+
+  link.onChange((connected) => {
+    if (connected) sendAllAgain();
+  });
+
+  return {
+    get count() {
+      return frames.size;
+    },
+    send,
+    tick,
+    abandon() {
+      for (const frame of frames.values()) expire(frame);
+    },
+    close: () => subscription.unsubscribe(),
+  };
+}
+
+/** Without an acknowledgement: refused for certain, or possibly stored by a send that nobody answered. */
+function outcomeUnacked(frame: Frame): "refused" | "unknown" {
+  return frame.refusals >= frame.sends ? "refused" : "unknown";
+}

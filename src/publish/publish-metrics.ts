@@ -1,0 +1,25 @@
+// What the publisher reports: plain additions, a few per frame, none per event. Implemented by observe/.
+
+import type { Lane } from "../types.ts";
+
+/** Why a send was not acknowledged. Closed: it is a metrics label. */
+export const ackFailureCauses = [
+  "timeout",
+  "disconnected",
+  "no_responders",
+  "store_full",
+  "refused",
+  "malformed",
+] as const;
+export type AckFailureCause = (typeof ackFailureCauses)[number];
+
+export interface PublishMetrics {
+  /** Once per frame, at its first send. `bytes` is the payload. */
+  frameSent(lane: Lane, events: number, bytes: number): void;
+  /** Once per acknowledged frame; from its first send. */
+  frameAcked(lane: Lane, seconds: number): void;
+  frameRetried(): void;
+  ackFailed(cause: AckFailureCause): void;
+  /** Acknowledged, but the stream had it already. */
+  duplicateFrame(lane: Lane, events: number): void;
+}

@@ -1,0 +1,48 @@
+# Builds build/Release/event_scan.node. simdjson is compiled from the npm package, as it is; the
+# processor's best version of it is chosen when the addon runs, so the result moves between machines.
+{
+  "variables": {
+    "simdjson_dir": "../../../node_modules/@nozbe/simdjson/src",
+  },
+  "target_defaults": {
+    # Hidden, or the loader would bind the addon's simdjson to the other version of it that node itself exports.
+    "cflags": ["-O3", "-fvisibility=hidden"],
+    "cflags_cc": ["-std=c++17", "-fvisibility-inlines-hidden"],
+    "cflags_cc!": ["-std=gnu++17", "-std=gnu++20", "-std=c++20"],
+    "xcode_settings": {
+      "GCC_OPTIMIZATION_LEVEL": "3",
+      "GCC_SYMBOLS_PRIVATE_EXTERN": "YES",
+      "GCC_INLINES_ARE_PRIVATE_EXTERN": "YES",
+      "CLANG_CXX_LANGUAGE_STANDARD": "c++17",
+      "MACOSX_DEPLOYMENT_TARGET": "11.0",
+    },
+    "msvs_settings": {
+      "VCCLCompilerTool": {
+        "AdditionalOptions": ["/std:c++17"],
+      },
+    },
+  },
+  "targets": [
+    {
+      "target_name": "simdjson",
+      "type": "static_library",
+      "sources": ["<(simdjson_dir)/simdjson.cpp"],
+      "include_dirs": ["<(simdjson_dir)"],
+      "cflags": ["-w"],
+      "xcode_settings": {
+        "WARNING_CFLAGS": ["-w"],
+      },
+    },
+    {
+      "target_name": "event_scan",
+      "sources": ["addon.cc", "event_scan.cc", "event_walk.cc", "json_fault.cc", "json_walk.cc"],
+      "dependencies": ["simdjson"],
+      "include_dirs": ["<(simdjson_dir)"],
+      "defines": ["NAPI_VERSION=8"],
+      "cflags": ["-Wall", "-Wextra", "-Wshadow", "-Wconversion"],
+      "xcode_settings": {
+        "WARNING_CFLAGS": ["-Wall", "-Wextra", "-Wshadow"],
+      },
+    },
+  ],
+}

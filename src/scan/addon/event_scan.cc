@@ -1,0 +1,166 @@
+// The scanner's core: stage 1 of simdjson, one walk that fills the table, and the judge where
+// either failed. It knows nothing of Node.
+
+#include "event_scan.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "event_walk.h"
+#include "json_fault.h"
+#include "simdjson.h"
+
+namespace penstock {
+namespace {
+
+constexpr size_t kCapacityStepBytes = size_t{256} << 10;
+
+TokenType type_of_scalar(const uint8_t* text, size_t start, size_t length) {
+  switch (text[start]) {
+    case 't': return kTrue;
+    case 'f': return kFalse;
+    case 'n': return kNull;
+    case '"': break;
+    default: return kNumber;
+  }
+  if (text[start + 1] == '"') return kEmptyString;
+  return std::memchr(text + start, '\\', length - start) == nullptr ? kPlainString : kEscapedString;
+}
+
+ScanStatus judge(const uint8_t* text, size_t length, uint32_t& error_offset) {
+  size_t fault = find_utf8_fault(text, length);
+  if (fault != kNoFault) {
+    error_offset = static_cast<uint32_t>(fault);
+    return ScanStatus::kInvalidUtf8;
+  }
+  if (std::all_of(text, text + length, [](uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; })) {
+    return ScanStatus::kEmpty;
+  }
+  fault = find_json_fault(text, length);
+  if (fault == kFaultOutOfMemory) return ScanStatus::kOutOfMemory;
+  error_offset = static_cast<uint32_t>(std::min(fault, length));
+  return ScanStatus::kInvalidJson;
+}
+
+void replace_line_breaks(uint8_t* text, size_t from, size_t length) {
+  for (size_t i = from; i < length; i++) text[i] = text[i] == '\n' || text[i] == '\r' ? uint8_t{' '} : text[i];
+}
+
+}  // namespace
+
+struct EventScanner::State {
+  std::unique_ptr<simdjson::internal::dom_parser_implementation> indexer;
+  size_t indexer_capacity = 0;
+  size_t index_entries_touched = 0;
+  BitStack open;
+  Cursor resume = nullptr;
+  uint32_t rows_delivered = 0;
+
+  bool reserve(size_t length) noexcept {
+    if (indexer && length <= indexer_capacity) return true;
+    const size_t capacity = (length / kCapacityStepBytes + 1) * kCapacityStepBytes;
+    release_index();
+    const auto* implementation = static_cast<const simdjson::implementation*>(simdjson::get_active_implementation());
+    if (implementation->create_dom_parser_implementation(capacity, 1, indexer) != simdjson::SUCCESS) {
+      release_index();
+      return false;
+    }
+    indexer_capacity = capacity;
+    return true;
+  }
+
+  void release_index() noexcept {
+    indexer.reset();
+    indexer_capacity = 0;
+    index_entries_touched = 0;
+  }
+
+  void finish() noexcept {
+    resume = nullptr;
+    if (index_entries_touched * sizeof(uint32_t) > kIndexKeptBytes) release_index();
+    open.release_memory();
+  }
+
+  // Simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8 sequence.
+  static bool safe_to_index(const uint8_t* text, size_t length) noexcept {
+    const auto* implementation = static_cast<const simdjson::implementation*>(simdjson::get_active_implementation());
+    return implementation->required_instruction_sets() != 0 || find_utf8_fault(text, length) == kNoFault;
+  }
+
+  ScanStatus walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept;
+};
+
+// kInvalidJson here means only that something is wrong.
+ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept {
+  if (length == 0) return ScanStatus::kEmpty;
+  if (!reserve(length)) return ScanStatus::kOutOfMemory;
+  if (!safe_to_index(text, length)) return ScanStatus::kInvalidUtf8;
+  const auto error = indexer->stage1(text, length, simdjson::stage1_mode::regular);
+  const size_t entries = error == simdjson::SUCCESS ? size_t{indexer->n_structural_indexes} : length;
+  index_entries_touched = std::max(index_entries_touched, entries);
+  if (error != simdjson::SUCCESS) return ScanStatus::kInvalidJson;
+
+  uint32_t* const first = indexer->structural_indexes.get();
+  const Cursor end = first + indexer->n_structural_indexes;
+  *(first + indexer->n_structural_indexes) = *first;
+  const uint8_t opener = text[*first];
+  const uint32_t text_length = static_cast<uint32_t>(length);
+  Walk walk(text, text_length, 0, open);
+  if (opener != '{' && opener != '[') {
+    if (find_json_fault(text, length) != kNoFault) return ScanStatus::kInvalidJson;
+    header[kRootType] = type_of_scalar(text, *first, length);
+  } else {
+    if (text[end[-1]] != opener + 2) return ScanStatus::kInvalidJson;
+    header[kRootType] = opener == '{' ? kObject : kArray;
+    const Cursor after = opener == '{' ? walk_root(walk, first, header, batch) : walk.skip_container(first);
+    if (walk.out_of_memory()) return ScanStatus::kOutOfMemory;
+    if (after != end) return ScanStatus::kInvalidJson;
+  }
+  walk.look_to_end();
+  replace_line_breaks(text, walk.line_breaks_from(), length);
+  return ScanStatus::kOk;
+}
+
+EventScanner::EventScanner() noexcept : state_(new (std::nothrow) State) {}
+
+EventScanner::~EventScanner() { delete state_; }
+
+ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept {
+  std::memset(table, 0, kHeaderWords * sizeof *table);
+  last_length_ = length;
+  if (state_ == nullptr || length >= UINT32_MAX) return ScanStatus::kOutOfMemory;
+  State& state = *state_;
+  Batch batch{table + kHeaderWords, row_capacity};
+  ScanStatus status = state.walk(text, length, table, batch);
+  if (status == ScanStatus::kOk) {
+    table[kItemCount] = batch.item_count;
+    table[kRowCount] = state.rows_delivered = batch.row_count;
+    state.resume = batch.resume;
+  } else {
+    std::memset(table, 0, kHeaderWords * sizeof *table);
+    state.resume = nullptr;
+    state.rows_delivered = 0;
+    if (status != ScanStatus::kOutOfMemory) status = judge(text, length, table[kErrorOffset]);
+  }
+  if (state.resume == nullptr) state.finish();
+  return status;
+}
+
+void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept {
+  table[kRowCount] = 0;
+  if (state_ == nullptr) return;
+  State& state = *state_;
+  table[kFirstItem] = state.rows_delivered;
+  if (state.resume == nullptr) return;
+  Batch batch{table + kHeaderWords, row_capacity};
+  batch.resume = state.resume;
+  Walk walk(text, static_cast<uint32_t>(last_length_), *batch.resume, state.open);
+  walk_rest_of_batch(walk, batch);
+  table[kRowCount] = batch.row_count;
+  state.rows_delivered += batch.row_count;
+  state.resume = batch.resume;
+  if (state.resume == nullptr) state.finish();
+}
+
+}  // namespace penstock

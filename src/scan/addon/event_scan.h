@@ -1,0 +1,131 @@
+// The scanner's core: one validating pass over a JSON body that notes where the parts of its events lie.
+// It knows nothing of Node; addon.cc binds it. table.ts explains the layout and a test compares the two.
+//
+// Lifetime: `text` is read (and its line breaks overwritten) during a call only; nothing points at it afterwards.
+// Padding: none needed; no byte outside [text, text + length) is read.
+// Capacity: the table has kHeaderWords + row_capacity * kRowWords words, row_capacity at least 1; lengths below 4 GiB.
+// Threads: no global state. One EventScanner is one thread's at a time; several may run at once. No other thread may
+//   write to the text during a call.
+// Memory: an index of four bytes a token (at most four a byte of text), kept for the next call up to kIndexKeptBytes.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock {
+
+enum TokenType : uint32_t {
+  kAbsent = 0,
+  kNull = 1,
+  kFalse = 2,
+  kTrue = 3,
+  kNumber = 4,
+  kPlainString = 5,
+  kEscapedString = 6,
+  kEmptyString = 7,
+  kObject = 8,
+  kArray = 9,
+};
+
+enum class ScanStatus : uint32_t {
+  kOk = 0,
+  kEmpty = 1,
+  kInvalidJson = 2,
+  kInvalidUtf8 = 3,
+  kOutOfMemory = 4,
+};
+
+enum HeaderWord : uint32_t {
+  kErrorOffset = 0,
+  kRootType = 1,
+  kBatchType = 2,
+  kItemCount = 3,
+  kRowCount = 4,
+  kApiKeyType = 5,
+  kAltKeyType = 8,
+  kHistoricalType = 11,
+  kSentAtType = 12,
+  kFirstItem = 15,
+  kEnvelopeFlags = 16,
+  kHeaderWords = 20,
+};
+
+enum EnvelopeFlag : uint32_t { kEnvelopeEscapedKey = 1 };
+
+enum RowWord : uint32_t {
+  kItemStart = 0,
+  kItemEnd = 1,
+  kFirstFieldStart = 2,
+  kFieldTypes = 18,
+  kPropertyTypes = 19,
+  kMoreTypes = 20,
+  kRowWords = 21,
+};
+
+/** The fields with a span: span at kFirstFieldStart + 2 * field, type at bit 4 * field of kFieldTypes. */
+enum Field : uint32_t {
+  kEvent = 0,
+  kDistinctId = 1,
+  kTimestamp = 2,
+  kUuid = 3,
+  kProperties = 4,
+  kSet = 5,
+  kSetOnce = 6,
+  kPropertiesDistinctId = 7,
+};
+
+/** The keys looked for inside `properties`: type at bit 4 * property of kPropertyTypes, the last two in kMoreTypes. */
+enum Property : uint32_t {
+  kAlias = 0,
+  kGroupType = 1,
+  kGroupKey = 2,
+  kSurveyId = 3,
+  kPropertySet = 4,
+  kGroupSet = 5,
+  kGroups = 6,
+  kProcessPersonProfile = 7,
+  kCurrentUrl = 8,
+  kScreenName = 9,
+  kPropertyDistinctId = 10,
+};
+
+inline constexpr uint32_t kItemTypeShift = 8;
+inline constexpr uint32_t kItemFlagsShift = 12;
+
+enum ItemFlag : uint32_t { kItemEscapedKey = 1, kItemDuplicateKey = 2, kItemLoneSurrogate = 4 };
+
+/**
+ * A scan that wrote more index than this gives it back when its last row is delivered. A 20 MB batch of small events
+ * writes 14 MB; to fault such memory in anew would take as long as the scan itself.
+ */
+inline constexpr size_t kIndexKeptBytes = size_t{16} << 20;
+
+inline constexpr size_t kNoScan = SIZE_MAX;
+
+class EventScanner {
+ public:
+  EventScanner() noexcept;
+  ~EventScanner();
+  EventScanner(const EventScanner&) = delete;
+  EventScanner& operator=(const EventScanner&) = delete;
+
+  /**
+   * Validates the whole text and fills the header and the first rows. Ok: line breaks between tokens are spaces now.
+   * Otherwise the text is unchanged and the header is zero but for kErrorOffset.
+   */
+  ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
+
+  /** The next rows of the text last scanned, which must be the same, unchanged. None left: kRowCount 0. */
+  void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
+
+  /** Length of the text last scanned, kNoScan before the first. */
+  size_t last_length() const noexcept { return last_length_; }
+
+ private:
+  struct State;
+  State* state_;
+  size_t last_length_ = kNoScan;
+};
+
+}  // namespace penstock

@@ -1,0 +1,148 @@
+// The parts of the walk that need not be inlined: values nobody looks into, and escapes.
+
+#include "json_walk.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+// Text looked over for backslashes and line breaks at a time: small enough to be in the cache when the walk comes.
+constexpr uint32_t kWindowBytes = 32 << 10;
+
+constexpr uint32_t kNotHex = 0x10000;
+
+uint32_t hex_digit(uint8_t c) {
+  if (c >= '0' && c <= '9') return c - uint32_t{'0'};
+  const uint32_t letter = c | 0x20u;
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : kNotHex;
+}
+
+// Stops at the first byte that is no hex digit, so it never passes a closing quote.
+uint32_t four_hex_digits(const uint8_t* p) {
+  uint32_t code = 0;
+  for (int i = 0; i < 4; i++) {
+    const uint32_t digit = hex_digit(p[i]);
+    if (digit == kNotHex) return kNotHex;
+    code = code << 4 | digit;
+  }
+  return code;
+}
+
+}  // namespace
+
+Cursor Walk::skip_container(Cursor cursor) noexcept {
+  open_.clear();
+  bool in_object = at(cursor) == '{';
+
+opened:
+  ++cursor;
+  if (at(cursor) == (in_object ? '}' : ']')) goto closed;
+  if (PENSTOCK_UNLIKELY(!open_.push(in_object))) {
+    out_of_memory_ = true;
+    return nullptr;
+  }
+  if (!in_object) goto value;
+
+member:
+  if (PENSTOCK_UNLIKELY(at(cursor) != '"' || at(cursor + 1) != ':')) return nullptr;
+  if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid) return nullptr;
+  cursor += 2;
+
+value:
+  switch (at(cursor)) {
+    case '"':
+      if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid) return nullptr;
+      break;
+    case '{':
+      in_object = true;
+      goto opened;
+    case '[':
+      in_object = false;
+      goto opened;
+    default:
+      if (PENSTOCK_UNLIKELY(scalar_end(cursor) == 0)) return nullptr;
+  }
+
+after_value:
+  ++cursor;
+  if (at(cursor) == ',') {
+    ++cursor;
+    if (in_object) goto member;
+    goto value;
+  }
+  if (PENSTOCK_UNLIKELY(at(cursor) != (in_object ? '}' : ']'))) return nullptr;
+  open_.pop();
+
+closed:
+  if (open_.empty()) return cursor + 1;
+  in_object = open_.top();
+  goto after_value;
+}
+
+Walk::Escapes Walk::pass_escapes(uint32_t end) noexcept {
+  Escapes found = Escapes::kNone;
+  while (clear_ < end) {
+    if (clear_ == window_end_) {
+      next_window(clear_);
+      continue;
+    }
+    const uint32_t after = escape_end(clear_);
+    if (after == 0) return Escapes::kInvalid;
+    found = Escapes::kSome;
+    if (after >= window_end_) {
+      clear_ = window_end_ = after;
+    } else {
+      find_backslash(after);
+    }
+  }
+  return found;
+}
+
+uint32_t Walk::escape_end(uint32_t backslash) noexcept {
+  const uint8_t* p = text_ + backslash + 1;
+  switch (*p) {
+    case '"':
+    case '\\':
+    case '/':
+    case 'b':
+    case 'f':
+    case 'n':
+    case 'r':
+    case 't':
+      return backslash + 2;
+    case 'u':
+      break;
+    default:
+      return 0;
+  }
+  const uint32_t code = four_hex_digits(p + 1);
+  if (code == kNotHex) return 0;
+  if (code < 0xD800 || code > 0xDFFF) return backslash + 6;
+  if (code < 0xDC00 && p[5] == '\\' && p[6] == 'u') {
+    const uint32_t partner = four_hex_digits(p + 7);
+    if (partner >= 0xDC00 && partner <= 0xDFFF) return backslash + 12;
+  }
+  lone_surrogate = true;
+  return backslash + 6;
+}
+
+void Walk::next_window(uint32_t from) noexcept {
+  window_end_ = from + std::min(kWindowBytes, length_ - from);
+  if (line_break_ == length_) find_line_break(from);
+  find_backslash(from);
+}
+
+void Walk::find_backslash(uint32_t from) noexcept {
+  const void* found = std::memchr(text_ + from, '\\', window_end_ - from);
+  clear_ = found == nullptr ? window_end_ : static_cast<uint32_t>(static_cast<const uint8_t*>(found) - text_);
+}
+
+void Walk::find_line_break(uint32_t from) noexcept {
+  const uint8_t* begin = text_ + from;
+  const size_t length = window_end_ - from;
+  if (std::memchr(begin, '\n', length) == nullptr && std::memchr(begin, '\r', length) == nullptr) return;
+  line_break_ = from;
+}
+
+}  // namespace penstock

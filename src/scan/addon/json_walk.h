@@ -1,0 +1,217 @@
+// The validating walk over the index of simdjson's stage 1: the JSON grammar, and no knowledge of events.
+//
+// What stage 1 has settled when a Walk begins: the text is UTF-8, its strings are closed and hold no raw control
+// character. Its index holds the offsets of [ ] { } : , of opening quotes and of the first byte of any other run,
+// so between two entries stands the rest of one token and then white space only. What is left to settle is settled
+// here: the order of tokens, numbers, literals, escapes.
+//
+// Needs: the text begins with { or [ and its last token is the matching kind of closer, and the index has one more
+// entry, the offset of the first token. So a value is never the last entry, and running off the end meets an opening
+// bracket where only a comma or closer may stand: no bounds check is needed anywhere else.
+//
+// A cursor points into the index. A function that takes one at the start of a value returns the one after it, or null.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "bit_stack.h"
+#include "event_scan.h"
+
+#if defined(_MSC_VER)
+#define PENSTOCK_INLINE __forceinline
+#define PENSTOCK_LAMBDA_INLINE
+#define PENSTOCK_UNLIKELY(x) (x)
+#else
+#define PENSTOCK_INLINE inline __attribute__((always_inline))
+#define PENSTOCK_LAMBDA_INLINE __attribute__((always_inline))
+#define PENSTOCK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#endif
+
+namespace penstock {
+
+using Cursor = const uint32_t*;
+
+struct Token {
+  uint32_t start;
+  uint32_t end;
+  TokenType type;
+};
+
+struct Key {
+  const uint8_t* name;
+  uint32_t length;
+  bool escaped;
+};
+
+class Walk {
+ public:
+  Walk(const uint8_t* text, uint32_t length, uint32_t from, BitStack& open) noexcept
+      : text_(text), length_(length), clear_(from), window_end_(from), line_break_(length), open_(open) {}
+
+  /** Set when an escaped surrogate without its partner was passed. The caller clears it. */
+  bool lone_surrogate = false;
+  /** Where to begin replacing line breaks; the length if there are none. Final after look_to_end. */
+  uint32_t line_breaks_from() const noexcept { return line_break_; }
+  bool out_of_memory() const noexcept { return out_of_memory_; }
+
+  void look_to_end() noexcept {
+    while (window_end_ < length_) next_window(window_end_);
+  }
+
+  PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
+
+  /** Calls `member(key, cursor of the value)` for each member of the object; it returns the cursor after the value. */
+  template <typename Member>
+  PENSTOCK_INLINE Cursor members(Cursor cursor, Member member) noexcept {
+    ++cursor;
+    if (at(cursor) == '}') return cursor + 1;
+    for (;;) {
+      if (PENSTOCK_UNLIKELY(at(cursor) != '"' || at(cursor + 1) != ':')) return nullptr;
+      Key key{};
+      if (PENSTOCK_UNLIKELY(cursor[1] > clear_)) {
+        const Escapes escapes = pass_escapes(cursor[1]);
+        if (escapes == Escapes::kInvalid) return nullptr;
+        key.escaped = escapes == Escapes::kSome;
+      }
+      key.name = text_ + *cursor + 1;
+      key.length = string_end(cursor) - *cursor - 2;
+      cursor = member(key, cursor + 2);
+      if (PENSTOCK_UNLIKELY(cursor == nullptr)) return nullptr;
+      const uint8_t c = at(cursor++);
+      if (c == ',') continue;
+      return c == '}' ? cursor : nullptr;
+    }
+  }
+
+  PENSTOCK_INLINE Cursor skip(Cursor cursor) noexcept {
+    switch (at(cursor)) {
+      case '"':
+        if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid) return nullptr;
+        return cursor + 1;
+      case '{':
+      case '[':
+        return skip_container(cursor);
+      default:
+        return scalar_end(cursor) == 0 ? nullptr : cursor + 1;
+    }
+  }
+
+  /** Type of the value, without having looked beyond its first byte. A string counts as plain. */
+  PENSTOCK_INLINE TokenType type_at(Cursor cursor) const noexcept {
+    switch (at(cursor)) {
+      case '"': return kPlainString;
+      case '{': return kObject;
+      case '[': return kArray;
+      case 't': return kTrue;
+      case 'f': return kFalse;
+      case 'n': return kNull;
+      default: return kNumber;
+    }
+  }
+
+  PENSTOCK_INLINE Cursor read(Cursor cursor, Token& token) noexcept {
+    token.start = *cursor;
+    token.type = type_at(cursor);
+    if (token.type == kPlainString) {
+      token.end = string_end(cursor);
+      if (token.end - token.start == 2) token.type = kEmptyString;
+      if (PENSTOCK_UNLIKELY(cursor[1] > clear_)) {
+        const Escapes escapes = pass_escapes(cursor[1]);
+        if (escapes == Escapes::kInvalid) return nullptr;
+        if (escapes == Escapes::kSome) token.type = kEscapedString;
+      }
+      return cursor + 1;
+    }
+    if (token.type == kObject || token.type == kArray) {
+      cursor = skip_container(cursor);
+      if (cursor != nullptr) token.end = cursor[-1] + 1;
+      return cursor;
+    }
+    token.end = scalar_end(cursor);
+    return token.end == 0 ? nullptr : cursor + 1;
+  }
+
+  Cursor skip_container(Cursor cursor) noexcept;
+
+ private:
+  enum class Escapes { kNone, kSome, kInvalid };
+
+  static PENSTOCK_INLINE bool is_space(uint8_t c) noexcept {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+  }
+  static PENSTOCK_INLINE bool is_digit(uint8_t c) noexcept { return static_cast<uint8_t>(c - '0') < 10; }
+
+  PENSTOCK_INLINE uint32_t string_end(Cursor cursor) const noexcept {
+    uint32_t end = cursor[1];
+    while (PENSTOCK_UNLIKELY(text_[end - 1] != '"') && end > *cursor + 2) end--;
+    return end;
+  }
+
+  PENSTOCK_INLINE bool ends_at(uint32_t end, Cursor cursor) const noexcept {
+    return end == cursor[1] || is_space(text_[end]);
+  }
+
+  PENSTOCK_INLINE uint32_t literal_end(Cursor cursor, const char* word, uint32_t length) const noexcept {
+    const uint32_t end = *cursor + length;
+    if (cursor[1] < end || std::memcmp(text_ + *cursor, word, length) != 0) return 0;
+    return ends_at(end, cursor) ? end : 0;
+  }
+
+  // End of a number or literal, 0 if it is neither. 0 is no end: an opening bracket stands before.
+  PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) const noexcept {
+    switch (at(cursor)) {
+      case 't': return literal_end(cursor, "true", 4);
+      case 'f': return literal_end(cursor, "false", 5);
+      case 'n': return literal_end(cursor, "null", 4);
+      default: return number_end(cursor);
+    }
+  }
+
+  // No digit stands at the next entry, so no run of digits passes it.
+  PENSTOCK_INLINE uint32_t number_end(Cursor cursor) const noexcept {
+    const uint8_t* p = text_ + *cursor;
+    if (*p == '-') p++;
+    if (*p == '0') {
+      p++;
+    } else {
+      if (!is_digit(*p)) return 0;
+      do p++;
+      while (is_digit(*p));
+    }
+    if (*p == '.') {
+      p++;
+      if (!is_digit(*p)) return 0;
+      do p++;
+      while (is_digit(*p));
+    }
+    if (*p == 'e' || *p == 'E') {
+      p++;
+      if (*p == '+' || *p == '-') p++;
+      if (!is_digit(*p)) return 0;
+      do p++;
+      while (is_digit(*p));
+    }
+    const uint32_t end = static_cast<uint32_t>(p - text_);
+    return ends_at(end, cursor) ? end : 0;
+  }
+
+  Escapes pass_escapes(uint32_t end) noexcept;
+  uint32_t escape_end(uint32_t backslash) noexcept;
+  void next_window(uint32_t from) noexcept;
+  void find_backslash(uint32_t from) noexcept;
+  void find_line_break(uint32_t from) noexcept;
+
+  const uint8_t* const text_;
+  const uint32_t length_;
+  // No backslash not yet passed stands before clear_. It is the offset of a backslash, or equals window_end_.
+  uint32_t clear_;
+  uint32_t window_end_;
+  uint32_t line_break_;
+  bool out_of_memory_ = false;
+  BitStack& open_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// The face of the addon: loads it and makes scanners with it. No pointers here, no JSON either.
+// It works from src/scan and from dist/scan; the addon itself is built in src/scan/addon.
+
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { Header, Row, rowsMax, type Scanner, type ScanStatus } from "./table.ts";
+
+interface NativeScanner {
+  scan(body: Buffer): ScanStatus;
+  scanMore(body: Buffer): void;
+}
+
+/** What the addon exports. `layout` holds its side of table.ts, as "Group.Name": number. */
+export interface Addon {
+  readonly EventScanner: new (table: Uint32Array) => NativeScanner;
+  readonly layout: Readonly<Record<string, number>>;
+}
+
+const addonPlaces = ["./addon/build/Release/event_scan.node", "../../src/scan/addon/build/Release/event_scan.node"];
+
+/** Throws, with the cause, if the addon is not built or does not load. */
+export function loadAddon(): Addon {
+  const places = addonPlaces.map((place) => fileURLToPath(new URL(place, import.meta.url)));
+  const place = places.find((candidate) => existsSync(candidate)) ?? places[0]!;
+  try {
+    return createRequire(import.meta.url)(place) as Addon;
+  } catch (cause) {
+    throw new Error(`Loading the scanner addon: ${place} is not built or does not load`, { cause });
+  }
+}
+
+/**
+ * A scanner on the addon. One thread's; make one a thread.
+ * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
+ */
+export function createNativeScanner(rows: number = rowsMax): Scanner {
+  const { EventScanner } = loadAddon();
+  const table = new Uint32Array(Header.Words + rows * Row.Words);
+  const native = new EventScanner(table);
+  return {
+    table,
+    scan: (body) => native.scan(body),
+    scanMore: (body) => native.scanMore(body),
+  };
+}

@@ -1,0 +1,205 @@
+// The reference scanner: the table of table.ts in plain JavaScript. It is what the addon is tested against, and what
+// stands in where the addon is not built. It must share nothing with the addon but the layout.
+
+import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
+import {
+  EnvelopeFlag,
+  FieldShift,
+  Header,
+  ItemFlag,
+  MoreShift,
+  PropertyShift,
+  Row,
+  rowsMax,
+  type Scanner,
+  ScanStatus,
+  TokenType,
+} from "./table.ts";
+
+interface FieldPlace {
+  readonly start: number;
+  readonly shift: number;
+}
+
+const fieldPlaces = new Map<string, FieldPlace>([
+  ["event", { start: Row.EventStart, shift: FieldShift.Event }],
+  ["distinct_id", { start: Row.DistinctIdStart, shift: FieldShift.DistinctId }],
+  ["timestamp", { start: Row.TimestampStart, shift: FieldShift.Timestamp }],
+  ["uuid", { start: Row.UuidStart, shift: FieldShift.Uuid }],
+  ["properties", { start: Row.PropertiesStart, shift: FieldShift.Properties }],
+  ["$set", { start: Row.SetStart, shift: FieldShift.Set }],
+  ["$set_once", { start: Row.SetOnceStart, shift: FieldShift.SetOnce }],
+]);
+
+const propertyPlaces = new Map<string, { readonly word: number; readonly shift: number }>([
+  ["alias", { word: Row.PropertyTypes, shift: PropertyShift.Alias }],
+  ["$group_type", { word: Row.PropertyTypes, shift: PropertyShift.GroupType }],
+  ["$group_key", { word: Row.PropertyTypes, shift: PropertyShift.GroupKey }],
+  ["$survey_id", { word: Row.PropertyTypes, shift: PropertyShift.SurveyId }],
+  ["$set", { word: Row.PropertyTypes, shift: PropertyShift.Set }],
+  ["$group_set", { word: Row.PropertyTypes, shift: PropertyShift.GroupSet }],
+  ["$groups", { word: Row.PropertyTypes, shift: PropertyShift.Groups }],
+  ["$process_person_profile", { word: Row.PropertyTypes, shift: PropertyShift.ProcessPersonProfile }],
+  ["$current_url", { word: Row.MoreTypes, shift: MoreShift.CurrentUrl }],
+  ["$screen_name", { word: Row.MoreTypes, shift: MoreShift.ScreenName }],
+  ["distinct_id", { word: Row.FieldTypes, shift: FieldShift.PropertiesDistinctId }],
+]);
+
+const envelopePlaces = new Map<string, { readonly type: number; readonly start?: number }>([
+  ["batch", { type: Header.BatchType }],
+  ["api_key", { type: Header.ApiKeyType, start: Header.ApiKeyStart }],
+  ["token", { type: Header.AltKeyType, start: Header.AltKeyStart }],
+  ["historical_migration", { type: Header.HistoricalType }],
+  ["sent_at", { type: Header.SentAtType, start: Header.SentAtStart }],
+]);
+
+function hasEscapedKey(node: JsonNode): boolean {
+  return node.children.some(({ key }) => key.includes("\\"));
+}
+
+/** The member of each key that JSON.parse would keep: the last. Keys with escapes stand under another name. */
+function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
+  return new Map(node.children.map(({ key, node: value }) => [key, value]));
+}
+
+function hasDuplicateProperty(properties: JsonNode): boolean {
+  const reserved = properties.children.map(({ key }) => key).filter((key) => propertyPlaces.has(key));
+  return new Set(reserved).size < reserved.length;
+}
+
+function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
+  let low = 0;
+  let high = offsets.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (offsets[middle]! < node.start) low = middle + 1;
+    else high = middle;
+  }
+  return low < offsets.length && offsets[low]! < node.end;
+}
+
+function fillProperties(row: Uint32Array, properties: JsonNode): number {
+  for (const [key, value] of lastOfEachKey(properties)) {
+    const place = propertyPlaces.get(key);
+    if (place === undefined) continue;
+    row[place.word]! |= value.type << place.shift;
+    if (key === "distinct_id") row.set([value.start, value.end], Row.PropertiesDistinctIdStart);
+  }
+  return (
+    (hasEscapedKey(properties) ? ItemFlag.EscapedKey : 0) |
+    (hasDuplicateProperty(properties) ? ItemFlag.DuplicateKey : 0)
+  );
+}
+
+function fillRow(row: Uint32Array, item: JsonNode, loneSurrogates: readonly number[]): void {
+  row.fill(0);
+  row[Row.ItemStart] = item.start;
+  row[Row.ItemEnd] = item.end;
+  let flags = hasOffsetWithin(loneSurrogates, item) ? ItemFlag.LoneSurrogate : 0;
+  if (item.type === TokenType.Object) {
+    if (hasEscapedKey(item)) flags |= ItemFlag.EscapedKey;
+    for (const [key, value] of lastOfEachKey(item)) {
+      const place = fieldPlaces.get(key);
+      if (place === undefined) continue;
+      row.set([value.start, value.end], place.start);
+      row[Row.FieldTypes]! |= value.type << place.shift;
+      if (key === "properties" && value.type === TokenType.Object) flags |= fillProperties(row, value);
+    }
+  }
+  row[Row.MoreTypes]! |= (item.type << MoreShift.Item) | (flags << MoreShift.Flags);
+}
+
+/** Fills the header and answers with the items: those of the batch, or the one event the root is. */
+function fillHeader(header: Uint32Array, root: JsonNode): readonly JsonChild[] {
+  header[Header.RootType] = root.type;
+  if (root.type !== TokenType.Object) return [];
+  const members = lastOfEachKey(root);
+  for (const [key, place] of envelopePlaces) {
+    const value = members.get(key);
+    if (value === undefined) continue;
+    header[place.type] = value.type;
+    if (place.start !== undefined) header.set([value.start, value.end], place.start);
+  }
+  if (hasEscapedKey(root)) header[Header.Flags] = EnvelopeFlag.EscapedKey;
+  const batch = members.get("batch");
+  const items = batch === undefined ? [{ key: "", node: root }] : batch.type === TokenType.Array ? batch.children : [];
+  header[Header.ItemCount] = items.length;
+  return items;
+}
+
+function isJson(body: Buffer): boolean {
+  try {
+    JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function replaceLineBreaks(body: Buffer): void {
+  for (let at = 0; at < body.length; at += 1) {
+    if (body[at] === 0x0a || body[at] === 0x0d) body[at] = 0x20;
+  }
+}
+
+/**
+ * A scanner without the addon, many times slower, with the same results.
+ * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
+ */
+export function createReferenceScanner(rows: number = rowsMax): Scanner {
+  const table = new Uint32Array(Header.Words + rows * Row.Words);
+  const header = table.subarray(0, Header.Words);
+  let items: readonly JsonChild[] = [];
+  let loneSurrogates: JsonTree["loneSurrogates"] = [];
+  let itemsEnd = 0;
+  let delivered = 0;
+  let lastLength: number | undefined;
+
+  function fillRows(): void {
+    header[Header.FirstItem] = delivered;
+    const count = Math.min(rows, itemsEnd - delivered);
+    header[Header.RowCount] = count;
+    for (let index = 0; index < count; index += 1) {
+      const start = Header.Words + index * Row.Words;
+      fillRow(table.subarray(start, start + Row.Words), items[delivered + index]!.node, loneSurrogates);
+    }
+    delivered += count;
+    // The tree of a large body is kept only while rows of it are left.
+    if (delivered === itemsEnd) items = [];
+  }
+
+  function scan(body: Buffer): ScanStatus {
+    header.fill(0);
+    items = [];
+    itemsEnd = 0;
+    delivered = 0;
+    lastLength = body.length;
+    const utf8Fault = findUtf8Fault(body);
+    if (utf8Fault !== undefined) {
+      header[Header.ErrorOffset] = utf8Fault;
+      return ScanStatus.InvalidUtf8;
+    }
+    const tree = parseTree(body);
+    if ((typeof tree === "object") !== isJson(body)) {
+      throw new Error("Scanning a body: the reference scanner and JSON.parse disagree on whether it is JSON");
+    }
+    if (typeof tree === "number") {
+      if (/^[ \t\n\r]*$/.test(body.toString("latin1"))) return ScanStatus.Empty;
+      header[Header.ErrorOffset] = tree;
+      return ScanStatus.InvalidJson;
+    }
+    items = fillHeader(header, tree.root);
+    itemsEnd = items.length;
+    loneSurrogates = tree.loneSurrogates;
+    fillRows();
+    replaceLineBreaks(body);
+    return ScanStatus.Ok;
+  }
+
+  function scanMore(body: Buffer): void {
+    if (body.length !== lastLength) throw new Error("scanMore takes the body of the last scan: another length");
+    fillRows();
+  }
+
+  return { table, scan, scanMore };
+}

@@ -1,0 +1,43 @@
+import { Buffer } from "node:buffer";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { distinctIdText } from "../../src/events/distinct-id.ts";
+import { TokenType } from "../../src/scan/table.ts";
+
+function textOf(token: string, type: TokenType) {
+  const body = Buffer.from(`[${token}]`);
+  return distinctIdText(body, 1, body.length - 1, type);
+}
+
+describe("a distinct id", () => {
+  test.each([
+    ["12", TokenType.Number, "12"],
+    ["1.50", TokenType.Number, "1.50"],
+    ["12345678901234567890", TokenType.Number, "12345678901234567890"],
+    ["true", TokenType.True, "true"],
+    ["false", TokenType.False, "false"],
+    ['[ 1, "a" ]', TokenType.Array, '[1,"a"]'],
+    ['{ "id" : 12345678901234567890 }', TokenType.Object, '{"id":12345678901234567890}'],
+    ['"a\\u0000b"', TokenType.EscapedString, "a\ufffdb"],
+    ['"tab\\tand \\"quotes\\""', TokenType.EscapedString, 'tab\tand "quotes"'],
+  ])("%s is stored as its text", (token, type, text) => {
+    expect(textOf(token, type)).toEqual({ text, cut: false });
+  });
+
+  test.each(['" "', '"\u2003\u00a0"', '"\\t\\n"'])("%s is blank", (token) => {
+    expect(textOf(token, token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString).text).toBe("");
+  });
+
+  test("is cut to 200 characters, counted in code points, and never inside one", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 420 }), (sent) => {
+        fc.pre(sent.trim() !== "");
+        const token = JSON.stringify(sent);
+        const { text, cut } = textOf(token, token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString);
+        const characters = [...sent.replaceAll("\0", "\ufffd")];
+        expect([...text]).toEqual(characters.slice(0, 200));
+        expect(cut).toBe(characters.length > 200);
+      }),
+    );
+  });
+});

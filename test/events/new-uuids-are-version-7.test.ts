@@ -1,0 +1,68 @@
+import { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+import fc from "fast-check";
+import { v1, v4, v7, validate, version } from "uuid";
+import { describe, expect, test } from "vitest";
+import { createUuidSource, UuidForm, uuidBytes, uuidForm } from "../../src/events/uuid.ts";
+
+const source = createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) });
+
+function newUuid(nowMs: number): string {
+  const target = Buffer.alloc(uuidBytes + 8, 0x2e);
+  source.write(target, 4, nowMs);
+  expect(target.toString("latin1", 0, 4) + target.toString("latin1", uuidBytes + 4)).toBe("........");
+  return target.toString("latin1", 4, uuidBytes + 4);
+}
+
+describe("a new uuid", () => {
+  test("is a valid version 7 that carries its time", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), (nowMs) => {
+        const uuid = newUuid(nowMs);
+        expect(validate(uuid)).toBe(true);
+        expect(version(uuid)).toBe(7);
+        expect(Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)).toBe(nowMs);
+      }),
+    );
+  });
+
+  test("differs from all others of its millisecond", () => {
+    const uuids = new Set(Array.from({ length: 20_000 }, () => newUuid(1_790_000_000_000)));
+    expect(uuids.size).toBe(20_000);
+  });
+
+  test("sorts by its time", () => {
+    expect(newUuid(1_790_000_000_000) < newUuid(1_790_000_000_001)).toBe(true);
+  });
+});
+
+function formOf(text: string): UuidForm {
+  const body = Buffer.from(`"${text}"`);
+  return uuidForm(body, 1, body.length - 1);
+}
+
+describe("a uuid a client sent", () => {
+  test("is known in any version, in either case", () => {
+    for (const uuid of [
+      v1(),
+      v4(),
+      v7(),
+      "00000000-0000-0000-0000-000000000000",
+      `${"a".repeat(8)}-aaaa-aaaa-aaaa-${"a".repeat(12)}`,
+    ]) {
+      expect(formOf(uuid)).toBe(UuidForm.Lower);
+    }
+    expect(formOf("0199B1C2-0000-7000-8000-00000000000F")).toBe(UuidForm.Upper);
+  });
+
+  test.each([
+    "",
+    "0199b1c2",
+    "0199b1c200007000800000000000000f",
+    "{0199b1c2-0000-7000-8000-00000000000f}",
+    "0199b1c2-0000-7000-8000-00000000000g",
+    "0199b1c20-000-7000-8000-00000000000f",
+  ])("%j is none", (text) => {
+    expect(formOf(text)).toBe(UuidForm.None);
+  });
+});

@@ -1,0 +1,38 @@
+// The registry is live: a key added, rotated or disabled counts within a second, without a restart, and one bad key says no more than its code.
+
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { addProject, rotateKey, setEnabled } from "../../src/projects/commands.ts";
+import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+
+let gateway: TestGateway;
+let connection: NatsConnection;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+  connection = await connect({ servers: gateway.nats.url });
+});
+
+afterAll(async () => {
+  await connection.close();
+  await gateway.stop();
+});
+
+async function codeFor(key: string): Promise<unknown> {
+  const answer = await gateway.post("/capture/", { api_key: key, event: "e", distinct_id: "u" });
+  return answer.status === 200 ? "ok" : answer.json["code"];
+}
+
+test("added, disabled, enabled, rotated", async () => {
+  const where = { prefix: gateway.config.subjectPrefix, replicas: 1 };
+  expect(await codeFor("phc_new")).toBe("unknown_api_key");
+  await addProject(connection, { ...where, id: "fresh", name: "Fresh", key: "phc_new" });
+  await until(async () => (await codeFor("phc_new")) === "ok", 1_000);
+  await setEnabled(connection, { ...where, id: "fresh", enabled: false });
+  await until(async () => (await codeFor("phc_new")) === "project_disabled", 1_000);
+  await setEnabled(connection, { ...where, id: "fresh", enabled: true });
+  await until(async () => (await codeFor("phc_new")) === "ok", 1_000);
+  const rotated = await rotateKey(connection, { ...where, id: "fresh" });
+  await until(async () => (await codeFor("phc_new")) === "unknown_api_key", 1_000);
+  expect(await codeFor(rotated.keys[0] ?? "")).toBe("ok");
+});

@@ -1,0 +1,85 @@
+// posthog-node, as its users run it: default batching and gzip, then shutdown(). Field by field, what it sent is in the stream.
+
+import { PostHog } from "posthog-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+
+afterAll(async () => {
+  await gateway.stop();
+});
+
+function named(events: StoredEvent[], name: string): StoredEvent {
+  const found = events.filter((event) => event["event"] === name);
+  expect(found, name).toHaveLength(1);
+  return found[0] as StoredEvent;
+}
+
+test("capture, identify, alias and groupIdentify arrive whole", async () => {
+  const project = await gateway.project();
+  const sdk = new PostHog(project.key, { host: gateway.url });
+  const when = new Date("2026-02-03T04:05:06.789Z");
+  sdk.capture({
+    distinctId: "user-1",
+    event: "signed up",
+    properties: { plan: "pro", ünï: ["😀", 1.5] },
+    timestamp: when,
+  });
+  sdk.capture({
+    distinctId: "user-1",
+    event: "paid",
+    groups: { company: "acme" },
+    uuid: "0199b1c2-2222-7000-8000-00000000000b",
+  });
+  sdk.identify({ distinctId: "user-1", properties: { email: "a@b.c", $set_once: { first: true } } });
+  sdk.alias({ distinctId: "user-1", alias: "anonymous-1" });
+  sdk.groupIdentify({ groupType: "company", groupKey: "acme", properties: { seats: 5 } });
+  await sdk.shutdown();
+
+  const events = await gateway.events(project);
+  expect(events).toHaveLength(5);
+  expect(named(events, "signed up")).toMatchObject({
+    project_id: project.id,
+    distinct_id: "user-1",
+    timestamp: "2026-02-03T04:05:06.789Z",
+    kind: "custom",
+    historical: false,
+    properties: { plan: "pro", ünï: ["😀", 1.5], $lib: "posthog-node" },
+  });
+  expect(named(events, "paid")).toMatchObject({
+    uuid: "0199b1c2-2222-7000-8000-00000000000b",
+    properties: { $groups: { company: "acme" } },
+  });
+  expect(named(events, "$identify")).toMatchObject({ kind: "identify", distinct_id: "user-1" });
+  expect(JSON.stringify(named(events, "$identify"))).toContain('"email":"a@b.c"');
+  expect(named(events, "$create_alias")).toMatchObject({
+    kind: "alias",
+    properties: { distinct_id: "user-1", alias: "anonymous-1" },
+  });
+  expect(named(events, "$groupidentify")).toMatchObject({
+    kind: "group_identify",
+    properties: { $group_type: "company", $group_key: "acme", $group_set: { seats: 5 } },
+  });
+  for (const event of events) {
+    expect(event["uuid"]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(event).not.toHaveProperty("api_key");
+  }
+  expect(JSON.stringify(events)).not.toContain(project.key);
+});
+
+test("a hundred captures are stored once each", async () => {
+  const project = await gateway.project();
+  const sdk = new PostHog(project.key, { host: gateway.url, flushAt: 7 });
+  for (let index = 0; index < 100; index++)
+    sdk.capture({ distinctId: `user-${index}`, event: "counted", properties: { index } });
+  await sdk.shutdown();
+  const events = await gateway.events(project);
+  expect(events.map((event) => event.properties["index"]).sort((a, b) => Number(a) - Number(b))).toEqual(
+    Array.from({ length: 100 }, (_, index) => index),
+  );
+});

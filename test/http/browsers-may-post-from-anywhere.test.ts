@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { connectTo, head, post, type Reply, startTestServer } from "./server-kit.ts";
+
+const origin = "https://shop.example";
+
+function corsOf(reply: Reply): Record<string, string> {
+  return Object.fromEntries([...reply.headers].filter(([name]) => name.startsWith("access-control-")));
+}
+
+const mirrored = {
+  "access-control-allow-origin": origin,
+  "access-control-allow-credentials": "true",
+  "access-control-expose-headers": "Retry-After",
+};
+
+test.each(["/capture/", "/batch"])("the preflight of %s mirrors origin and headers", async (path) => {
+  const server = await startTestServer();
+  const wire = await connectTo(server);
+  wire.write(head({ Origin: origin, "Access-Control-Request-Headers": "content-type, x-own" }, `OPTIONS ${path}`));
+  const reply = await wire.reply();
+  expect(reply.status).toBe(200);
+  expect(corsOf(reply)).toEqual({
+    ...mirrored,
+    "access-control-allow-methods": "POST, OPTIONS",
+    "access-control-allow-headers": "content-type, x-own",
+    "access-control-max-age": "86400",
+  });
+  expect(reply.headers.get("vary")).toBe("Origin, Access-Control-Request-Headers");
+  wire.write(post("{}", { Origin: origin }));
+  expect(corsOf(await wire.reply())).toEqual(mirrored);
+});
+
+test("every kind of answer is readable for the page that asked, and plain for others", async () => {
+  const server = await startTestServer();
+  const wire = await connectTo(server);
+  for (const request of [
+    post("{}", { Origin: origin }),
+    post("", { Origin: origin }),
+    head({ Origin: origin }, "GET /capture/"),
+    head({ Origin: origin }, "GET /nothing"),
+  ]) {
+    wire.write(request);
+    expect(corsOf(await wire.reply())).toEqual(mirrored);
+  }
+  server.refusal = "unavailable";
+  wire.write(post("{}", { Origin: origin }));
+  const refused = await wire.reply();
+  expect([refused.status, corsOf(refused)]).toEqual([503, mirrored]);
+  wire.write(post("{}"));
+  expect(corsOf(await wire.reply())).toEqual({});
+  wire.write(head({}, "OPTIONS /capture"));
+  expect(corsOf(await wire.reply())).toEqual({});
+});

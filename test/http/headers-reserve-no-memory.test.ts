@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { BodyBuffer, bodyPaddingBytes, capacityFor } from "../../src/http/body-buffer.ts";
+import { bodyBytesMax, connectTo, head, startTestServer, until } from "./server-kit.ts";
+
+const MIB = 1_048_576;
+
+test.each([
+  ["what is declared, when it is small", 100, 500, 500],
+  ["four times what is there, of a large declaration", MIB, 1_000 * MIB, 4 * MIB],
+  ["a minimum, when almost nothing is there", 1, 1_000 * MIB, 16_384],
+  ["what is declared, near the end", 900_000, MIB, MIB],
+  ["twice what is there, without a hint", MIB, undefined, 2 * MIB],
+  ["twice what is there, when the hint was too low", MIB, 10, 2 * MIB],
+])("room for %s", (_, needed, hint, capacity) => {
+  expect(capacityFor(needed, hint)).toBe(capacity);
+});
+
+test("a buffer never has more room than four times its bytes, and ends at the size declared", () => {
+  const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => at % 251));
+  const buffer = new BodyBuffer(1, bytes.length);
+  for (let at = 0; at < bytes.length; at += 1_777) {
+    buffer.append(bytes.subarray(at, at + 1_777));
+    expect(buffer.capacity).toBeLessThanOrEqual(Math.max(16_384, 4 * buffer.length));
+  }
+  expect(buffer.capacity).toBe(bytes.length);
+  expect(buffer.bytes().equals(bytes)).toBe(true);
+  expect(buffer.bytes().buffer.byteLength - bytes.length).toBe(bodyPaddingBytes);
+  const view = buffer.bytes();
+  buffer.free();
+  expect(view.length).toBe(0);
+});
+
+test("five hundred clients that promise the cap and send a byte hold a byte each", async () => {
+  const server = await startTestServer();
+  const before = process.memoryUsage().rss;
+  const wires = await Promise.all(Array.from({ length: 500 }, () => connectTo(server)));
+  for (const wire of wires)
+    wire.write(Buffer.concat([head({ "Content-Length": String(bodyBytesMax) }), Buffer.from("x")]));
+  await until(() => server.admission.bytes === 500, "every byte is in hand");
+  expect(process.memoryUsage().rss - before).toBeLessThan(40 * MIB);
+  for (const wire of wires) wire.socket.destroy();
+  await until(() => server.aborted.length === 500, "every request is given up");
+});

@@ -1,0 +1,94 @@
+import { afterEach, expect, test } from "vitest";
+import { type AdminServer, createAdminServer } from "../../src/http/admin.ts";
+
+let admin: AdminServer | undefined;
+let nowMs = 0;
+const logged: object[] = [];
+
+afterEach(async () => {
+  await admin?.close();
+  logged.length = 0;
+});
+
+async function startAdmin(readiness: () => Promise<string[]>): Promise<string> {
+  admin = createAdminServer({
+    metrics: { contentType: "text/plain; version=0.0.4", text: async () => "penstock_x 1\n" },
+    readiness,
+    log: { error: (fields) => void logged.push(fields) },
+    monotonicMs: () => nowMs,
+  });
+  return `http://127.0.0.1:${await admin.listen("127.0.0.1", 0)}`;
+}
+
+async function readyz(url: string): Promise<[number, unknown]> {
+  const response = await fetch(`${url}/readyz`);
+  return [response.status, await response.json()];
+}
+
+test("ready, then not, then again, each known after half a second", async () => {
+  let reasons: string[] = [];
+  let checks = 0;
+  const url = await startAdmin(async () => {
+    checks++;
+    return reasons;
+  });
+  expect(await readyz(url)).toEqual([200, { status: "ready" }]);
+  reasons = ["NATS is not connected"];
+  expect(await readyz(url)).toEqual([200, { status: "ready" }]);
+  expect(checks).toBe(1);
+  nowMs += 501;
+  expect(await readyz(url)).toEqual([503, { status: "unready", reasons }]);
+  reasons = [];
+  nowMs += 501;
+  expect(await readyz(url)).toEqual([200, { status: "ready" }]);
+});
+
+test("a check that fails or hangs is a reason", async () => {
+  let url = await startAdmin(() => Promise.reject(new Error("a secret of the code")));
+  expect(await readyz(url)).toEqual([503, { status: "unready", reasons: ["The check failed"] }]);
+  expect(logged).toHaveLength(1);
+  await admin?.close();
+  let checks = 0;
+  url = await startAdmin(() => {
+    checks++;
+    return new Promise(() => {});
+  });
+  const startedMs = performance.now();
+  const answers = await Promise.all([readyz(url), readyz(url)]);
+  for (const answer of answers) {
+    expect(answer).toEqual([503, { status: "unready", reasons: ["The check took longer than 1500 ms"] }]);
+  }
+  expect(performance.now() - startedMs).toBeLessThan(3_000);
+  expect(checks).toBe(1);
+});
+
+test("liveness and metrics are there whatever readiness says", async () => {
+  const url = await startAdmin(async () => ["NATS is not connected"]);
+  const live = await fetch(`${url}/livez`);
+  expect([live.status, await live.json()]).toEqual([200, { status: "alive" }]);
+  const metrics = await fetch(`${url}/metrics?x=1`);
+  expect([metrics.status, metrics.headers.get("content-type"), await metrics.text()]).toEqual([
+    200,
+    "text/plain; version=0.0.4",
+    "penstock_x 1\n",
+  ]);
+});
+
+test("other paths are 404, other methods 405", async () => {
+  const url = await startAdmin(async () => []);
+  expect((await fetch(`${url}/constructor`)).status).toBe(404);
+  const posted = await fetch(`${url}/metrics`, { method: "POST", body: "x" });
+  expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  expect((await fetch(`${url}/livez`, { method: "HEAD" })).status).toBe(200);
+});
+
+test("a taken port is an error that says so", async () => {
+  const url = await startAdmin(async () => []);
+  const second = createAdminServer({
+    metrics: { contentType: "", text: async () => "" },
+    readiness: async () => [],
+    log: { error: () => {} },
+    monotonicMs: () => 0,
+  });
+  await expect(second.listen("127.0.0.1", Number(new URL(url).port))).rejects.toThrow("EADDRINUSE");
+});

@@ -1,0 +1,123 @@
+// Bodies that no JSON.stringify writes: escaped keys, duplicate keys, white space, numbers beyond 64 bits. Each is read as JSON.parse
+// would read it, and the values that are passed on keep their text.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+
+afterAll(async () => {
+  await gateway.stop();
+});
+
+async function storedLines(body: (project: TestProject) => string): Promise<string[]> {
+  const project = await gateway.project();
+  const answer = await gateway.post("/batch/", body(project));
+  expect(answer.json).toMatchObject({ status: "Ok" });
+  return (await gateway.frames(project)).flatMap((frame) => frame.text.split("\n").slice(0, -1));
+}
+
+describe("a body in an unusual form", () => {
+  test("pretty-printed, with any white space between tokens", async () => {
+    const lines = await storedLines(({ key }) => {
+      const event = { event: "e", distinct_id: "u", properties: { a: { b: [1, 2, "\n"] } } };
+      return ` \t\r\n${JSON.stringify({ api_key: key, batch: [event, event] }, undefined, 2).replaceAll("\n", "\r\n")}\r\n `;
+    });
+    expect(lines).toHaveLength(2);
+    for (const line of lines) {
+      expect(JSON.parse(line)).toMatchObject({ event: "e", distinct_id: "u", properties: { a: { b: [1, 2, "\n"] } } });
+    }
+  });
+
+  test("with escaped keys, in the envelope, the item and its properties", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"\\u0061pi_key":"${key}","b\\u0061tch":[{"\\u0065vent":"$identify","distinct\\u005fid":"u","properties":{"\\u0024set":{"n":1.50}}}]}`,
+    );
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ event: "$identify", distinct_id: "u", kind: "identify" });
+    expect(lines[0]).toContain('"properties":{"$set":{"n":1.50}}');
+  });
+
+  test("with an escaped key in an item only", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"${key}","batch":[{"event":"a","distinct_id":"1"},{"\\u0065vent":"b","distinct_id":"2"}]}`,
+    );
+    expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual(["a", "b"]);
+  });
+
+  test("with an escaped key in a single event", async () => {
+    const lines = await storedLines(({ key }) => `{"api_ke\\u0079":"${key}","\\u0065vent":"a","distinct_id":"1"}`);
+    expect(lines).toHaveLength(1);
+  });
+
+  test("with duplicate keys, of which the last counts", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"wrong","api_key":"${key}","batch":1,"batch":[{"event":"a","event":"b","distinct_id":"1","distinct_id":"2","properties":5,"properties":{"$set":1,"$set":{"x":1}}}]}`,
+    );
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ event: "b", distinct_id: "2", properties: { $set: { x: 1 } } });
+    expect(lines[0]?.match(/"\$set"/g)).toHaveLength(1);
+  });
+
+  test("with numbers that no double holds, which keep their text", async () => {
+    const numbers = "[12345678901234567890123,1e400,-0,0.10,1E+2]";
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"${key}","batch":[{"event":"a","distinct_id":12345678901234567890,"properties":{"n":${numbers}}},{"event":"b","distinct_id":"\\ud800","properties":{"n":${numbers}}}]}`,
+    );
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toContain('"distinct_id":"12345678901234567890"');
+    for (const line of lines) expect(line).toContain(`"properties":{"n":${numbers}}`);
+  });
+
+  test("with escapes in every string the gateway reads", async () => {
+    const lines = await storedLines(({ key }) => {
+      const escaped = [...key].map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+      return `{"api_key":"${escaped}","batch":[{"event":"\\u0024pageview","distinct_id":"\\u0075","timestamp":"2026\\u002d01-01","properties":{"$current_url":"https:\\/\\/x"}}]}`;
+    });
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      event: "$pageview",
+      kind: "pageview",
+      distinct_id: "u",
+      timestamp: "2026-01-01T00:00:00.000Z",
+      properties: { $current_url: "https://x" },
+    });
+  });
+
+  test("with names of the prototype as keys", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"${key}","__proto__":{"event":"x"},"batch":[{"event":"a","distinct_id":"1","__proto__":{"distinct_id":"z"},"constructor":1,"properties":{"__proto__":{"$set":1},"toString":2}},{"event":"constructor","distinct_id":"__proto__\\ud800","properties":{"__proto__":3}}]}`,
+    );
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toContain('"properties":{"__proto__":{"$set":1},"toString":2}');
+    expect(lines[1]).toContain('"properties":{"__proto__":3}');
+  });
+
+  test("nested 100,000 deep, as long as it is plain", async () => {
+    const deep = "[".repeat(100_000) + "]".repeat(100_000);
+    const lines = await storedLines(
+      ({ key }) => `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"d":${deep}}}`,
+    );
+    expect(lines[0]).toContain(deep);
+  });
+
+  test("nested too deeply to be normalised is an item error, and costs its neighbours nothing", async () => {
+    const project = await gateway.project();
+    const deep = "[".repeat(100_000) + "]".repeat(100_000);
+    const item = `{"event":"a","distinct_id":"1","properties":{"\\ud800":${deep}}}`;
+    const answer = await gateway.post(
+      "/batch/",
+      `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${item}]}`,
+    );
+    expect(answer.json).toMatchObject({ accepted: 1, dropped: 1, errors: [{ index: 1, code: "invalid_properties" }] });
+    expect(await gateway.events(project)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { linesOf, nextTurn, startRig, stored } from "./rig.ts";
+
+let server: TestNatsServer;
+beforeAll(async () => {
+  server = await startNatsServer();
+});
+afterAll(() => server.remove());
+
+test("past its deadline a frame that was sent is unknown, one that was not is refused, and late acks change nothing", async () => {
+  const rig = await startRig(server, { ackTimeoutMs: 5_000 });
+  server.freeze();
+  const sent = rig.send("live", "sent", { withinMs: 300 });
+  await nextTurn();
+  const gathered = rig.send("live", "gathered", { withinMs: 200 });
+  const gatheredLonger = rig.send("live", "with it", { withinMs: 9_000 });
+  expect(await gathered).toEqual({ outcome: "refused", code: "timeout" });
+  // A frame has the deadline of its most impatient waiter.
+  expect(await gatheredLonger).toEqual({ outcome: "refused", code: "timeout" });
+  expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
+  const next = rig.send("live", "next");
+  await nextTurn();
+  server.thaw();
+
+  // The ack of "sent" arrives first and is not taken for that of "next".
+  expect(await next).toEqual(stored);
+  expect(linesOf(await rig.stored("live"))).toEqual(["sent", "next"]);
+  expect(rig.heard.framesAcked).toBe(1);
+  await rig.close();
+});

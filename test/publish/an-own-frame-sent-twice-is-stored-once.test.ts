@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { projectOf, startRig, stored } from "./rig.ts";
+
+let server: TestNatsServer;
+beforeAll(async () => {
+  server = await startNatsServer();
+});
+afterAll(() => server.remove());
+
+test("an own frame keeps its place, and is stored once however often it is submitted under one id", async () => {
+  const rig = await startRig(server);
+  const messageId = "body-hash-0-1-2";
+  const outcomes = await Promise.all([
+    rig.send("live", "before"),
+    rig.sendOwn("live", ["own 0", "own 1"], { messageId }),
+    rig.send("live", "after"),
+    rig.sendOwn("live", ["own 0", "own 1"], { messageId }),
+  ]);
+  expect(outcomes).toEqual([stored, stored, stored, { outcome: "duplicate", code: undefined }]);
+  expect(rig.heard.duplicates).toBe(1);
+  const frames = await rig.stored("live");
+  expect(frames.map((frame) => frame.lines)).toEqual([["before"], ["own 0", "own 1"], ["after"]]);
+  expect(frames[1]?.messageId).toBe(messageId);
+  await rig.close();
+});
+
+test("an own frame given back unused leaves no trace", async () => {
+  const rig = await startRig(server);
+  rig.publisher.discard(rig.publisher.ownFrame("live", projectOf("alpha"), 100_000));
+  expect(await rig.send("live", "only")).toEqual(stored);
+  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([["only"]]);
+  await rig.close();
+});

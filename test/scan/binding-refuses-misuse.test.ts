@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import { loadAddon } from "../../src/scan/native.ts";
+import { Header, Row, ScanStatus } from "../../src/scan/table.ts";
+
+const { EventScanner } = loadAddon();
+const oneRow = Header.Words + Row.Words;
+
+// The binding is called past its types, as plain JavaScript could.
+function call(target: unknown, name: "scan" | "scanMore", ...parameters: unknown[]): unknown {
+  return Reflect.apply(EventScanner.prototype[name], target, parameters);
+}
+
+const wrongBodies = [
+  undefined,
+  null,
+  1,
+  "{}",
+  {},
+  [],
+  new ArrayBuffer(8),
+  new Uint16Array(4),
+  new DataView(new ArrayBuffer(2)),
+];
+
+test("a table that is no Uint32Array, or has no room for a row", () => {
+  const wrongTables = [...wrongBodies, new Uint8Array(1000), new Float32Array(1000), new Uint32Array(oneRow - 1)];
+  for (const table of wrongTables) {
+    expect(() => Reflect.construct(EventScanner, [table])).toThrow(TypeError);
+  }
+  expect(() => Reflect.construct(EventScanner, [])).toThrow(TypeError);
+  expect(() => Reflect.apply(EventScanner, undefined, [new Uint32Array(oneRow)])).toThrow(TypeError);
+});
+
+test("a body that is no Uint8Array", () => {
+  const scanner = new EventScanner(new Uint32Array(oneRow));
+  for (const body of wrongBodies) {
+    expect(() => call(scanner, "scan", body)).toThrow(TypeError);
+    expect(() => call(scanner, "scanMore", body)).toThrow(TypeError);
+  }
+  expect(() => call(scanner, "scan")).toThrow(TypeError);
+});
+
+test("a method on another object", () => {
+  const body = Buffer.from("{}");
+  for (const target of [undefined, null, {}, Object.create(EventScanner.prototype), new Date(), EventScanner]) {
+    expect(() => call(target, "scan", body)).toThrow(TypeError);
+    expect(() => call(target, "scanMore", body)).toThrow(TypeError);
+  }
+});
+
+test("scanMore before a scan, and with a body of another length", () => {
+  const scanner = new EventScanner(new Uint32Array(oneRow));
+  expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
+  scanner.scan(Buffer.from("[1]"));
+  expect(() => scanner.scanMore(Buffer.from("[1 ]"))).toThrow(/another length/);
+});
+
+test("a table that was transferred away", () => {
+  const table = new Uint32Array(oneRow);
+  const scanner = new EventScanner(table);
+  structuredClone(table.buffer, { transfer: [table.buffer] });
+  expect(() => scanner.scan(Buffer.from("{}"))).toThrow(TypeError);
+});
+
+test("an empty or a detached body is empty", () => {
+  const scanner = new EventScanner(new Uint32Array(oneRow));
+  const detached = Buffer.from(new ArrayBuffer(4));
+  structuredClone(detached.buffer, { transfer: [detached.buffer] });
+  expect(scanner.scan(Buffer.alloc(0))).toBe(ScanStatus.Empty);
+  expect(scanner.scan(detached)).toBe(ScanStatus.Empty);
+});

@@ -1,0 +1,48 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import { createReferenceScanner } from "../../src/scan/reference.ts";
+import { ScanStatus } from "../../src/scan/table.ts";
+import { eventLikeJson, mutatedJson } from "./event-like-json.ts";
+import { outcomeOf, parses } from "./outcome.ts";
+
+// Three rows, so that batches go through scanMore as well.
+const rows = 3;
+const native = createNativeScanner(rows);
+const reference = createReferenceScanner(rows);
+
+function expectAgreement(bytes: Uint8Array): void {
+  const outcome = outcomeOf(native, bytes);
+  expect(outcome).toEqual(outcomeOf(reference, bytes));
+  const valid = parses(bytes);
+  expect(outcome.status === ScanStatus.InvalidUtf8).toBe(valid === undefined);
+  if (valid !== undefined) expect(outcome.status === ScanStatus.Ok).toBe(valid);
+}
+
+test("on valid JSON in the shape of events", () => {
+  fc.assert(
+    fc.property(eventLikeJson, (text) => expectAgreement(Buffer.from(text))),
+    { numRuns: 20_000 },
+  );
+}, 30_000);
+
+test("on JSON with a few bytes changed", () => {
+  fc.assert(fc.property(mutatedJson, expectAgreement), { numRuns: 20_000 });
+}, 30_000);
+
+test("on random bytes", () => {
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), expectAgreement), { numRuns: 3000 });
+  const jsonBytes = fc.constantFrom(...Buffer.from('{}[]",:\\u0tfn1-e \n\xc3\xa9\xed\xa0', "latin1"));
+  fc.assert(
+    fc.property(fc.array(jsonBytes, { maxLength: 12 }), (bytes) => expectAgreement(Buffer.from(bytes))),
+    { numRuns: 20_000 },
+  );
+}, 30_000);
+
+test("on every truncation of a body", () => {
+  const body = Buffer.from(
+    '{"api_key":"phc_é😀","batch":[{"event":"a\\ud83d\\ude00\\n","properties":{"$set":{"a":[true,false,null]},' +
+      '"n":-12.5e+10}},\n{"event":"b", "uuid":"" } , 0]}\r\n',
+  );
+  for (let length = 0; length <= body.length; length += 1) expectAgreement(body.subarray(0, length));
+});

@@ -1,0 +1,199 @@
+import { expect, test } from "vitest";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import { createReferenceScanner } from "../../src/scan/reference.ts";
+import {
+  EnvelopeFlag,
+  FieldShift,
+  Header,
+  ItemFlag,
+  MoreShift,
+  PropertyShift,
+  Row,
+  type Scanner,
+  ScanStatus,
+  TokenType,
+} from "../../src/scan/table.ts";
+
+function typeName(word: number, shift: number): string {
+  return Object.entries(TokenType).find(([, value]) => value === ((word >>> shift) & 15))![0];
+}
+
+function flagNames(flags: Readonly<Record<string, number>>, word: number): string[] {
+  return Object.keys(flags).filter((name) => (word & flags[name]!) !== 0);
+}
+
+// The table in words: "Type text" for what has a span, "Type" for what has none, absent parts left out.
+function describe(
+  scanner: Scanner,
+  text: string,
+): { envelope: Record<string, unknown>; rows: Record<string, unknown>[] } {
+  const body = Buffer.from(text);
+  const { table } = scanner;
+  expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+  const read = (type: string, at: number): string => {
+    if (type === "Absent") expect([table[at], table[at + 1]]).toEqual([0, 0]);
+    return `${type} ${body.toString("utf8", table[at]!, table[at + 1]!)}`;
+  };
+  const present = (entries: readonly (readonly [string, string | string[]])[]): Record<string, unknown> =>
+    Object.fromEntries(
+      entries.filter(([, value]) => (Array.isArray(value) ? value.length > 0 : !value.startsWith("Absent"))),
+    );
+
+  const envelope = present([
+    ["root", typeName(table[Header.RootType]!, 0)],
+    ["batch", typeName(table[Header.BatchType]!, 0)],
+    ["api_key", read(typeName(table[Header.ApiKeyType]!, 0), Header.ApiKeyStart)],
+    ["token", read(typeName(table[Header.AltKeyType]!, 0), Header.AltKeyStart)],
+    ["historical", typeName(table[Header.HistoricalType]!, 0)],
+    ["sent_at", read(typeName(table[Header.SentAtType]!, 0), Header.SentAtStart)],
+    ["flags", flagNames(EnvelopeFlag, table[Header.Flags]!)],
+  ]);
+  const rows = Array.from({ length: table[Header.RowCount]! }, (_, index) => {
+    const row = Header.Words + index * Row.Words;
+    const field = (shift: number, at: number): string => read(typeName(table[row + Row.FieldTypes]!, shift), row + at);
+    const more = table[row + Row.MoreTypes]!;
+    return present([
+      ["item", read(typeName(more, MoreShift.Item), row + Row.ItemStart)],
+      ["event", field(FieldShift.Event, Row.EventStart)],
+      ["distinct_id", field(FieldShift.DistinctId, Row.DistinctIdStart)],
+      ["timestamp", field(FieldShift.Timestamp, Row.TimestampStart)],
+      ["uuid", field(FieldShift.Uuid, Row.UuidStart)],
+      ["properties", field(FieldShift.Properties, Row.PropertiesStart)],
+      ["$set", field(FieldShift.Set, Row.SetStart)],
+      ["$set_once", field(FieldShift.SetOnce, Row.SetOnceStart)],
+      ["properties.distinct_id", field(FieldShift.PropertiesDistinctId, Row.PropertiesDistinctIdStart)],
+      ...Object.entries(PropertyShift).map(
+        ([name, shift]) => [`properties ${name}`, typeName(table[row + Row.PropertyTypes]!, shift)] as const,
+      ),
+      ["properties CurrentUrl", typeName(more, MoreShift.CurrentUrl)],
+      ["properties ScreenName", typeName(more, MoreShift.ScreenName)],
+      ["flags", flagNames(ItemFlag, more >>> MoreShift.Flags)],
+    ]);
+  });
+  return { envelope, rows };
+}
+
+for (const [name, scanner] of [
+  ["native", createNativeScanner(8)],
+  ["reference", createReferenceScanner(8)],
+] as const) {
+  const rowsOf = (text: string): Record<string, unknown>[] => describe(scanner, text).rows;
+
+  test(`${name}: a single event with every part`, () => {
+    const properties =
+      '{"alias":"a","$group_type":1,"$group_key":true,"$survey_id":false,"$set":{},"$group_set":[],"$groups":null,' +
+      '"$process_person_profile":"","$current_url":"x\\n","$screen_name":[],"distinct_id" : "p" }';
+    const text =
+      `{"api_key":"k","event":"e","distinct_id":7,"timestamp":"t","uuid":"u","properties":${properties},` +
+      '"$set":{"a":[1]} ,"$set_once":null}';
+    expect(describe(scanner, ` ${text} `)).toEqual({
+      envelope: { root: "Object", api_key: 'PlainString "k"' },
+      rows: [
+        {
+          item: `Object ${text}`,
+          event: 'PlainString "e"',
+          distinct_id: "Number 7",
+          timestamp: 'PlainString "t"',
+          uuid: 'PlainString "u"',
+          properties: `Object ${properties}`,
+          $set: 'Object {"a":[1]}',
+          $set_once: "Null null",
+          "properties.distinct_id": 'PlainString "p"',
+          "properties Alias": "PlainString",
+          "properties GroupType": "Number",
+          "properties GroupKey": "True",
+          "properties SurveyId": "False",
+          "properties Set": "Object",
+          "properties GroupSet": "Array",
+          "properties Groups": "Null",
+          "properties ProcessPersonProfile": "EmptyString",
+          "properties CurrentUrl": "EscapedString",
+          "properties ScreenName": "Array",
+        },
+      ],
+    });
+  });
+
+  test(`${name}: a batch, whose root holds no event wherever the batch stands`, () => {
+    for (const order of [
+      (batch: string) => `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
+      (batch: string) => `{${batch},"token":"t","sent_at":1,"historical_migration":true,"properties":{"alias":"a"}}`,
+    ]) {
+      expect(describe(scanner, order('"batch":[{"event":"a"},"b",{}]'))).toEqual({
+        envelope: { root: "Object", batch: "Array", token: 'PlainString "t"', historical: "True", sent_at: "Number 1" },
+        rows: [
+          { item: 'Object {"event":"a"}', event: 'PlainString "a"' },
+          { item: 'PlainString "b"' },
+          { item: "Object {}" },
+        ],
+      });
+    }
+  });
+
+  test(`${name}: a batch that is no array has no rows`, () => {
+    expect(describe(scanner, '{"event":"e","batch":{"event":"a"}}')).toEqual({
+      envelope: { root: "Object", batch: "Object" },
+      rows: [],
+    });
+    expect(describe(scanner, '{"batch":[{}],"batch":null}')).toEqual({
+      envelope: { root: "Object", batch: "Null" },
+      rows: [],
+    });
+  });
+
+  test(`${name}: a root that is no object has no rows`, () => {
+    expect(describe(scanner, '[{"event":"e"}]')).toEqual({ envelope: { root: "Array" }, rows: [] });
+    expect(describe(scanner, ' "\\n"')).toEqual({ envelope: { root: "EscapedString" }, rows: [] });
+  });
+
+  test(`${name}: of a key that stands twice the last one counts`, () => {
+    expect(rowsOf('{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}')).toEqual([
+      expect.objectContaining({ event: "Number 2", properties: 'Object {"plan":0}' }),
+    ]);
+    expect(rowsOf('{"properties":{"alias":"x","alias":1}}')[0]).toEqual({
+      item: 'Object {"properties":{"alias":"x","alias":1}}',
+      properties: 'Object {"alias":"x","alias":1}',
+      "properties Alias": "Number",
+      flags: ["DuplicateKey"],
+    });
+    expect(rowsOf('{"properties":{"alias":"x","\\u0061":0},"properties":"gone"}')[0]).toEqual({
+      item: expect.any(String),
+      properties: 'PlainString "gone"',
+    });
+    expect(rowsOf('{"batch":[{},{}],"batch":[0]}')).toEqual([{ item: "Number 0" }]);
+  });
+
+  test(`${name}: an escaped key flags the object it is in`, () => {
+    const envelope = describe(scanner, '{"\\u0061":1,"batch":[{},{"\\u0061":1},{"properties":{"\\u0061":1}}]}');
+    expect([envelope.envelope["flags"], ...envelope.rows.map((row) => row["flags"])]).toEqual([
+      ["EscapedKey"],
+      undefined,
+      ["EscapedKey"],
+      ["EscapedKey"],
+    ]);
+    const single = describe(scanner, '{"\\u0061":1}');
+    expect([single.envelope["flags"], single.rows[0]!["flags"]]).toEqual([["EscapedKey"], ["EscapedKey"]]);
+    const deep = describe(scanner, '{"properties":{"a":{"\\u0061":1}},"$set":{"\\u0061":1}}');
+    expect([deep.envelope["flags"], deep.rows[0]!["flags"]]).toEqual([undefined, undefined]);
+  });
+
+  test(`${name}: a lone surrogate flags its item, key or value, at any depth`, () => {
+    const lone = [
+      '"\\ud800"',
+      '["\\udc00x"]',
+      '{"\\ud800\\u0041":0}',
+      '{"properties":{"a":[{"b":"\\ud83d\\ud83d\\ude00"}]}}',
+    ];
+    const paired = ['"\\ud83d\\ude00"', '{"event":"\\\\ud800"}'];
+    const rows = rowsOf(`{"x":"\\ud800","batch":[${[...lone, ...paired].join(" , ")}]}`);
+    expect(rows.map((row) => String(row["flags"]).includes("LoneSurrogate"))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(rowsOf('{"x":["\\ud800"]}')[0]!["flags"]).toEqual(["LoneSurrogate"]);
+  });
+}

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { loadAddon } from "../../src/scan/native.ts";
+import {
+  EnvelopeFlag,
+  FieldShift,
+  Header,
+  ItemFlag,
+  MoreShift,
+  PropertyShift,
+  Row,
+  ScanStatus,
+  TokenType,
+} from "../../src/scan/table.ts";
+
+test("the addon's numbers are those of table.ts", () => {
+  const groups = {
+    TokenType,
+    ScanStatus,
+    Header,
+    EnvelopeFlag,
+    Row,
+    FieldShift,
+    PropertyShift,
+    MoreShift,
+    ItemFlag,
+  };
+  const expected = Object.entries(groups).flatMap(([group, numbers]) =>
+    Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value] as const),
+  );
+  expect(loadAddon().layout).toEqual(Object.fromEntries(expected));
+});

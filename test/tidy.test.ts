@@ -1,0 +1,101 @@
+// The rules of the code base that a test can hold: who may import whom, where `process` may stand, how long a file may be,
+// and that what the code can say (error codes, settings, metrics) is in the documents.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { settings, variableOf } from "../src/config.ts";
+import { errorTable } from "../src/errors.ts";
+import { metricNames } from "../src/observe/metric-table.ts";
+
+const root = path.resolve(import.meta.dirname, "..");
+
+function filesBelow(...folders: string[]): string[] {
+  const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", ...folders], {
+    cwd: root,
+  });
+  return listed
+    .toString()
+    .split("\n")
+    .filter((file) => file !== "");
+}
+
+function read(file: string): string {
+  return readFileSync(path.join(root, file), "utf8");
+}
+
+const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
+
+// Which folders of src a folder may import from, beside itself, types.ts and errors.ts. events/ and intake/ read the scan table's
+// layout; intake/ calls the rules and the record writer as plain functions, because a port between them would cost every event a call.
+const mayImport: Record<string, string[]> = {
+  http: [],
+  intake: ["events", "scan/table.ts"],
+  scan: [],
+  events: ["scan/table.ts"],
+  publish: [],
+  projects: [],
+  embedded: [],
+  observe: [],
+};
+
+describe("imports point one way", () => {
+  const stages = sources.filter((file) => (file.split("/")[1] ?? "") in mayImport);
+  test.each(stages)("%s", (file) => {
+    const folder = file.split("/")[1] ?? "";
+    const allowed = ["types.ts", "errors.ts", `${folder}/`, ...(mayImport[folder] ?? [])];
+    const imports = [...read(file).matchAll(/from "(\.[^"]+)"/g)].map((match) =>
+      path.posix.relative("src", path.posix.join(path.posix.dirname(file), match[1] ?? "")),
+    );
+    for (const imported of imports) {
+      expect(
+        allowed.some((prefix) => imported.startsWith(prefix)),
+        `${file} imports ${imported}`,
+      ).toBe(true);
+    }
+  });
+
+  test("types.ts has no runtime code", () => {
+    expect(read("src/types.ts")).not.toMatch(/^export (const|function|class|let)|^import (?!type)/m);
+  });
+});
+
+describe("a source file", () => {
+  test.each(sources)("%s is short, opens with its job, and keeps to the house rules", (file) => {
+    const text = read(file);
+    expect(text.split("\n").length).toBeLessThanOrEqual(350);
+    expect(text.startsWith("#!") ? text.slice(text.indexOf("\n") + 1) : text).toMatch(/^\/\/ /);
+    expect(text).not.toMatch(/^export default/m);
+    expect(text).not.toMatch(/\bas any\b|: any\b|@ts-ignore|@ts-expect-error/);
+    if (file !== "src/main.ts") {
+      expect(text.replaceAll(/\/\/.*|`[^`]*`|"[^"]*"/g, "")).not.toMatch(/(?<![.\w])process\./);
+    }
+  });
+});
+
+const readme = read("README.md");
+
+test.each(Object.entries(errorTable))("the README and the OpenAPI file know the error %s", (code, row) => {
+  expect(readme).toMatch(new RegExp(`\\| ${row.status} \\| \`${code}\` \\|`));
+  expect(read("openapi.yaml")).toMatch(new RegExp(`\\b${code}\\b`));
+});
+
+test.each(Object.entries(settings))("the README knows the setting %s and its default", (name, row) => {
+  const fallback = row.fallback === undefined ? "unset" : `\`${row.fallback}\``;
+  expect(readme).toContain(`| \`${variableOf(name)}\` | ${fallback} |`);
+});
+
+test.each(metricNames.map((name) => [name]))("the README knows the metric %s", (name) => {
+  expect(readme).toContain(`\`${name}\``);
+});
+
+test("no file names a package registry, and every dependency is pinned", () => {
+  const hosts = new RegExp(["registry[.]npmjs", "deb[.]debian", "proxy[.]golang"].join("|"));
+  for (const file of filesBelow()) expect(hosts.test(read(file)), file).toBe(false);
+  const manifest = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
+  for (const kind of ["dependencies", "devDependencies", "optionalDependencies"]) {
+    for (const version of Object.values(manifest[kind] ?? {}))
+      expect(version).toMatch(/^(npm:[\w.-]+@)?\d+\.\d+\.\d+$/);
+  }
+});
