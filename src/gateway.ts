@@ -59,7 +59,7 @@ export async function startGateway(config: Config, { log, signal }: GatewayDepen
     const streams = createStreams(link, config, log);
     await streams.ensure(signal);
     const { subjectPrefix: prefix, replicas } = config;
-    const registry = await createRegistry({ connection: link.connection, prefix, replicas, log });
+    const registry = await createRegistry({ connection: link.connection, prefix, replicas, log, signal });
     closers.push(() => registry.close());
 
     const admission = createAdmission(config.inflightBytesMax);

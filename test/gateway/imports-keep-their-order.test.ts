@@ -50,7 +50,7 @@ test("two projects import in order through one restart of nats-server, while liv
   expect((await gateway.events(live)).length).toBeGreaterThan(10);
 });
 
-test("requests sent at once on one connection are stored in the order they were sent", async () => {
+test("requests on one kept connection are stored in the order they were sent", async () => {
   const project = await gateway.project();
   const requests = Array.from({ length: 200 }, (_, number) => {
     const body = JSON.stringify({
@@ -60,13 +60,13 @@ test("requests sent at once on one connection are stored in the order they were 
     });
     return `POST /batch/ HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
   });
-  await pipeline(requests);
+  await sendInTurn(requests);
   const stored = (await gateway.events(project, "historical")).map((event) => event.properties["number"]);
   expect(stored).toEqual(Array.from({ length: 200 }, (_, number) => number));
 });
 
-/** Sends each request as soon as the answer before it has come: uWS answers pipelined requests one at a time. */
-async function pipeline(requests: string[]): Promise<void> {
+/** Sends each request as soon as the answer before it has come. */
+async function sendInTurn(requests: string[]): Promise<void> {
   const { connect } = await import("node:net");
   const socket = connect(gateway.port, "127.0.0.1");
   const answers = socket[Symbol.asyncIterator]();

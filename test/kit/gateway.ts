@@ -63,7 +63,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const nats = options.server ?? (await startNatsServer(options.nats ?? {}));
   const config = testConfig(nats, options.env ?? {});
   const gateway = await startGateway(config, { log: createLog("error") });
-  const connection = await connect({ servers: nats.url, ...(nats.token === undefined ? {} : { token: nats.token }) });
+  const credentials = nats.token === undefined ? {} : { token: nats.token };
   const url = `http://127.0.0.1:${gateway.port}`;
   const adminUrl = `http://127.0.0.1:${gateway.adminPort}`;
   let closed = false;
@@ -71,7 +71,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   async function project(): Promise<TestProject> {
     const id = `p${randomBytes(6).toString("hex")}`;
     const key = `phc_${id}`;
-    await addProject(connection, { prefix: config.subjectPrefix, id, name: id, key, replicas: 1 });
+    await withClient((connection) => addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 }));
     await until(async () => {
       const answer = await post("/batch/", { api_key: key, batch: [] });
       return answer.status === 200;
@@ -79,14 +79,24 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     return { id, key };
   }
 
+  /** With a connection made now: one from before a restart of the server may still be looking for it. */
+  async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
+    const connection = await connect({ servers: nats.url, ...credentials });
+    try {
+      return await action(connection);
+    } finally {
+      await connection.close();
+    }
+  }
+
   async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
     const sent = typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
-    const response = await fetch(url + path, { method: "POST", body: sent as BodyInit, headers });
+    const response = await fetch(url + path, { method: "POST", body: sent, headers });
     return { status: response.status, headers: response.headers, json: (await response.json()) as Answer["json"] };
   }
 
   async function frames(of: TestProject, lane: Lane = "live"): Promise<StoredFrame[]> {
-    return readFrames(connection, `${config.subjectPrefix}.${lane}.*.${of.id}`);
+    return withClient((connection) => readFrames(connection, `${config.subjectPrefix}.${lane}.*.${of.id}`));
   }
 
   async function events(of: TestProject, lane: Lane = "live"): Promise<StoredEvent[]> {
@@ -101,7 +111,6 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
 
   async function stop(): Promise<void> {
     await close();
-    await connection.close();
     if (options.server === undefined) await nats.remove();
   }
 

@@ -14,6 +14,7 @@ test("a silent server is noticed and left although bytes for it fill the send bu
   const line = "x".repeat(500_000);
   const sends = Array.from({ length: 40 }, (_, number) => rig.send("live", line, { project: `p${number}` }));
   await vi.waitFor(() => expect(rig.publisher.refusal()).toBe("unavailable"), 5_000);
+  await vi.waitFor(() => expect(rig.log.join()).toContain("NATS connection lost"), 5_000);
   await server.restart();
   for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
   expect(await rig.stored("live")).toHaveLength(40);

@@ -46,3 +46,12 @@ test("on every truncation of a body", () => {
   );
   for (let length = 0; length <= body.length; length += 1) expectAgreement(body.subarray(0, length));
 });
+
+test("on escapes that straddle the 32 KiB at which the addon looks for them anew", () => {
+  const escapes = ["\\n", "\\u0041", "\\ud83d\\ude00", "\\ud83d", "\\u12g4", "\\"];
+  for (let fill = 32_768 - 30; fill < 32_768 + 4; fill += 1) {
+    for (const escape of escapes) {
+      expectAgreement(Buffer.from(`{"event":"${"a".repeat(fill)}${escape}","x":"\\t"}\n`));
+    }
+  }
+}, 30_000);

@@ -1,5 +1,5 @@
-// The scanner's core: stage 1 of simdjson, one walk that fills the table, and the judge where
-// either failed. It knows nothing of Node.
+// The scanner's core: stage 1 of simdjson, one walk that fills the table, and the exact judge where
+// one of them refused. It knows nothing of Node.
 
 #include "event_scan.h"
 

@@ -28,8 +28,9 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
     case 4: return is(key, "$set") ? kPropertySet : kNone;
     case 5: return is(key, "alias") ? kAlias : kNone;
     case 7: return is(key, "$groups") ? kGroups : kNone;
-    case 10: return is(key, "$group_set") ? kGroupSet : is(key, "$group_key") ? kGroupKey
-                  : is(key, "$survey_id") ? kSurveyId : kNone;
+    case 10:
+      if (is(key, "$survey_id")) return kSurveyId;
+      return is(key, "$group_set") ? kGroupSet : is(key, "$group_key") ? kGroupKey : kNone;
     case 11: return is(key, "distinct_id") ? kPropertyDistinctId : is(key, "$group_type") ? kGroupType : kNone;
     case 12: return is(key, "$current_url") ? kCurrentUrl : is(key, "$screen_name") ? kScreenName : kNone;
     case 23: return is(key, "$process_person_profile") ? kProcessPersonProfile : kNone;
@@ -48,7 +49,7 @@ PENSTOCK_INLINE void set_type(uint32_t& types, uint32_t field, TokenType type) {
 
 struct Properties {
   uint64_t types = 0;
-  uint32_t distinct_id[2] = {0, 0};
+  Token distinct_id{};
   uint32_t flags = 0;
 };
 
@@ -66,7 +67,7 @@ Cursor walk_properties(Walk& walk, Cursor cursor, Properties& properties) {
     const uint32_t shift = 4 * property;
     if ((found.types >> shift & 15) != 0) found.flags |= kItemDuplicateKey;
     found.types = (found.types & ~(uint64_t{15} << shift)) | static_cast<uint64_t>(token.type) << shift;
-    if (property == kPropertyDistinctId) set_span(found.distinct_id, token);
+    if (property == kPropertyDistinctId) found.distinct_id = token;
     return after;
   });
   properties = found;
@@ -93,7 +94,7 @@ class ItemReader {
     row_[kPropertyTypes] = static_cast<uint32_t>(properties_.types);
     row_[kMoreTypes] = static_cast<uint32_t>(properties_.types >> 32 & 0xFF) |
                        static_cast<uint32_t>(item.type) << kItemTypeShift | flags << kItemFlagsShift;
-    set_span(row_ + kFirstFieldStart + 2 * kPropertiesDistinctId, {properties_.distinct_id[0], properties_.distinct_id[1], kAbsent});
+    set_span(row_ + kFirstFieldStart + 2 * kPropertiesDistinctId, properties_.distinct_id);
     set_type(row_[kFieldTypes], kPropertiesDistinctId,
              static_cast<TokenType>(properties_.types >> 4 * kPropertyDistinctId & 15));
   }
@@ -127,7 +128,8 @@ Cursor walk_item(Walk& walk, Cursor cursor, uint32_t* row) {
   Token token{};
   Cursor after;
   if (walk.at(cursor) == '{') {
-    after = walk.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE { return item.member(key, value); });
+    after = walk.members(
+        cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE { return item.member(key, value); });
     if (after == nullptr) return nullptr;
     token = {*cursor, after[-1] + 1, kObject};
   } else {
@@ -136,7 +138,6 @@ Cursor walk_item(Walk& walk, Cursor cursor, uint32_t* row) {
   item.finish(token);
   return after;
 }
-
 
 Cursor walk_batch(Walk& walk, Cursor cursor, Batch& batch) {
   uint32_t spare_row[kRowWords];
