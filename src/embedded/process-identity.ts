@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 /** What main.ts lends of `process`, which only it may touch. */
 export interface ProcessHost {
   readonly pid: number;
-  /** As process.kill: signal 0 only asks. Throws ESRCH or EPERM. */
+  /** As Node names it: signal 0 only asks. Throws ESRCH or EPERM. */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
 }
 

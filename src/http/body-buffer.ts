@@ -1,6 +1,8 @@
 // The bytes of one body that comes in several pieces, in one piece of memory with room behind it for the scanner.
 // Grows with what has arrived, never on the word of a header alone.
 
+import type { BodyMemory } from "./body-memory.ts";
+
 /** Readable bytes behind every body handed to the intake: simdjson loads whole vectors past the end. */
 export const bodyPaddingBytes = 64;
 
@@ -19,49 +21,47 @@ export function capacityFor(needed: number, hint: number | undefined): number {
 
 export class BodyBuffer {
   length = 0;
-  #memory: Buffer;
+  #block: Buffer | undefined;
+  readonly #memory: BodyMemory;
   readonly #hint: number | undefined;
 
-  constructor(firstBytes: number, hint: number | undefined) {
+  constructor(memory: BodyMemory, hint: number | undefined) {
+    this.#memory = memory;
     this.#hint = hint;
-    this.#memory = Buffer.allocUnsafeSlow(capacityFor(firstBytes, hint) + bodyPaddingBytes);
   }
 
   get capacity(): number {
-    return this.#memory.length - bodyPaddingBytes;
+    return this.#block === undefined ? 0 : this.#block.length - bodyPaddingBytes;
   }
 
   /** Copies the bytes in: the only copy of a body on its way to the scanner, growth aside. */
   append(bytes: Uint8Array): void {
     const needed = this.length + bytes.length;
-    if (needed > this.capacity) this.#grow(needed);
-    this.#memory.set(bytes, this.length);
+    const block = needed > this.capacity ? this.#grow(needed) : this.#block;
+    block?.set(bytes, this.length);
     this.length = needed;
   }
 
-  /** The body, over this buffer's own memory. */
+  /** The body, over this buffer's own memory: not to be read after `free`. */
   bytes(): Buffer {
-    return this.#memory.subarray(0, this.length);
+    return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
-  /**
-   * Gives the memory back now and not at the next collection: bodies of 20 MB would pile up till then. Views of
-   * it are empty afterwards. Nothing native may still be reading it.
-   */
+  /** Gives the memory back. Nothing may still be reading it. */
   free(): void {
-    freeMemory(this.#memory);
-    this.#memory = Buffer.alloc(0);
+    if (this.#block !== undefined) this.#memory.give(this.#block);
+    this.#block = undefined;
     this.length = 0;
   }
 
-  #grow(needed: number): void {
-    const old = this.#memory;
-    this.#memory = Buffer.allocUnsafeSlow(capacityFor(needed, this.#hint) + bodyPaddingBytes);
-    this.#memory.set(old.subarray(0, this.length));
-    freeMemory(old);
+  #grow(needed: number): Buffer {
+    const old = this.#block;
+    const block = this.#memory.take(capacityFor(needed, this.#hint) + bodyPaddingBytes);
+    if (old !== undefined) {
+      block.set(old.subarray(0, this.length));
+      this.#memory.give(old);
+    }
+    this.#block = block;
+    return block;
   }
-}
-
-function freeMemory(memory: Buffer): void {
-  if (memory.buffer instanceof ArrayBuffer && memory.buffer.byteLength > 0) memory.buffer.transfer(0);
 }

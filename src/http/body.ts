@@ -5,6 +5,7 @@
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Intake } from "../types.ts";
 import { BodyBuffer, bodyPaddingBytes } from "./body-buffer.ts";
+import { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
 import { atOnceInflatedBytesMax, inflateAtOnce, inflateOnPool } from "./inflate.ts";
@@ -35,6 +36,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   // The body at hand, when it came in one chunk or was inflated at once: the intake is done with it when it returns.
   const shared = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES_MAX, atOnceInflatedBytesMax) + bodyPaddingBytes);
 
+  const memory = new BodyMemory();
+
   return { refuse, chunk };
 
   function refuse(exchange: HttpExchange, problem: Problem): void {
@@ -42,8 +45,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     exchange.release();
   }
 
-  function chunk(exchange: HttpExchange, memory: ArrayBuffer, isLast: boolean): void {
-    const bytes = memory.byteLength;
+  function chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
+    const bytes = piece.byteLength;
     if (exchange.over || (bytes === 0 && !isLast)) return;
     exchange.bytesArrived += bytes;
     exchange.phase = isLast ? "answer" : "body";
@@ -53,10 +56,10 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
       discard(exchange, isLast);
     } else if (isLast) {
       exchange.deadlineMs = monotonicMs() + requestTimeoutMs;
-      const problem = whole(exchange, new Uint8Array(memory));
+      const problem = whole(exchange, new Uint8Array(piece));
       if (problem !== undefined) exchange.answerProblem(problem);
     } else {
-      append(exchange, new Uint8Array(memory));
+      append(exchange, new Uint8Array(piece));
     }
   }
 
@@ -68,7 +71,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function append(exchange: HttpExchange, bytes: Uint8Array): void {
     const hint = exchange.bytesDeclared < 0 ? undefined : exchange.bytesDeclared;
-    exchange.buffer ??= new BodyBuffer(bytes.length, hint);
+    exchange.buffer ??= new BodyBuffer(memory, hint);
     exchange.buffer.append(bytes);
   }
 
@@ -113,6 +116,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     exchange.buffer = undefined;
     exchange.cancel = inflateOnPool(coding, source?.bytes() ?? Buffer.from(body), {
       bytesMax: inflatedBytesMax,
+      memory,
       sink: {
         hold: (bytes) => exchange.tryHold(bytes),
         done(result) {

@@ -5,6 +5,7 @@
 import zlib from "node:zlib";
 import type { Problem } from "../errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
+import type { BodyMemory } from "./body-memory.ts";
 import { type Coding, hasZlibHeader } from "./content-encoding.ts";
 import { zstdFrameFault } from "./zstd-frame.ts";
 
@@ -57,33 +58,32 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
 export function inflateOnPool(
   coding: Coding,
   compressed: Buffer,
-  options: { readonly bytesMax: number; readonly sink: InflateSink },
+  options: { readonly bytesMax: number; readonly memory: BodyMemory; readonly sink: InflateSink },
 ): () => void {
-  const { bytesMax, sink } = options;
+  const { bytesMax, memory, sink } = options;
   const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
   const stream = createStream(coding, compressed);
-  let inflated: BodyBuffer | undefined;
+  const inflated = new BodyBuffer(memory, sizeHint(coding, compressed));
   let over = false;
   const finish = (result: BodyBuffer | Problem | undefined): void => {
     if (over) return;
     over = true;
     // A chunk may be in work on the pool: memory it reads or writes is left to the collector.
     stream.destroy();
-    if (result !== inflated) inflated?.free();
+    if (result !== inflated) inflated.free();
     if (result !== undefined) sink.done(result);
   };
   stream.on("data", (chunk: Buffer) => {
     if (over) return;
-    const length = (inflated?.length ?? 0) + chunk.length;
+    const length = inflated.length + chunk.length;
     if (length > bytesMax) return finish(inflatedTooLarge(bytesMax));
     if (!sink.hold(chunk.length)) return finish({ code: "overloaded", detail: "No room to decompress the body" });
-    inflated ??= new BodyBuffer(chunk.length, sizeHint(coding, compressed));
     inflated.append(chunk);
   });
   stream.on("error", (error) => finish(invalidEncoding(coding, messageOf(error))));
   stream.on("end", () => {
     if (stream.bytesWritten !== compressed.length) finish(invalidEncoding(coding, "more data after the end"));
-    else finish(inflated ?? new BodyBuffer(0, undefined));
+    else finish(inflated);
   });
   if (fault !== undefined) setImmediate(finish, invalidEncoding(coding, fault));
   else stream.end(compressed);

@@ -5,10 +5,11 @@ import type { ErrorCode } from "../errors.ts";
 import type { Exchange, FrameOutcome, FrameWaiter, Lane } from "../types.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
+// Some frames of a large request may be stored while another is refused, so none of these says that nothing is.
 const details: Partial<Record<ErrorCode, string>> = {
-  timeout: "The store did not acknowledge in time; the events may or may not be stored: send them again",
-  store_full: "The store is full; the events are not stored",
-  unavailable: "The store cannot be reached; the events are not stored",
+  timeout: "The store did not acknowledge in time, so events may be stored or not: send the request again",
+  store_full: "The store is full: send the request again later",
+  unavailable: "The store cannot be reached: send the request again later",
 };
 
 export class PendingRequest implements FrameWaiter {
@@ -33,7 +34,9 @@ export class PendingRequest implements FrameWaiter {
   }
 
   frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    if (outcome === "refused" || outcome === "unknown") this.#failure ??= code ?? "unavailable";
+    // Unknown outweighs refused: the client must not be told less doubt than there is.
+    if (outcome === "unknown") this.#failure = "timeout";
+    else if (outcome === "refused") this.#failure ??= code ?? "unavailable";
     this.release();
   }
 

@@ -52,8 +52,8 @@ export interface TestNatsServer {
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
-  /** Kills it if it runs, and starts it again on the same port and store. */
-  restart(): Promise<void>;
+  /** Kills it if it runs, and starts it again on the same port and store, with some settings changed if given. */
+  restart(changed?: TestNatsServerOptions): Promise<void>;
   /** Kills it if it runs, and deletes its folder. */
   remove(): Promise<void>;
   /** What it has logged so far. */
@@ -171,8 +171,8 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   let child: ChildProcess | undefined;
   let port = -1;
 
-  async function start(): Promise<void> {
-    writeFileSync(configFile, configText(port, folder, options));
+  async function start(current: TestNatsServerOptions): Promise<void> {
+    writeFileSync(configFile, configText(port, folder, current));
     // Not --log: what is wrong with a configuration goes to standard error before a log file is opened.
     const log = openSync(logFile, "a");
     const started = spawn(binary, ["--config", configFile], { stdio: ["ignore", log, log] });
@@ -192,7 +192,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   // A test process that crashes must not leave servers behind.
   const endWithProcess = (): void => void child?.kill("SIGKILL");
   process.once("exit", endWithProcess);
-  await start();
+  await start(options);
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
@@ -208,9 +208,9 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
       untilStopped(child?.pid);
     },
     thaw: () => void child?.kill("SIGCONT"),
-    async restart() {
+    async restart(changed = {}) {
       await end("SIGKILL");
-      await start();
+      await start({ ...options, ...changed });
     },
     async remove() {
       await end("SIGKILL");

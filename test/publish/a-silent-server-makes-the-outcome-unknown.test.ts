@@ -29,3 +29,14 @@ test("past its deadline a frame that was sent is unknown, one that was not is re
   expect(rig.heard.framesAcked).toBe(1);
   await rig.close();
 });
+
+test("a refusal of a later send does not make an unanswered first one certain", async () => {
+  const rig = await startRig(server);
+  server.freeze();
+  const sent = rig.send("live", "sent", { withinMs: 1_500 });
+  await nextTurn();
+  await server.restart({ jetstream: false });
+  expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
+  expect(rig.heard.failures).toContain("no_responders");
+  await rig.close();
+});

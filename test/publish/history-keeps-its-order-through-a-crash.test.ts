@@ -1,6 +1,7 @@
+import { jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
-import { linesOf, nextTurn, type Settled, startRig } from "./rig.ts";
+import { linesOf, nextTurn, type Settled, startRig, stored } from "./rig.ts";
 
 let server: TestNatsServer;
 beforeAll(async () => {
@@ -38,5 +39,20 @@ test("history is stored in the order it came, through freezes, crashes and repea
 
   for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
   expect(linesOf(await rig.stored("historical"))).toEqual(expected);
+  await rig.close();
+});
+
+test("a frame that was refused and waits to be sent again is not overtaken", async () => {
+  const rig = await startRig(server);
+  const jsm = await jetstreamManager(rig.link.connection);
+  const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();
+  const { config } = await jsm.streams.info(name);
+  await jsm.streams.delete(name);
+  const first = rig.send("historical", "first");
+  await vi.waitFor(() => expect(rig.heard.failures).toContain("no_responders"), { timeout: 5_000, interval: 1 });
+  await jsm.streams.add(config);
+  const second = rig.send("historical", "second");
+  expect(await Promise.all([first, second])).toEqual([stored, stored]);
+  expect(linesOf(await rig.stored("historical"))).toEqual(["first", "second"]);
   await rig.close();
 });

@@ -180,6 +180,9 @@ for (const [name, scanner] of [
   test(`${name}: a lone surrogate flags its item, key or value, at any depth`, () => {
     const lone = [
       '"\\ud800"',
+      '"\\ud800\\ue000"',
+      '"\\ud800\\udbff"',
+      '"\\udbff\\udbff\\udfff"',
       '["\\udc00x"]',
       '{"\\ud800\\u0041":0}',
       '{"properties":{"a":[{"b":"\\ud83d\\ud83d\\ude00"}]}}',

@@ -121,7 +121,7 @@ uint32_t Walk::escape_end(uint32_t backslash) noexcept {
   if (code < 0xD800 || code > 0xDFFF) return backslash + 6;
   if (code < 0xDC00 && p[5] == '\\' && p[6] == 'u') {
     const uint32_t partner = four_hex_digits(p + 7);
-    if (partner >= 0xDC00 && partner <= 0xDFFE) return backslash + 12;
+    if (partner >= 0xDC00 && partner <= 0xDFFF) return backslash + 12;
   }
   lone_surrogate = true;
   return backslash + 6;

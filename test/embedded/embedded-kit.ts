@@ -1,0 +1,65 @@
+// What the tests of the embedded server share: a folder that goes away, a server on it, and a gateway-like process of
+// its own that can be killed.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import { type EmbeddedNats, startEmbeddedNats } from "../../src/embedded/nats-server.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
+
+export const silent = { info: () => {}, warn: () => {}, error: () => {} };
+export const binary = { file: findNatsServer(), version: "any" };
+export const someBytes = 1_048_576;
+
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-data-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Stopped when the test ends, if it did not stop it itself. */
+export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
+  const embedded = await startEmbeddedNats({
+    dataDir,
+    binary,
+    streamBytesTotal: someBytes,
+    host: process,
+    log: silent,
+  });
+  onTestFinished(() => embedded.close());
+  return embedded;
+}
+
+/** `node src/main.ts` with the arguments, and no settings from the environment but the nats-server. */
+export function penstock(...args: string[]): ChildProcess & { said: { out: string; err: string } } {
+  const main = path.resolve(import.meta.dirname, "../../src/main.ts");
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
+  const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file };
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const said = { out: "", err: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said.out += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said.err += text;
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return Object.assign(child, { said });
+}
+
+/** The exit code, or the name of the signal it died of. */
+export function ended(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode ?? child.signalCode);
+  return new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal)));
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

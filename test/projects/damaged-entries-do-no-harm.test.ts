@@ -1,0 +1,42 @@
+// What is wrong in the bucket is told without its content and costs no project that works.
+
+import { expect, test } from "vitest";
+import { openBucket } from "../../src/projects/bucket.ts";
+import { addProject } from "../../src/projects/commands.ts";
+import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
+
+const rig = registryRig();
+
+test("values that are no projects are ignored, and the log holds no key", async () => {
+  const place = newPlace();
+  const bucket = await openBucket(rig.connection, place);
+  await addProject(rig.connection, { ...place, id: "good", key: "phc_good" });
+  await bucket.put("text", "not JSON phc_secret");
+  await bucket.put("other", JSON.stringify({ id: "elsewhere", name: "", keys: ["phc_secret"], enabled: true }));
+  await bucket.put("keys", JSON.stringify({ id: "keys", name: "", keys: ["phc secret"], enabled: true }));
+  await bucket.put("state", JSON.stringify({ id: "state", name: "", keys: ["phc_secret"], enabled: "yes" }));
+  const registry = await registryOn(rig, place);
+  expect(registry.projectsKnown).toBe(1);
+  expect(registry.byKey("phc_secret")).toBeUndefined();
+  expect(registry.byKey("phc_good")?.id).toBe("good");
+  expect(registry.lines.filter(({ message }) => message.includes("ignored"))).toHaveLength(4);
+  expect(JSON.stringify(registry.lines)).not.toContain("secret");
+  await bucket.put("good", "{");
+  await addProject(rig.connection, { ...place, id: "after", key: "phc_after" });
+  await expect.poll(() => registry.byKey("phc_after")?.id).toBe("after");
+  expect(registry.byKey("phc_good")?.id).toBe("good");
+});
+
+test("of two projects that claim a key the older entry has it, until it lets go", async () => {
+  const place = newPlace();
+  const bucket = await openBucket(rig.connection, place);
+  const value = (id: string, keys: string[]): string => JSON.stringify({ id, name: id, keys, enabled: true });
+  await bucket.put("z", value("z", ["phc_same", "phc_z"]));
+  await bucket.put("a", value("a", ["phc_same", "phc_a"]));
+  const registry = await registryOn(rig, place);
+  expect(registry.byKey("phc_same")?.id).toBe("z");
+  expect(registry.byKey("phc_a")?.id).toBe("a");
+  expect(registry.lines.some(({ message }) => message.includes("claim one key"))).toBe(true);
+  await bucket.put("z", value("z", ["phc_z"]));
+  await expect.poll(() => registry.byKey("phc_same")?.id).toBe("a");
+});

@@ -1,0 +1,66 @@
+// Operators who change a project at the same time lose neither's change; ids and keys stay unique; keys are strong.
+
+import { expect, test } from "vitest";
+import {
+  addProject,
+  ensureDemoProject,
+  listProjects,
+  newKey,
+  rotateKey,
+  setEnabled,
+} from "../../src/projects/commands.ts";
+import { newPlace, registryRig } from "./registry-kit.ts";
+
+const rig = registryRig();
+
+test("keys added at once are all there", async () => {
+  const place = newPlace();
+  await addProject(rig.connection, { ...place, id: "shop", key: "phc_first" });
+  const rotations = Array.from({ length: 4 }, () => rotateKey(rig.connection, { ...place, id: "shop", keepOld: true }));
+  const [switched] = await Promise.all([
+    setEnabled(rig.connection, { ...place, id: "shop", enabled: false }),
+    ...rotations,
+  ]);
+  expect(switched.enabled).toBe(false);
+  const [project] = await listProjects(rig.connection, place);
+  expect(new Set(project?.keys).size).toBe(5);
+  expect(project?.enabled).toBe(false);
+});
+
+test("of two that add one project the second is refused", async () => {
+  const place = newPlace();
+  const outcomes = await Promise.allSettled([
+    addProject(rig.connection, { ...place, id: "shop" }),
+    addProject(rig.connection, { ...place, id: "shop" }),
+  ]);
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  await expect(addProject(rig.connection, { ...place, id: "shop" })).rejects.toThrow("a project shop already");
+});
+
+test("a key of another project, a malformed key and a malformed id are refused", async () => {
+  const place = newPlace();
+  await addProject(rig.connection, { ...place, id: "shop", key: "phc_taken" });
+  const add = (id: string, key: string) => addProject(rig.connection, { ...place, id, key });
+  await expect(add("other", "phc_taken")).rejects.toThrow("in use already, by project shop");
+  for (const key of ["", "two words", "schlüssel", "x".repeat(201)]) {
+    await expect(add("other", key)).rejects.toThrow("printable ASCII");
+  }
+  for (const id of ["", "a.b", "a b", "*", "x".repeat(65)])
+    await expect(add(id, "phc_k")).rejects.toThrow("the id must match");
+  await expect(rotateKey(rig.connection, { ...place, id: "nobody" })).rejects.toThrow("no project nobody");
+  expect(await listProjects(rig.connection, place)).toHaveLength(1);
+});
+
+test("the demo project is made once and then left alone", async () => {
+  const place = newPlace();
+  expect((await ensureDemoProject(rig.connection, place)).keys).toEqual(["phc_demo"]);
+  const rotated = await rotateKey(rig.connection, { ...place, id: "demo" });
+  expect(await ensureDemoProject(rig.connection, place)).toEqual(rotated);
+});
+
+test("new keys are phc_ and 43 characters of base62, every one of which occurs", () => {
+  const keys = Array.from({ length: 200 }, newKey);
+  for (const key of keys) expect(key).toMatch(/^phc_[A-Za-z0-9]{43}$/);
+  expect(new Set(keys).size).toBe(200);
+  expect(new Set(keys.flatMap((key) => [...key.slice(4)])).size).toBe(62);
+});

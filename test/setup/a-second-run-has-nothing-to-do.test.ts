@@ -1,0 +1,79 @@
+// Set-up builds what is not there, waits for another set-up, and does nothing the second time; a changed source is built
+// again. npm is a stand-in that fails: the packages are there.
+
+import { spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../embedded/embedded-kit.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const addonSource = `#include <node_api.h>
+static napi_value Init(napi_env env, napi_value exports) { return exports; }
+NAPI_MODULE(tiny, Init)
+`;
+
+function write(file: string, text: string): void {
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+function smallProject(): string {
+  const folder = temporaryFolder();
+  for (const name of ["scripts", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"]) {
+    cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
+  }
+  symlinkSync(path.join(root, "node_modules"), path.join(folder, "node_modules"));
+  write(path.join(folder, "src/main.ts"), 'console.log("one", process.argv[2]);\nprocess.exitCode = 3;\n');
+  write(path.join(folder, "src/scan/addon/binding.gyp"), '{"targets":[{"target_name":"tiny","sources":["tiny.cc"]}]}');
+  write(path.join(folder, "src/scan/addon/tiny.cc"), addonSource);
+  write(path.join(folder, "bin/npm"), "#!/bin/sh\necho npm was called\nexit 1\n");
+  chmodSync(path.join(folder, "bin/npm"), 0o755);
+  return folder;
+}
+
+test("build, build at once, build nothing, build what changed", async () => {
+  const folder = smallProject();
+  const env = { ...process.env, PATH: `${folder}/bin:${process.env["PATH"]}`, PENSTOCK_NATS_SERVER: findNatsServer() };
+  const script = (name: string, ...args: string[]) =>
+    spawnSync(process.execPath, [path.join(folder, "scripts", name), ...args], { cwd: folder, env, encoding: "utf8" });
+
+  const other = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
+    cwd: folder,
+    env,
+    stdio: "ignore",
+  });
+  const otherEnded = new Promise((resolve) => other.once("exit", resolve));
+  await expect.poll(() => existsSync(path.join(folder, ".cache/setup.lock")), { interval: 5 }).toBe(true);
+  const first = script("setup.mjs");
+  expect(first.stdout).toContain(`waiting for the set-up that runs as process ${other.pid}`);
+  expect(first.status).toBe(0);
+  expect(await otherEnded).toBe(0);
+  expect(readdirSync(path.join(folder, "src/scan/addon/build/Release"))).toContain("tiny.node");
+
+  const beganMs = performance.now();
+  const second = script("setup.mjs");
+  expect(second).toMatchObject({ status: 0, stdout: "", stderr: "" });
+  expect(performance.now() - beganMs).toBeLessThan(1_000);
+  expect(script("run.mjs", "x")).toMatchObject({ status: 3, stdout: "one x\n" });
+
+  write(path.join(folder, "src/main.ts"), 'console.log("two");\n');
+  expect(script("setup.mjs").stdout).toBe("setup: compiling TypeScript\n");
+  expect(script("run.mjs").stdout).toBe("two\n");
+
+  write(path.join(folder, "src/main.ts"), "const wrong: number = '';\nexport { wrong };\n");
+  const broken = script("setup.mjs");
+  expect(broken.status).toBe(1);
+  expect(broken.stdout).toContain("do not compile");
+  expect(readFileSync(path.join(folder, "dist/main.js"), "utf8")).toContain("two");
+});
