@@ -4,7 +4,7 @@
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
+import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
 import { connect, credsAuthenticator, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
 
 /** The part of the log that this folder writes to; pino's shape. */
@@ -32,6 +32,11 @@ export interface NatsLink {
   readonly connected: boolean;
   /** What the server says it takes in one message, headers included. Kept while disconnected. */
   readonly messageBytesMax: number;
+  /**
+   * Sends one whole protocol message, such as HPUB, from the memory it is in; that must stay as it is until the server has answered.
+   * Throws when the connection is closed. Its size is the caller's to mind: past max_payload the server cuts the connection.
+   */
+  send(message: Buffer): void;
   /** Hears of each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
   /** Sends what is pending and closes for good. */
@@ -96,6 +101,7 @@ function clientOptions({ url, token, creds, pingIntervalMs }: NatsLinkOptions): 
 function watch(connection: NatsConnection, log: PublishLog): NatsLink {
   const listeners: ((connected: boolean) => void)[] = [];
   let connected = true;
+  const protocol = protocolOf(connection);
   let messageBytesMax = connection.info?.max_payload ?? 0;
 
   function changeTo(now: boolean): void {
@@ -138,6 +144,10 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
     get messageBytesMax() {
       return messageBytesMax;
     },
+    send(message) {
+      if (connection.isClosed()) throw new Error("send: the connection is closed");
+      protocol.sendCommand(message);
+    },
     onChange: (listener) => void listeners.push(listener),
     async close() {
       if (connection.isClosed()) return;
@@ -149,10 +159,15 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
   };
 }
 
+/** The client's own door for whole protocol messages: its `publish` would copy them. */
+function protocolOf(connection: NatsConnection): ProtocolHandler {
+  if (!(connection instanceof NatsConnectionImpl)) throw new Error("use NATS connection: of an unknown kind");
+  return connection.protocol;
+}
+
 /** The client has no way to cut a connection whose send buffer is full, so this takes hold of its socket. */
 function socketOf(connection: NatsConnection): Socket | undefined {
-  if (!(connection instanceof NatsConnectionImpl)) return undefined;
-  const socket: unknown = Reflect.get(connection.protocol.transport, "socket");
+  const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;
 }
 

@@ -2,7 +2,6 @@
 // becomes of it is the publisher's.
 
 import { Buffer } from "node:buffer";
-import { MsgHdrsImpl } from "@nats-io/transport-node";
 import type { FrameSink, FrameWaiter, Lane } from "../types.ts";
 import { Fifo } from "./fifo.ts";
 import type { StreamState } from "./stream-states.ts";
@@ -32,9 +31,18 @@ export class ProjectLane {
   }
 }
 
+// A frame's memory has room for the protocol's line and headers before the lines, and for the CRLF behind them, so that the
+// message leaves as one piece. Handed to the client in pieces, it was copied into fresh memory for each send: a third
+// of the gateway's time under batches went into clearing those pages and collecting them.
+const headRoomBytes = 1_024;
+const CRLF = Buffer.from("\r\n");
+
 /** One object shape for shared and own frames. */
 export class Frame implements FrameSink {
   readonly projectLane: ProjectLane;
+  /** What the pool gave. */
+  memory: Buffer;
+  /** The part of the memory that is for lines. */
   buffer: Buffer;
   length = 0;
   events = 0;
@@ -56,31 +64,38 @@ export class Frame implements FrameSink {
   /** The last send was answered with a refusal; it waits for retryAtMs. */
   pausing = false;
 
-  constructor(projectLane: ProjectLane, buffer: Buffer) {
+  constructor(projectLane: ProjectLane, memory: Buffer) {
     this.projectLane = projectLane;
+    this.memory = memory;
+    this.buffer = roomForLines(memory);
+  }
+
+  /** Moves the lines to larger memory; the old one is the caller's again. */
+  moveTo(memory: Buffer): void {
+    const buffer = roomForLines(memory);
+    this.buffer.copy(buffer, 0, 0, this.length);
+    this.memory = memory;
     this.buffer = buffer;
+  }
+
+  /** The message as the protocol has it (HPUB), in the frame's own memory. The lines stay as they are, so it can be made again. */
+  message(reply: string): Buffer {
+    const headers =
+      `NATS/1.0\r\nNats-Msg-Id: ${this.messageId}\r\nPenstock-Events: ${this.events}\r\n` +
+      "Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n\r\n";
+    const { subject } = this.projectLane;
+    const head = `HPUB ${subject} ${reply} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
+    const start = headRoomBytes - head.length;
+    if (start < 0) throw new Error(`make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`);
+    const end = headRoomBytes + this.length;
+    this.memory.write(head, start, "latin1");
+    CRLF.copy(this.memory, end);
+    return this.memory.subarray(start, end + CRLF.length);
   }
 }
 
-/**
- * The headers of a frame as bytes. Extends the client's own class because that is what it takes, but the client calls only
- * `encode`; building them through `set` costs 1.5 µs instead of 0.2 µs a frame (measured).
- */
-export class FrameHeaders extends MsgHdrsImpl {
-  readonly #bytes: Buffer;
-
-  constructor(frame: Frame) {
-    super();
-    this.#bytes = Buffer.from(
-      `NATS/1.0\r\nNats-Msg-Id: ${frame.messageId}\r\nPenstock-Events: ${frame.events}\r\n` +
-        "Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n\r\n",
-      "latin1",
-    );
-  }
-
-  override encode(): Uint8Array {
-    return this.#bytes;
-  }
+function roomForLines(memory: Buffer): Buffer {
+  return memory.subarray(headRoomBytes, memory.length - CRLF.length);
 }
 
 /** What the headers may take of the server's max_payload: the fixed ones and a message id of up to 256 characters. */
@@ -92,31 +107,36 @@ const pooledBytesMax = 16 * 1_048_576;
 const smallBytes = 4_096;
 const mediumBytes = 65_536;
 
-export interface BufferPool {
-  /** A buffer of at least `bytes`, with whatever it held before. */
-  take(bytes: number): Buffer;
-  /** Takes one back. Nobody may hold on to it: not the client either. */
-  give(buffer: Buffer): void;
+export interface MemoryPool {
+  /** Memory of a frame for at least `lineBytes` of lines, with whatever it held before. */
+  take(lineBytes: number): Buffer;
+  /** Takes it back. Nobody may hold on to it: not the client either. */
+  give(memory: Buffer): void;
 }
 
-/** Three size classes, the largest being a full frame; larger buffers are made for the occasion. */
-export function createBufferPool(frameBytesMax: number): BufferPool {
-  const sizes = [smallBytes, mediumBytes, frameBytesMax].filter((size) => size <= frameBytesMax);
+/** Three size classes, the largest being a full frame; larger memory is made for the occasion. */
+export function createMemoryPool(frameBytesMax: number): MemoryPool {
+  const sizes = [smallBytes, mediumBytes, frameBytesMax].filter((size) => size <= frameBytesMax).map(memoryBytes);
   const free = new Map<number, Buffer[]>(sizes.map((size) => [size, []]));
   let pooledBytes = 0;
   return {
-    take(bytes) {
-      const size = sizes.find((candidate) => candidate >= bytes) ?? bytes;
-      const buffer = free.get(size)?.pop();
-      if (buffer === undefined) return Buffer.allocUnsafeSlow(size);
+    take(lineBytes) {
+      const needed = memoryBytes(lineBytes);
+      const size = sizes.find((candidate) => candidate >= needed) ?? needed;
+      const memory = free.get(size)?.pop();
+      if (memory === undefined) return Buffer.allocUnsafeSlow(size);
       pooledBytes -= size;
-      return buffer;
+      return memory;
     },
-    give(buffer) {
-      const kept = free.get(buffer.length);
-      if (kept === undefined || pooledBytes + buffer.length > pooledBytesMax) return;
-      pooledBytes += buffer.length;
-      kept.push(buffer);
+    give(memory) {
+      const kept = free.get(memory.length);
+      if (kept === undefined || pooledBytes + memory.length > pooledBytesMax) return;
+      pooledBytes += memory.length;
+      kept.push(memory);
     },
   };
+}
+
+function memoryBytes(lineBytes: number): number {
+  return headRoomBytes + lineBytes + CRLF.length;
 }

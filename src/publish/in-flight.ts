@@ -5,7 +5,7 @@ import { createInbox, type Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../errors.ts";
 import type { FrameOutcome } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
-import { type Frame, FrameHeaders } from "./frame.ts";
+import { type Frame, headerBytesMax } from "./frame.ts";
 import { readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 
@@ -56,15 +56,17 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function attempt(frame: Frame, now: number): void {
     frame.pausing = false;
     frame.retryAtMs = now + ackTimeoutMs;
+    if (frame.length + headerBytesMax > link.messageBytesMax) {
+      // The server we came to takes less than the one the frame was made for.
+      log.error({ bytes: frame.length, bytesMax: link.messageBytesMax }, "a frame is too large for this server");
+      finish(frame, outcomeUnacked(frame), "unavailable");
+      return;
+    }
     try {
-      connection.publish(frame.projectLane.subject, frame.buffer.subarray(0, frame.length), {
-        reply: replyPrefix + frame.token,
-        headers: new FrameHeaders(frame),
-      });
+      link.send(frame.message(replyPrefix + frame.token));
       frame.sends++;
     } catch (error) {
-      // The connection is closed, or the server we came to takes less than the one the frame was made for.
-      log.error({ reason: (error as Error).message, bytes: frame.length }, "a frame cannot be published");
+      log.error({ err: error }, "a frame cannot be published");
       finish(frame, outcomeUnacked(frame), "unavailable");
     }
   }

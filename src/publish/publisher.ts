@@ -7,7 +7,7 @@ import type { ErrorCode } from "../errors.ts";
 import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { Fifo } from "./fifo.ts";
-import { createBufferPool, Frame, headerBytesMax, messageIdLengthMax, ProjectLane } from "./frame.ts";
+import { createMemoryPool, Frame, headerBytesMax, messageIdLengthMax, ProjectLane } from "./frame.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { createStreamStates } from "./stream-states.ts";
@@ -53,11 +53,11 @@ const windows: Readonly<Record<Lane, number>> = { live: 1, historical: 1 };
 const tickMs = 25;
 /** How long a stream that said it is full is not asked again. */
 const fullPauseMs = 1_000;
-const noBuffer = Buffer.alloc(0);
+const noMemory = Buffer.alloc(0);
 
 export function createPublisher(options: PublisherOptions): GroupPublisher {
   const { link, config, nowMs, processId, metrics, admission, log } = options;
-  const pool = createBufferPool(config.frameBytesMax);
+  const pool = createMemoryPool(config.frameBytesMax);
   const streams = createStreamStates(config.partitions);
   // One entry per project and lane: as many as the registry has projects, some 200 bytes each.
   const projectLanes: Record<Lane, Map<string, ProjectLane>> = { live: new Map(), historical: new Map() };
@@ -107,10 +107,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function grow(frame: Frame, bytes: number): void {
-    const larger = pool.take(bytes);
-    frame.buffer.copy(larger, 0, 0, frame.length);
-    pool.give(frame.buffer);
-    frame.buffer = larger;
+    const { memory } = frame;
+    frame.moveTo(pool.take(bytes));
+    pool.give(memory);
   }
 
   function seal(projectLane: ProjectLane, frame: Frame): void {
@@ -211,12 +210,13 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    const { projectLane, buffer } = frame;
+    const { projectLane, memory } = frame;
     admission.release(frame.admittedBytes);
-    frame.buffer = noBuffer;
-    // The client copies what it sends, but only when it sends: a frame that was sent again, or never answered, may still
-    // be pending there, so its buffer is not used again.
-    if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) pool.give(buffer);
+    frame.memory = noMemory;
+    frame.buffer = noMemory;
+    // The client sends from the frame's memory. An acknowledgement says that all of it has left; a frame that was sent again, or never
+    // answered, may still be on its way, so its memory is not used again.
+    if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) pool.give(memory);
     if (hasFrame(projectLane)) markReady(projectLane);
     else scheduleFlush();
     restIfIdle(projectLane);
@@ -316,8 +316,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     submit,
     discard(sink) {
       const frame = frameOf(sink);
-      pool.give(frame.buffer);
-      frame.buffer = noBuffer;
+      pool.give(frame.memory);
+      frame.memory = noMemory;
+      frame.buffer = noMemory;
     },
     drain,
     close() {
