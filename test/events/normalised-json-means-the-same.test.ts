@@ -25,6 +25,21 @@ describe("normalised JSON", () => {
     expect(normaliseJson(`{"a": [ ${number} ]}`)).toBe(`{"a":[${number}]}`);
   });
 
+  test("any number keeps its text, wherever it stands", () => {
+    const digits = fc.stringMatching(/^(0|[1-9]\d{0,24})$/);
+    const fractions = fc.stringMatching(/^(\.\d{1,24})?$/);
+    const exponents = fc.stringMatching(/^([eE][+-]?\d{1,3})?$/);
+    const numbers = fc.tuple(fc.constantFrom("", "-"), digits, fractions, exponents).map((parts) => parts.join(""));
+    const templates = fc.constantFrom("[N]", "[1,N]", '{"a":N}', '{"a":[N,N]}', '{"a":{"b":N},"c":0}');
+    fc.assert(
+      fc.property(numbers, templates, fc.constantFrom("", " ", "\n"), (number, template, space) => {
+        const text = template.replaceAll("N", space + number + space);
+        expect(normaliseJson(text)).toBe(template.replaceAll("N", number));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
   test.each([
     ['"\\ud800"', '"\ufffd"'],
     ['"a\\udc00b"', '"a\ufffdb"'],
