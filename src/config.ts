@@ -177,6 +177,12 @@ export const settings = {
     unit: "milliseconds",
     why: "from SIGTERM to the last answer; keep the supervisor's grace period longer",
   }),
+  workers: setting({
+    parse: wholeNumber(1, 256),
+    fallback: "1",
+    unit: "processes",
+    why: "each takes connections on the one port and uses up to one core; limits per process hold for each",
+  }),
   recordIp: setting({ parse: flag, fallback: "true", unit: "true/false", why: "store the client's address" }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),

@@ -3,6 +3,7 @@
 
 import { randomBytes, randomFillSync } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { setImmediate } from "node:timers/promises";
 import type { Config } from "./config.ts";
 import { createRecordWriter } from "./events/record.ts";
 import { createUuidSource } from "./events/uuid.ts";
@@ -11,25 +12,31 @@ import { createHttpServer } from "./http/server.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createIntake } from "./intake/intake.ts";
 import type { Log } from "./observe/log.ts";
-import { createMetrics } from "./observe/metrics.ts";
+import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRegistry } from "./projects/registry.ts";
 import { connectNats } from "./publish/connection.ts";
 import { createStreams } from "./publish/jetstream.ts";
 import { createPublisher } from "./publish/publisher.ts";
-import { createNativeScanner } from "./scan/native.ts";
+import { createNativeScanner, loadAddon } from "./scan/native.ts";
 import { createReferenceScanner } from "./scan/reference.ts";
-import type { Scanner } from "./scan/table.ts";
+import type { BackgroundScanner } from "./scan/table.ts";
 
 export interface GatewayDependencies {
   readonly log: Log;
   /** Gives up a start that still waits for NATS. */
   readonly signal?: AbortSignal;
+  /** Makes it one of several on the public port, which it is the first to take or joins. Such a one opens no admin port. */
+  readonly worker?: "first" | "joining";
 }
 
 export interface Gateway {
   /** Where the public endpoints are. */
   readonly port: number;
+  /** 0 for a worker, which has none. */
   readonly adminPort: number;
+  readonly metrics: Metrics;
+  /** What keeps events from being stored now; empty when nothing does. */
+  readiness(): Promise<readonly string[]>;
   /** Drains: takes no more, answers what it has taken, then closes everything. Never rejects for what clients do. */
   close(): Promise<void>;
 }
@@ -41,7 +48,7 @@ const processIdBytes = 12;
  * Starts a gateway: waits for NATS, makes sure of the streams, reads the registry, then listens. Rejects when a port is taken, when a
  * stream is not fit to keep the promise of a 200, or when the signal aborts.
  */
-export async function startGateway(config: Config, { log, signal }: GatewayDependencies): Promise<Gateway> {
+export async function startGateway(config: Config, { log, signal, worker }: GatewayDependencies): Promise<Gateway> {
   const closers: (() => Promise<void> | void)[] = [];
   const nowMs = () => performance.now();
   const clock = { wallMs: () => Date.now(), monotonicMs: nowMs };
@@ -49,9 +56,10 @@ export async function startGateway(config: Config, { log, signal }: GatewayDepen
   try {
     const metrics = createMetrics();
     closers.push(() => metrics.close());
-    const admin = createAdminServer({ metrics, readiness: () => whyNotReady(), log, monotonicMs: nowMs });
-    const adminPort = await admin.listen(config.adminHost, config.adminPort);
-    closers.push(() => admin.close());
+    const readiness = () => whyNotReady();
+    const admin = worker ? undefined : createAdminServer({ metrics, readiness, log, monotonicMs: nowMs });
+    const adminPort = (await admin?.listen(config.adminHost, config.adminPort)) ?? 0;
+    closers.push(() => admin?.close());
 
     const creds = config.natsCreds === undefined ? undefined : await readFile(config.natsCreds);
     const link = await connectNats({ url: config.natsUrl ?? "", token: config.natsToken, creds, log, signal });
@@ -67,12 +75,13 @@ export async function startGateway(config: Config, { log, signal }: GatewayDepen
     const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log });
     closers.push(() => publisher.close());
     const intake = createIntake({
-      scanner: createScanner(log),
-      slowScanner: createScanner(log),
+      createScanner: scannerFactory(log),
       projects: registry,
       publisher,
       records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
       metrics,
+      nowMs,
+      nextTurn: setImmediate,
     });
     const refusal = () => publisher.refusal();
     const http = createHttpServer({ config, intake, admission, metrics, log, clock, random: Math.random, refusal });
@@ -85,9 +94,10 @@ export async function startGateway(config: Config, { log, signal }: GatewayDepen
       natsConnected: () => link.connected,
       projectsKnown: () => registry.projectsKnown,
     });
-    const port = await http.listen(config.host, config.port);
+    const port = await http.listen(config.host, config.port, worker ?? "alone");
     whyNotReady = async () => (registry.ready ? streams.check() : ["the project registry is not read yet"]);
-    log.info({ host: config.host, port, adminHost: config.adminHost, adminPort }, "listening");
+    const adminAt = worker ? {} : { adminHost: config.adminHost, adminPort };
+    log.info({ host: config.host, port, ...adminAt }, "listening");
 
     const close = once(async () => {
       whyNotReady = async () => ["shutting down"];
@@ -98,19 +108,20 @@ export async function startGateway(config: Config, { log, signal }: GatewayDepen
       await closeAll(closers);
       log.info("stopped");
     });
-    return { port, adminPort, close };
+    return { port, adminPort, metrics, readiness, close };
   } catch (error) {
     await closeAll(closers);
     throw error;
   }
 }
 
-function createScanner(log: Log): Scanner {
+function scannerFactory(log: Log): () => BackgroundScanner {
   try {
-    return createNativeScanner();
+    loadAddon();
+    return createNativeScanner;
   } catch (error) {
     log.warn({ err: error }, "the native scanner is not there: scanning with JSON.parse, many times slower");
-    return createReferenceScanner();
+    return createReferenceScanner;
   }
 }
 

@@ -9,6 +9,7 @@ import { add, enable, list, type ProjectCommand, rotate } from "./commands/proje
 import { serve, up } from "./commands/serve.ts";
 import { allSettings, configOf, natsSettings, withSettings } from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
+import { work, workerCommand } from "./commands/worker.ts";
 import { createLog } from "./observe/log.ts";
 import { lanes } from "./publish/subject.ts";
 import type { Lane } from "./types.ts";
@@ -32,6 +33,7 @@ function commandLine(context: CommandContext): Command {
   ).action(async (_, command: Command) => {
     await up(configOf(command, context), context);
   });
+  program.command(workerCommand, { hidden: true }).action(async () => await work(context));
 
   const project = program.command("project").description("add and change projects and their keys");
   const of = (command: Command): ProjectCommand => ({ config: configOf(command, context), context });
@@ -78,7 +80,15 @@ async function main(): Promise<number> {
     if (error.code === "EPIPE") stop.abort();
     else throw error;
   });
-  const context: CommandContext = { env: process.env, host: process, stdout, stderr, stop: stop.signal };
+  const context: CommandContext = {
+    env: process.env,
+    host: process,
+    mainFile: import.meta.filename,
+    channel: process,
+    stdout,
+    stderr,
+    stop: stop.signal,
+  };
   try {
     await commandLine(context).parseAsync(process.argv);
     return 0;
@@ -86,7 +96,8 @@ async function main(): Promise<number> {
     // commander has said what was wrong already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     if (stop.signal.aborted && (error as Error).name === "AbortError") return 0;
-    stderr.write(`penstock: ${(error as Error).message}\n`);
+    const { message } = error as Error;
+    if (message !== "") stderr.write(`penstock: ${message}\n`);
     return error instanceof CommandError ? error.exitCode : 1;
   }
 }

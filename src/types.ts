@@ -59,10 +59,10 @@ export interface Exchange {
 }
 
 /**
- * Takes one whole, inflated body. The bytes are the intake's only until it returns: bodies share memory.
- * Never throws for what a client sent.
+ * Takes one whole, inflated body. The bytes are the intake's until it returns, or until the promise it returns has settled; bodies below
+ * 1 MiB may lie in memory that is gone when it returns, so of those it keeps a copy if it needs them longer. Fails only for bugs, never for what a client sent.
  */
-export type Intake = (exchange: Exchange, body: Buffer) => void;
+export type Intake = (exchange: Exchange, body: Buffer) => Promise<void> | undefined;
 
 /** The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole process. */
 export interface Admission {

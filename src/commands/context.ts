@@ -2,10 +2,15 @@
 
 import type { Writable } from "node:stream";
 import type { ProcessHost } from "../embedded/process-identity.ts";
+import type { SupervisorChannel } from "../workers/worker.ts";
 
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly host: ProcessHost;
+  /** The file to run for another process of this program. */
+  readonly mainFile: string;
+  /** To the process that forked this one. */
+  readonly channel: SupervisorChannel;
   /** Results. */
   readonly stdout: Writable;
   /** Status lines and the log. */
@@ -14,7 +19,7 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/** An expected failure of a command: the message is all that is shown. */
+/** An expected failure of a command: the message is all that is shown; without one, it has been told already. */
 export class CommandError extends Error {
   readonly exitCode: number;
 

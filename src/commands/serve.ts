@@ -1,5 +1,5 @@
-// `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, and takes both down in the reverse order
-// when told to stop.
+// `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, in this process or in workers, and takes both
+// down in the reverse order when told to stop.
 
 import type { Config } from "../config.ts";
 import { findNatsServer } from "../embedded/find-nats-server.ts";
@@ -10,9 +10,12 @@ import { ensureDemoProject } from "../projects/commands.ts";
 import type { Project } from "../types.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { openNats } from "./nats.ts";
+import { startWorkers } from "./workers.ts";
 
 /** Live and historical. */
 const lanes = 2;
+
+type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
 /** Runs until `context.stop`; fulfilled when everything is down. */
 export async function serve(config: Config, context: CommandContext): Promise<void> {
@@ -34,11 +37,14 @@ async function run(
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
-  let gateway: Gateway | undefined;
+  let gateway: Running | undefined;
   try {
     const effective = embedded === undefined ? config : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
     const project = await prepare(effective);
-    gateway = await startGateway(effective, { log, signal: context.stop });
+    gateway =
+      config.workers === 1
+        ? await startGateway(effective, { log, signal: context.stop })
+        : await startWorkers(effective, context, log);
     if (project !== undefined) context.stdout.write(welcome({ config, gateway, project }));
     await stopped(context.stop);
     log.info({}, "stopping");
@@ -75,7 +81,7 @@ function stopped(stop: AbortSignal): Promise<void> {
   });
 }
 
-function welcome({ config, gateway, project }: { config: Config; gateway: Gateway; project: Project }): string {
+function welcome({ config, gateway, project }: { config: Config; gateway: Running; project: Project }): string {
   const address = `http://${reachable(config.host)}:${gateway.port}`;
   const key = project.keys.at(-1) ?? "";
   const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });

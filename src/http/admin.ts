@@ -11,10 +11,16 @@ const READINESS_TIMEOUT_MS = 1_500;
 
 export interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** What keeps events from being stored now; nothing: ready. */
-  readonly readiness: () => Promise<readonly string[]>;
+  /** What keeps events from being stored now; nothing: ready. Of several workers, how many are ready too. */
+  readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   readonly log: HttpLog;
   readonly monotonicMs: () => number;
+}
+
+export interface WorkersReadiness {
+  readonly ready: number;
+  readonly workers: number;
+  readonly reasons: readonly string[];
 }
 
 export interface AdminServer {
@@ -32,7 +38,7 @@ interface Answer {
 
 export function createAdminServer(options: AdminServerOptions): AdminServer {
   const { metrics, log } = options;
-  const reasonsNow = createReadinessCheck(options);
+  const readinessNow = createReadinessCheck(options);
   const pages: Readonly<Record<string, () => Promise<Answer>>> = {
     "/metrics": scrape,
     "/livez": live,
@@ -68,8 +74,9 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   }
 
   async function ready(): Promise<Answer> {
-    const reasons = await reasonsNow();
-    return reasons.length === 0 ? json(200, { status: "ready" }) : json(503, { status: "unready", reasons });
+    const found = await readinessNow();
+    if ("ready" in found) return ofWorkers(found);
+    return found.length === 0 ? json(200, { status: "ready" }) : json(503, { status: "unready", reasons: found });
   }
 
   function listen(host: string, port: number): Promise<number> {
@@ -93,14 +100,22 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   }
 }
 
+/** One that is ready is enough: the kernel sends no connections to those that do not listen. */
+function ofWorkers({ ready, workers, reasons }: WorkersReadiness): Answer {
+  const found = { workers, workers_ready: ready, reasons };
+  return ready > 0 ? json(200, { status: "ready", ...found }) : json(503, { status: "unready", ...found });
+}
+
 function json(status: 200 | 503, value: object): Answer {
   return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };
 }
 
+type Found = readonly string[] | WorkersReadiness;
+
 /** One check at a time, its answer shared for a while: probes from many sides cost what one does. Never throws. */
-function createReadinessCheck(options: AdminServerOptions): () => Promise<readonly string[]> {
+function createReadinessCheck(options: AdminServerOptions): () => Promise<Found> {
   const { readiness, log, monotonicMs } = options;
-  let checked: Promise<readonly string[]> | undefined;
+  let checked: Promise<Found> | undefined;
   /** When `checked` goes stale; while its check runs, not at all. */
   let staleMs = 0;
   return () => {
@@ -113,9 +128,9 @@ function createReadinessCheck(options: AdminServerOptions): () => Promise<readon
     return checked;
   };
 
-  async function check(): Promise<readonly string[]> {
+  async function check(): Promise<Found> {
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<readonly string[]>((resolve) => {
+    const late = new Promise<Found>((resolve) => {
       timer = setTimeout(
         () => resolve([`The check took longer than ${READINESS_TIMEOUT_MS} ms`]),
         READINESS_TIMEOUT_MS,

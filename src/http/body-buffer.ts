@@ -1,10 +1,7 @@
-// The bytes of one body that comes in several pieces, in one piece of memory with room behind it for the scanner.
+// The bytes of one body that comes in several pieces, in one piece of memory.
 // Grows with what has arrived, never on the word of a header alone.
 
 import type { BodyMemory } from "./body-memory.ts";
-
-/** Readable bytes behind every body handed to the intake: simdjson loads whole vectors past the end. */
-export const bodyPaddingBytes = 64;
 
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
@@ -31,7 +28,7 @@ export class BodyBuffer {
   }
 
   get capacity(): number {
-    return this.#block === undefined ? 0 : this.#block.length - bodyPaddingBytes;
+    return this.#block === undefined ? 0 : this.#block.length;
   }
 
   /** Copies the bytes in: the only copy of a body on its way to the scanner, growth aside. */
@@ -56,7 +53,7 @@ export class BodyBuffer {
 
   #grow(needed: number): Buffer {
     const old = this.#block;
-    const block = this.#memory.take(capacityFor(needed, this.#hint) + bodyPaddingBytes);
+    const block = this.#memory.take(capacityFor(needed, this.#hint));
     if (old !== undefined) {
       block.set(old.subarray(0, this.length));
       this.#memory.give(old);

@@ -4,6 +4,8 @@
 /** Two bodies of the default cap; what is beyond is given back at once, smallest blocks first. */
 const KEPT_BYTES_MAX = 44_040_192;
 const IDLE_MS = 2_000;
+/** A block is not spent on a body that needs less than this share of it. */
+const WASTE_FACTOR = 4;
 
 export class BodyMemory {
   /** Ascending by size. */
@@ -18,7 +20,7 @@ export class BodyMemory {
   /** A block of at least `bytes`, with anything in it. */
   take(bytes: number): Buffer {
     const place = this.#kept.findIndex((block) => block.length >= bytes);
-    if (place < 0) return Buffer.allocUnsafeSlow(bytes);
+    if (place < 0 || this.#kept[place]!.length > WASTE_FACTOR * bytes) return Buffer.allocUnsafeSlow(bytes);
     const block = this.#kept.splice(place, 1)[0]!;
     this.#keptBytes -= block.length;
     return block;

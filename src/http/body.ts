@@ -1,14 +1,15 @@
 // Reads bodies and hands them on, whole and inflated, to the intake. A request that is lost already (too long, no room,
 // wrong path) is read to its end as well, without being kept: answered earlier, its client would see a reset
-// instead of the answer. Chunks are uWS's memory and die with the callback; each byte is copied once.
+// instead of the answer. Chunks are uWS's memory and die with the callback: a body that comes in one piece is handed on as it lies
+// there, the pieces of a longer one are copied once.
 
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Intake } from "../types.ts";
-import { BodyBuffer, bodyPaddingBytes } from "./body-buffer.ts";
+import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
-import { atOnceInflatedBytesMax, inflateAtOnce, inflateOnPool } from "./inflate.ts";
+import { inflateAtOnce, inflateOnPool } from "./inflate.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
@@ -33,9 +34,6 @@ export interface BodyReaderOptions {
 
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, intake, log, monotonicMs } = options;
-  // The body at hand, when it came in one chunk or was inflated at once: the intake is done with it when it returns.
-  const shared = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES_MAX, atOnceInflatedBytesMax) + bodyPaddingBytes);
-
   const memory = new BodyMemory();
 
   return { refuse, chunk };
@@ -56,10 +54,10 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
       discard(exchange, isLast);
     } else if (isLast) {
       exchange.deadlineMs = monotonicMs() + requestTimeoutMs;
-      const problem = whole(exchange, new Uint8Array(piece));
+      const problem = whole(exchange, Buffer.from(piece));
       if (problem !== undefined) exchange.answerProblem(problem);
     } else {
-      append(exchange, new Uint8Array(piece));
+      append(exchange, Buffer.from(piece));
     }
   }
 
@@ -83,7 +81,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   /** The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong with it. */
-  function whole(exchange: HttpExchange, lastPiece: Uint8Array): Problem | undefined {
+  function whole(exchange: HttpExchange, lastPiece: Buffer): Problem | undefined {
     if (exchange.bytesArrived === 0) return emptyBody;
     if (exchange.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX) append(exchange, lastPiece);
     const body = exchange.buffer?.bytes() ?? lastPiece;
@@ -92,12 +90,12 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     const coding = named === "identity" && looksGzipped(body) ? "gzip" : named;
     if (coding !== "identity") return inflate(exchange, coding, body);
     const buffer = exchange.buffer;
-    if (buffer === undefined) handShared(exchange, body);
+    if (buffer === undefined) handBorrowed(exchange, body);
     else handOver(exchange, buffer);
     return undefined;
   }
 
-  function inflate(exchange: HttpExchange, coding: Coding, body: Uint8Array): Problem | undefined {
+  function inflate(exchange: HttpExchange, coding: Coding, body: Buffer): Problem | undefined {
     const result = inflateAtOnce(coding, body, inflatedBytesMax);
     if (result === undefined) {
       inflateLarge(exchange, coding, body);
@@ -106,11 +104,11 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
     if (!exchange.tryHold(result.length)) return noRoom;
-    handShared(exchange, result);
+    handBorrowed(exchange, result);
     return undefined;
   }
 
-  function inflateLarge(exchange: HttpExchange, coding: Coding, body: Uint8Array): void {
+  function inflateLarge(exchange: HttpExchange, coding: Coding, body: Buffer): void {
     // From here on the pool reads this memory: freeing it is no longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;
@@ -133,30 +131,40 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     });
   }
 
-  /** Hands over a body that must be copied to memory with room behind it. */
-  function handShared(exchange: HttpExchange, body: Uint8Array): void {
-    shared.set(body);
-    hand(exchange, shared.subarray(0, body.length));
-    exchange.release();
+  /** Hands over a body in memory that is not ours for long: uWS's own, or what was inflated at once. */
+  function handBorrowed(exchange: HttpExchange, body: Buffer): void {
+    const work = hand(exchange, body);
+    if (work === undefined) exchange.release();
+    else void work.then(() => exchange.release());
   }
 
-  /** Hands over a body that lies in a buffer of its own, and frees that. */
+  /** Hands over a body that lies in a buffer of its own, and frees that when the intake is done with it. */
   function handOver(exchange: HttpExchange, buffer: BodyBuffer): void {
     // An answer from within the intake must not free what the intake still reads.
     exchange.buffer = undefined;
-    hand(exchange, buffer.bytes());
+    const work = hand(exchange, buffer.bytes());
+    if (work === undefined) giveBack(exchange, buffer);
+    else void work.then(() => giveBack(exchange, buffer));
+  }
+
+  function giveBack(exchange: HttpExchange, buffer: BodyBuffer): void {
     buffer.free();
     exchange.release();
   }
 
-  function hand(exchange: HttpExchange, body: Buffer): void {
+  function hand(exchange: HttpExchange, body: Buffer): Promise<void> | undefined {
     exchange.taken = true;
     try {
-      intake(exchange, body);
+      return intake(exchange, body)?.catch((error: unknown) => intakeFailed(exchange, error));
     } catch (error) {
-      log.error({ err: error, route: exchange.route }, "Take a body: the intake threw");
-      exchange.answerProblem(problemOf("unavailable"));
+      intakeFailed(exchange, error);
+      return undefined;
     }
+  }
+
+  function intakeFailed(exchange: HttpExchange, error: unknown): void {
+    log.error({ err: error, route: exchange.route }, "Take a body: the intake threw");
+    exchange.answerProblem(problemOf("unavailable"));
   }
 }
 

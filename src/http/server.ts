@@ -17,7 +17,7 @@ import {
   type RouteLabel,
 } from "./exchange.ts";
 import { ReplyWriter } from "./reply.ts";
-import { listenExclusively } from "./uws.ts";
+import { listenExclusively, listenShared } from "./uws.ts";
 
 export interface HttpServerOptions {
   readonly config: {
@@ -37,9 +37,15 @@ export interface HttpServerOptions {
   readonly refusal?: () => ErrorCode | undefined;
 }
 
+/**
+ * `alone`: nobody else may have the port, now or later. `first`: nobody else may have it now, and the processes that come as
+ * `joining` listen on it too.
+ */
+export type PortSharing = "alone" | "first" | "joining";
+
 export interface HttpServer {
-  /** Listens on a port nobody else has; 0 takes a free one. The port, or an Error that says what is in the way. */
-  listen(host: string, port: number): Promise<number>;
+  /** The port, 0 being any free one, or an Error that says what is in the way. `sharing` is `alone` unless given. */
+  listen(host: string, port: number, sharing?: PortSharing): Promise<number>;
   /**
    * Stops listening; what still comes on open connections is answered 503 `draining`. Resolves to the requests
    * still in flight: 0 as soon as there are none, else what is left after `timeoutMs`.
@@ -131,12 +137,22 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     metrics.requestFinished(label, 200, 0, 0);
   }
 
-  async function listen(host: string, port: number): Promise<number> {
-    listening = listenExclusively(app, host, port);
+  async function listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
+    listening = listenAs(sharing, host, port);
     if (listening === undefined) {
       throw new Error(`Listen on ${host} port ${port}: ${await whyNot(host, port)}`);
     }
     return us_socket_local_port(listening);
+  }
+
+  function listenAs(sharing: PortSharing, host: string, port: number): us_listen_socket | undefined {
+    if (sharing === "joining") return listenShared(app, host, port);
+    const alone = listenExclusively(app, host, port);
+    if (alone === undefined || sharing === "alone") return alone;
+    // That nobody has the port is known now, and its number, so it can be let go for one that is shared.
+    const portFound = us_socket_local_port(alone);
+    us_listen_socket_close(alone);
+    return listenShared(app, host, portFound);
   }
 
   function drain(timeoutMs: number): Promise<number> {

@@ -1,176 +1,226 @@
-// The story of one request, from its whole body to its answer: scan, key, rules, lines, frames, PubAcks.
-// Holds the branching; the helpers compute. Runs to its end in one turn, so bodies, scan tables and the verdict are shared.
-// Must not know HTTP, N-API or NATS.
+// The story of one request, from its whole body to its answer: scan, key, rules, lines, frames, PubAcks. A small body goes through in
+// one turn of the event loop; a large one is scanned in the thread pool and placed in slices, so that nobody waits for it.
+// Holds the branching; the helpers compute. Must not know HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
+import { createHash, type Hash } from "node:crypto";
 import type { ItemErrorCode, Problem } from "../errors.ts";
-import { type ItemView, judgeItem, Verdict } from "../events/guards.ts";
 import { normaliseJson } from "../events/normalise.ts";
-import { type RecordFrame, type RecordWriter, recordOverheadBytesMax } from "../events/record.ts";
-import { EnvelopeFlag, Header, MoreShift, Row, type Scanner, ScanStatus } from "../scan/table.ts";
-import type { Exchange, Intake, ProjectLookup, Publisher } from "../types.ts";
+import { type RecordWriter, recordOverheadBytesMax } from "../events/record.ts";
+import { type BackgroundScanner, EnvelopeFlag, Header, Row, ScanStatus } from "../scan/table.ts";
+import type { Exchange, Intake, Lane, ProjectLookup, Publisher } from "../types.ts";
 import { type Envelope, readEnvelope, scanProblem } from "./envelope.ts";
+import { createItemTaker, type Job, nestedTooDeeply } from "./items.ts";
+import { type Arrival, createLargeBodies } from "./large-bodies.ts";
 import { PendingRequest } from "./pending-request.ts";
-import { OwnFrames, type RequestFrames, SharedFrames } from "./request-frames.ts";
+import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { type IntakeMetrics, Tally } from "./tally.ts";
 
 export interface IntakeOptions {
-  readonly scanner: Scanner;
-  /** Reads what the slow path has normalised, while `scanner` still holds the table of the body. */
-  readonly slowScanner: Scanner;
+  readonly createScanner: () => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
   readonly records: RecordWriter;
   readonly metrics: IntakeMetrics;
+  /** Monotonic milliseconds; the clock of the deadlines. */
+  readonly nowMs: () => number;
+  /** Fulfilled in a later turn of the event loop, after other work had its chance. */
+  readonly nextTurn: () => Promise<void>;
 }
 
-/** An ItemView that is pointed at one item after another. */
-interface Cursor extends ItemView {
-  body: Buffer;
-  table: Uint32Array;
-  row: number;
+/** Bodies from here on do not go through in one turn of the event loop. Below it, one takes 2 ms at most. */
+export const largeBodyBytesMin = 1_048_576;
+/** Large bodies that are worked on at a time: one in the thread pool while another is placed. */
+const largeScannersMax = 2;
+/** What a large body may hold up the event loop for at a time: some 0.3 ms of placing, 0.5 ms of hashing. */
+const rowsPerTurnMax = 512;
+const bytesPerTurnMax = 524_288;
+const hashedBytesPerTurnMax = 1_048_576;
+
+/** A request whose body turned out to be one: its lines can be placed. */
+interface OpenRequest extends Envelope {
+  readonly exchange: Exchange;
+  readonly body: Buffer;
+  /** Holds the table of the body. */
+  readonly scanner: BackgroundScanner;
 }
 
-interface JobParts {
-  readonly envelope: Envelope;
-  readonly tally: Tally;
+/** A request whose lines are being placed. */
+interface Placing extends Job {
+  readonly lane: Lane;
   readonly pending: PendingRequest;
 }
 
-/** What the items of one request have in common. */
-interface Job {
-  readonly historical: boolean;
-  readonly tally: Tally;
-  readonly record: RecordFrame;
-  readonly frames: RequestFrames;
-}
-
-const nestedTooDeeply = "The event is not in plain form, and nested too deeply to be normalised";
-
 export function createIntake(options: IntakeOptions): Intake {
-  const { scanner, slowScanner, projects, publisher, records, metrics } = options;
-  const verdict = new Verdict();
-  const cursor: Cursor = { body: Buffer.alloc(0), table: scanner.table, row: 0 };
-  const slowCursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: Header.Words };
+  const { createScanner, projects, publisher, records, metrics, nowMs, nextTurn } = options;
+  const smallScanner = createScanner();
+  const items = createItemTaker({ slowScanner: createScanner(), publisher, records });
+  const largeBodies = createLargeBodies(createScanner, largeScannersMax);
 
-  function intake(exchange: Exchange, body: Buffer): void {
-    const problem = takeBody(exchange, body);
-    if (problem !== undefined) exchange.answerProblem(problem);
+  function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {
+    return body.length < largeBodyBytesMin ? takeSmall(exchange, body) : takeLarge(exchange, body);
   }
 
-  /** What stands against the request as a whole; otherwise it is answered when its frames are settled. */
-  function takeBody(exchange: Exchange, sentBody: Buffer): Problem | undefined {
-    const refusal = publisher.refusal();
-    if (refusal !== undefined) return { code: refusal, detail: "Events cannot be stored now" };
-    const body = scanBody(sentBody);
-    if (!Buffer.isBuffer(body)) return body;
-    const envelope = readEnvelope(body, scanner.table, projects);
-    if ("code" in envelope) return envelope;
-    const { lane } = envelope;
-    const tally = new Tally();
-    const pending = new PendingRequest(exchange, tally, lane, metrics);
-    const job = startJob(exchange, body, { envelope, tally, pending });
-    takeItems(body, job);
-    job.frames.finish();
-    tally.countJudged(lane, metrics);
-    if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) return problemOfItems(tally);
-    pending.release();
+  /** From scan to frames in this turn. */
+  function takeSmall(exchange: Exchange, body: Buffer): Promise<void> | undefined {
+    const request = refusedNow() ?? openRequest(exchange, { body, scanner: smallScanner }, smallScanner.scan(body));
+    if ("code" in request) {
+      exchange.answerProblem(request);
+      return undefined;
+    }
+    // History keeps its order: what came before and is still being placed goes first.
+    if (request.lane === "historical" && largeBodies.mustWait(request.project.id)) {
+      return takeLarge(exchange, Buffer.from(body));
+    }
+    const placing = startPlacing(request, () => hashOf(request).digest("base64url"));
+    for (let rows = rowCount(placing); rows > 0; rows = moreRows(placing)) items.takeRows(placing, 0, rows);
+    finish(exchange, placing);
     return undefined;
   }
 
-  /** Scans; answers the body the table now speaks of: the one sent, or its normalised form. */
-  function scanBody(body: Buffer): Buffer | Problem {
-    const status = scanner.scan(body);
-    if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
-    if ((scanner.table[Header.Flags]! & EnvelopeFlag.EscapedKey) === 0) return body;
+  /** The same in many turns, with the scan in the thread pool. */
+  async function takeLarge(exchange: Exchange, body: Buffer): Promise<void> {
+    const arrival = largeBodies.arrive();
+    const scanner = await largeBodies.takeScanner();
     try {
-      const plain = Buffer.from(normaliseJson(body.toString("utf8")));
-      scanner.scan(plain);
-      return plain;
-    } catch (error) {
-      if (error instanceof RangeError) return { code: "invalid_payload", detail: nestedTooDeeply };
-      throw error;
+      const problem = await placeLarge(exchange, { body, scanner }, arrival);
+      if (problem !== undefined) exchange.answerProblem(problem);
+    } finally {
+      arrival.leave();
+      largeBodies.giveScanner(scanner);
     }
   }
 
-  function startJob(exchange: Exchange, body: Buffer, { envelope, tally, pending }: JobParts): Job {
-    const { lane, project } = envelope;
+  async function placeLarge(exchange: Exchange, scanned: Scanned, arrival: Arrival): Promise<Problem | undefined> {
+    if (nowMs() >= exchange.deadlineMs)
+      return { code: "overloaded", detail: "Too many large bodies came before this one" };
+    const { body, scanner } = scanned;
+    const request = refusedNow() ?? openRequest(exchange, scanned, await scanner.scanInBackground(body));
+    if ("code" in request) return request;
+    arrival.history = request.lane === "historical" ? request.project.id : "";
+    if (request.lane === "historical") await largeBodies.turnOf(arrival);
+    const bodyId = await hashInTurns(request);
+    const placing = startPlacing(request, () => bodyId);
+    for (let rows = rowCount(placing); rows > 0; rows = await moreRowsInBackground(placing)) {
+      for (let start = 0, end = 0; start < rows; start = end) {
+        await nextTurn();
+        end = endOfTurn(scanner.table, start, rows);
+        items.takeRows(placing, start, end);
+      }
+    }
+    finish(exchange, placing);
+    return undefined;
+  }
+
+  function refusedNow(): Problem | undefined {
+    const code = publisher.refusal();
+    return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
+  }
+
+  /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
+  function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
+    const { scanner } = scanned;
+    if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
+    const body = plainBody(scanned);
+    if (!Buffer.isBuffer(body)) return body;
+    const envelope = readEnvelope(body, scanner.table, projects);
+    if ("code" in envelope) return envelope;
+    return { exchange, body, scanner, lane: envelope.lane, project: envelope.project };
+  }
+
+  function startPlacing(request: OpenRequest, bodyId: () => string): Placing {
+    const { exchange, body, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
-    const request = { publisher, lane, project, pending, deadlineMs };
+    const tally = new Tally();
+    const pending = new PendingRequest(exchange, tally, lane, metrics);
+    const place = { publisher, lane, project, pending, deadlineMs };
     // Decided by the body alone, so that a client's retry of it is placed the same way.
     const linesBytesMax = body.length + scanner.table[Header.ItemCount]! * recordOverheadBytesMax;
-    const large = linesBytesMax > publisher.frameBytesMax;
     return {
+      body,
+      scanner,
+      lane,
       historical: lane === "historical",
       tally,
+      pending,
       record: records.begin({ projectId: project.id, lane, receivedAtMs, clientAddress }),
-      frames: large ? new OwnFrames(request, body) : new SharedFrames(request),
+      frames: linesBytesMax > publisher.frameBytesMax ? new OwnFrames(place, bodyId()) : new SharedFrames(place),
     };
   }
 
-  /** Judges every item, and writes the lines of the good ones. */
-  function takeItems(body: Buffer, job: Job): void {
-    const { table } = scanner;
-    const itemCount = table[Header.ItemCount]!;
-    cursor.body = body;
-    for (let first = 0; first < itemCount; first += table[Header.RowCount]!) {
-      if (first > 0) scanner.scanMore(body);
-      for (let index = 0; index < table[Header.RowCount]!; index++) {
-        cursor.row = Header.Words + index * Row.Words;
-        takeItem(first + index, job);
-      }
+  /** All lines are placed: the request is answered when its frames are settled, or now if it has none. */
+  function finish(exchange: Exchange, { lane, scanner, tally, pending, frames }: Placing): void {
+    frames.finish();
+    tally.countJudged(lane, metrics);
+    if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
+      exchange.answerProblem(problemOfItems(tally));
+    } else {
+      pending.release();
     }
   }
 
-  function takeItem(index: number, job: Job): void {
-    const { tally, record, frames } = job;
-    const item = judge(job);
-    if (verdict.drop !== undefined) {
-      tally.drop(verdict.drop);
-      return;
+  async function hashInTurns(request: OpenRequest): Promise<string> {
+    const hash = hashOf({ ...request, body: request.body.subarray(0, 0) });
+    for (let start = 0; start < request.body.length; start += hashedBytesPerTurnMax) {
+      await nextTurn();
+      hash.update(request.body.subarray(start, start + hashedBytesPerTurnMax));
     }
-    if (verdict.error !== undefined) {
-      tally.fail(index, verdict.error, verdict.detail);
-      return;
-    }
-    const bytes = records.measure(item, verdict, record);
-    if (bytes > publisher.recordBytesMax) {
-      const detail = `The record takes ${bytes} bytes, the store takes ${publisher.recordBytesMax}`;
-      tally.fail(index, "event_too_large", detail);
-      return;
-    }
-    records.write(item, verdict, record, frames.sinkFor(bytes, index));
-    tally.store(index, verdict);
-  }
-
-  /** Fills the verdict; answers the view to write the record from: the item in the body, or its normalised form. */
-  function judge({ historical, tally }: Job): ItemView {
-    try {
-      const item = isPlain(cursor) ? cursor : normalised(cursor, tally);
-      judgeItem(item, historical, verdict);
-      return item;
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      verdict.drop = undefined;
-      verdict.error = "invalid_properties";
-      verdict.detail = nestedTooDeeply;
-      return cursor;
-    }
-  }
-
-  function normalised({ body, table, row }: ItemView, tally: Tally): ItemView {
-    tally.slowPathItems++;
-    const item = normaliseJson(body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]));
-    slowCursor.body = Buffer.from(`{"batch":[${item}]}`);
-    slowScanner.scan(slowCursor.body);
-    return slowCursor;
+    return hash.digest("base64url");
   }
 
   return intake;
 }
 
-function isPlain({ table, row }: ItemView): boolean {
-  return table[row + Row.MoreTypes]! >>> MoreShift.Flags === 0;
+interface Scanned {
+  readonly body: Buffer;
+  readonly scanner: BackgroundScanner;
+}
+
+/** The body the table now speaks of: the one sent, or, if its envelope is not in plain form, what that is when normalised. */
+function plainBody({ body, scanner }: Scanned): Buffer | Problem {
+  if ((scanner.table[Header.Flags]! & EnvelopeFlag.EscapedKey) === 0) return body;
+  try {
+    const plain = Buffer.from(normaliseJson(body.toString("utf8")));
+    scanner.scan(plain);
+    return plain;
+  } catch (error) {
+    if (error instanceof RangeError) return { code: "invalid_payload", detail: nestedTooDeeply };
+    throw error;
+  }
+}
+
+function rowCount({ scanner }: Job): number {
+  return scanner.table[Header.RowCount]!;
+}
+
+function hasMoreRows({ scanner: { table } }: Job): boolean {
+  return table[Header.FirstItem]! + table[Header.RowCount]! < table[Header.ItemCount]!;
+}
+
+function moreRows(job: Scanned & Job): number {
+  if (!hasMoreRows(job)) return 0;
+  job.scanner.scanMore(job.body);
+  return rowCount(job);
+}
+
+async function moreRowsInBackground(job: Placing): Promise<number> {
+  if (!hasMoreRows(job)) return 0;
+  await job.scanner.scanMoreInBackground(job.body);
+  return rowCount(job);
+}
+
+/** How far one turn goes from row `start`: so many rows, or so many bytes of body, but at least one row. */
+function endOfTurn(table: Uint32Array, start: number, rows: number): number {
+  const bytesEnd = table[Header.Words + start * Row.Words + Row.ItemStart]! + bytesPerTurnMax;
+  const last = Math.min(rows, start + rowsPerTurnMax);
+  let end = start + 1;
+  while (end < last && table[Header.Words + end * Row.Words + Row.ItemEnd]! <= bytesEnd) end++;
+  return end;
+}
+
+/** Names a body among all that are stored: the same when the client sends it again. */
+function hashOf({ lane, project, body }: OpenRequest): Hash {
+  return createHash("sha256").update(`${lane} ${project.id} `).update(body);
 }
 
 /** All items ended in an error: the first one's is the request's. */

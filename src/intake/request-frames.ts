@@ -1,8 +1,6 @@
 // Where the lines of one request go. A small request adds to its project's shared frame; one that would fill frames by itself
 // gets frames of its own, under ids that come out the same when the client sends the same body again.
 
-import type { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { FrameSink, Lane, Project, Publisher } from "../types.ts";
 import type { PendingRequest } from "./pending-request.ts";
 
@@ -54,10 +52,10 @@ export class OwnFrames implements RequestFrames {
   #firstIndex = 0;
   #lastIndex = 0;
 
-  constructor(options: RequestFramesOptions, body: Buffer) {
+  /** `bodyId` names project, lane and body, and nothing else in the stream. */
+  constructor(options: RequestFramesOptions, bodyId: string) {
     this.#options = options;
-    const { project, lane } = options;
-    this.#bodyId = createHash("sha256").update(`${lane} ${project.id} `).update(body).digest("base64url");
+    this.#bodyId = bodyId;
   }
 
   sinkFor(bytes: number, index: number): FrameSink {

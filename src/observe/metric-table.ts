@@ -4,6 +4,8 @@
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
+  /** What several workers' gauges come to on one page. Counters and histograms are always summed. */
+  readonly across?: "sum" | "max" | "min";
 }
 
 export const metricTable = {
@@ -11,7 +13,7 @@ export const metricTable = {
   penstock_request_duration_seconds: { type: "histogram", help: "From a request's head to its answer, by route." },
   penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies on the wire." },
   penstock_requests_aborted_total: { type: "counter", help: "Clients gone before the answer, by phase." },
-  penstock_requests_inflight: { type: "gauge", help: "Requests begun and not yet answered." },
+  penstock_requests_inflight: { type: "gauge", across: "sum", help: "Requests begun and not yet answered." },
   penstock_events_total: { type: "counter", help: "Events by lane, outcome and reason." },
   penstock_warnings_total: { type: "counter", help: "Remarks on stored events, by code." },
   penstock_slow_path_items_total: { type: "counter", help: "Items that went through JSON.parse." },
@@ -24,13 +26,24 @@ export const metricTable = {
   penstock_acks_failed_total: { type: "counter", help: "Sends without a PubAck that stores, by cause." },
   penstock_duplicate_frames_total: { type: "counter", help: "Frames the stream already had, by lane." },
   penstock_duplicate_events_total: { type: "counter", help: "Events in frames the stream already had, by lane." },
-  penstock_frames_unacked: { type: "gauge", help: "Frames sent and not yet acknowledged." },
-  penstock_inflight_bytes: { type: "gauge", help: "Bytes in flight: bodies in hand, lines not acknowledged." },
-  penstock_inflight_bytes_max: { type: "gauge", help: "The budget of bytes in flight; past it: 503 overloaded." },
-  penstock_nats_connected: { type: "gauge", help: "1 while NATS is connected, else 0." },
-  penstock_projects: { type: "gauge", help: "Projects known to this process." },
+  penstock_frames_unacked: { type: "gauge", across: "sum", help: "Frames sent and not yet acknowledged." },
+  penstock_inflight_bytes: {
+    type: "gauge",
+    across: "sum",
+    help: "Bytes in flight: bodies in hand, lines not acknowledged.",
+  },
+  penstock_inflight_bytes_max: {
+    type: "gauge",
+    across: "sum",
+    help: "The budget of bytes in flight; past it: 503 overloaded.",
+  },
+  penstock_nats_connected: { type: "gauge", across: "min", help: "1 while NATS is connected, else 0." },
+  penstock_projects: { type: "gauge", across: "max", help: "Projects known to this process." },
+  penstock_workers: { type: "gauge", across: "sum", help: "Processes that take requests." },
+  penstock_worker_restarts_total: { type: "counter", help: "Workers started in place of one that died." },
   penstock_event_loop_delay_seconds: {
     type: "gauge",
+    across: "max",
     help: "Delay of the event loop since the last scrape: p50, p99, max.",
   },
 } as const satisfies Record<string, MetricRow>;

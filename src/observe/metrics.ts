@@ -1,13 +1,14 @@
 // What Penstock counts. The hot path calls one method a request or a frame, and each only adds to plain numbers;
 // prom-client's registry reads them at scrape. Labels are bounded: never a project, a key or a path a client chose.
 
-import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import { collectDefaultMetrics, Registry } from "prom-client";
 import type { ItemErrorCode, WarningCode } from "../errors.ts";
 import type { Lane, Route } from "../types.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
 import { type MetricName, metricTable } from "./metric-table.ts";
-import type { Sample } from "./sample.ts";
+import type { MetricSnapshot, Sample } from "./sample.ts";
+import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
 
 const lanes = ["live", "historical"] as const satisfies readonly Lane[];
@@ -79,7 +80,8 @@ const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 export class Metrics {
   readonly registry = new Registry();
-  readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
+  readonly contentType = scrapeContentType;
+  readonly #counting: (() => MetricSnapshot)[] = [];
   readonly #requests = new Float64Array(routes.length * (STATUS_MAX + 1));
   readonly #requestSeconds = routes.map(() => new Histogram(requestSecondsBounds));
   readonly #bodyBytes = new Histogram(bytesBounds);
@@ -121,6 +123,9 @@ export class Metrics {
     this.#register("penstock_acks_failed_total", () => this.#acksFailed.samples());
     this.#register("penstock_duplicate_frames_total", () => this.#duplicateFrames.samples());
     this.#register("penstock_duplicate_events_total", () => this.#duplicateEvents.samples());
+    // As one process sees it; where there are several, the one that runs them knows better.
+    this.#register("penstock_workers", () => single(1));
+    this.#register("penstock_worker_restarts_total", () => single(0));
     this.#register("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
     collectDefaultMetrics({ register: this.registry });
   }
@@ -192,6 +197,16 @@ export class Metrics {
     return this.registry.metrics();
   }
 
+  /** The scrape as values. */
+  snapshot(): Promise<MetricSnapshot[]> {
+    return snapshotOf(this.registry);
+  }
+
+  /** Penstock's own counters and histograms. Unlike a scrape this begins no new window, so it may be called at any time. */
+  counts(): MetricSnapshot[] {
+    return this.#counting.map((read) => read());
+  }
+
   close(): void {
     this.#loopDelay.close();
   }
@@ -208,12 +223,9 @@ export class Metrics {
 
   #register(name: MetricName, read: (name: MetricName) => Sample[]): void {
     const { type, help } = metricTable[name];
-    // What the registry asks of a metric is `name` and `get()`; its declared type is the union of its own classes.
-    const metric = {
-      name,
-      get: () => Promise.resolve({ name, help, type, aggregator: "sum", values: read(name) }),
-    };
-    this.registry.registerMetric(metric as unknown as Metric);
+    const snapshot = () => ({ name, type, help, values: read(name) });
+    register(this.registry, name, snapshot);
+    if (type !== "gauge") this.#counting.push(snapshot);
   }
 }
 

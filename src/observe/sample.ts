@@ -6,3 +6,11 @@ export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
+
+/** One metric with its series: what one process can hand to another. */
+export interface MetricSnapshot {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  readonly values: readonly Sample[];
+}

@@ -4,11 +4,14 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { Header, Row, rowsMax, type Scanner, type ScanStatus } from "./table.ts";
+import { type BackgroundScanner, Header, Row, rowsMax, type ScanStatus } from "./table.ts";
 
 interface NativeScanner {
   scan(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
+  /** Both throw what is wrong at the start. */
+  scanInBackground(body: Buffer): Promise<ScanStatus>;
+  scanMoreInBackground(body: Buffer): Promise<void>;
 }
 
 /** What the addon exports. `layout` holds its side of table.ts, as "Group.Name": number. */
@@ -31,10 +34,11 @@ export function loadAddon(): Addon {
 }
 
 /**
- * A scanner on the addon. One thread's; make one a thread.
+ * A scanner on the addon. One JavaScript thread's; make one a thread, and one for each body scanned at the same time. The
+ * thread pool is libuv's: four threads unless UV_THREADPOOL_SIZE says otherwise, shared with zlib and the file system.
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
-export function createNativeScanner(rows: number = rowsMax): Scanner {
+export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner } = loadAddon();
   const table = new Uint32Array(Header.Words + rows * Row.Words);
   const native = new EventScanner(table);
@@ -42,5 +46,7 @@ export function createNativeScanner(rows: number = rowsMax): Scanner {
     table,
     scan: (body) => native.scan(body),
     scanMore: (body) => native.scanMore(body),
+    scanInBackground: async (body) => native.scanInBackground(body),
+    scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
   };
 }

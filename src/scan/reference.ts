@@ -3,6 +3,7 @@
 
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
 import {
+  type BackgroundScanner,
   EnvelopeFlag,
   FieldShift,
   Header,
@@ -11,7 +12,6 @@ import {
   PropertyShift,
   Row,
   rowsMax,
-  type Scanner,
   ScanStatus,
   TokenType,
 } from "./table.ts";
@@ -143,10 +143,11 @@ function replaceLineBreaks(body: Buffer): void {
 }
 
 /**
- * A scanner without the addon, many times slower, with the same results.
+ * A scanner without the addon, many times slower, with the same results. It has no background: what is asked of it there it does
+ * at once, on the event loop, and answers with a promise that is settled.
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
-export function createReferenceScanner(rows: number = rowsMax): Scanner {
+export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
   const table = new Uint32Array(Header.Words + rows * Row.Words);
   const header = table.subarray(0, Header.Words);
   let items: readonly JsonChild[] = [];
@@ -201,5 +202,11 @@ export function createReferenceScanner(rows: number = rowsMax): Scanner {
     fillRows();
   }
 
-  return { table, scan, scanMore };
+  return {
+    table,
+    scan,
+    scanMore,
+    scanInBackground: async (body) => scan(body),
+    scanMoreInBackground: async (body) => scanMore(body),
+  };
 }

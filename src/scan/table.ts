@@ -161,3 +161,19 @@ export interface Scanner {
   /** Fills the table with the next rows: Header.FirstItem, Header.RowCount. No rows left: RowCount 0. */
   scanMore(body: Buffer): void;
 }
+
+/**
+ * A scanner that can also work in the thread pool, so that a large body does not hold up the event loop. The results are
+ * those of `scan` and `scanMore`, line breaks included, and one call of either kind at a time holds here too: until a
+ * promise settles, every other call throws or rejects.
+ *
+ * Until then neither the body nor the table may be touched: not written, not read, and above all not transferred,
+ * detached or resized. The scan runs on memory that Node-API cannot hold in place; taking it away is seen, and rejected,
+ * only afterwards.
+ */
+export interface BackgroundScanner extends Scanner {
+  /** Rejects only for misuse: an Error (busy) or a TypeError (wrong arguments, memory taken away). */
+  scanInBackground(body: Buffer): Promise<ScanStatus>;
+  /** `scanMore`, likewise. Rejects only for misuse. */
+  scanMoreInBackground(body: Buffer): Promise<void>;
+}

@@ -25,8 +25,6 @@ export const oneStored: IntakeReport = {
 export interface Taken {
   readonly exchange: Exchange;
   readonly text: string;
-  /** Bytes of memory behind the body. */
-  readonly padding: number;
 }
 
 export interface TestServer {
@@ -40,7 +38,7 @@ export interface TestServer {
   readonly aborted: string[];
   readonly logged: object[];
   /** What the intake does with a body; answers `oneStored` at once unless set. */
-  answer: (exchange: Exchange, body: Buffer) => void;
+  answer: (exchange: Exchange, body: Buffer) => Promise<void> | void;
   refusal: ErrorCode | undefined;
 }
 
@@ -56,9 +54,8 @@ export async function startTestServer(config: { recordIp?: boolean; host?: strin
   const http = createHttpServer({
     config: { bodyBytesMax, inflatedBytesMax, requestTimeoutMs: 5_000, recordIp: config.recordIp ?? false },
     intake: (exchange, body) => {
-      const padding = body.buffer.byteLength - body.byteOffset - body.length;
-      taken.push({ exchange, text: body.toString(), padding });
-      server.answer(exchange, body);
+      taken.push({ exchange, text: body.toString() });
+      return server.answer(exchange, body) ?? undefined;
     },
     admission,
     metrics: {

@@ -5,8 +5,10 @@ import { Header, Row, ScanStatus } from "../../src/scan/table.ts";
 const { EventScanner } = loadAddon();
 const oneRow = Header.Words + Row.Words;
 
+const methods = ["scan", "scanMore", "scanInBackground", "scanMoreInBackground"] as const;
+
 // The binding is called past its types, as plain JavaScript could.
-function call(target: unknown, name: "scan" | "scanMore", ...parameters: unknown[]): unknown {
+function call(target: unknown, name: (typeof methods)[number], ...parameters: unknown[]): unknown {
   return Reflect.apply(EventScanner.prototype[name], target, parameters);
 }
 
@@ -33,26 +35,26 @@ test("a table that is no Uint32Array, or has no room for a row", () => {
 
 test("a body that is no Uint8Array", () => {
   const scanner = new EventScanner(new Uint32Array(oneRow));
-  for (const body of wrongBodies) {
-    expect(() => call(scanner, "scan", body)).toThrow(TypeError);
-    expect(() => call(scanner, "scanMore", body)).toThrow(TypeError);
+  for (const method of methods) {
+    for (const body of wrongBodies) expect(() => call(scanner, method, body)).toThrow(TypeError);
+    expect(() => call(scanner, method)).toThrow(TypeError);
   }
-  expect(() => call(scanner, "scan")).toThrow(TypeError);
 });
 
 test("a method on another object", () => {
   const body = Buffer.from("{}");
   for (const target of [undefined, null, {}, Object.create(EventScanner.prototype), new Date(), EventScanner]) {
-    expect(() => call(target, "scan", body)).toThrow(TypeError);
-    expect(() => call(target, "scanMore", body)).toThrow(TypeError);
+    for (const method of methods) expect(() => call(target, method, body)).toThrow(TypeError);
   }
 });
 
 test("scanMore before a scan, and with a body of another length", () => {
   const scanner = new EventScanner(new Uint32Array(oneRow));
   expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
+  expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);
   scanner.scan(Buffer.from("[1]"));
   expect(() => scanner.scanMore(Buffer.from("[1 ]"))).toThrow(/another length/);
+  expect(() => scanner.scanMoreInBackground(Buffer.from("[1 ]"))).toThrow(/another length/);
 });
 
 test("a table that was transferred away", () => {
@@ -60,12 +62,15 @@ test("a table that was transferred away", () => {
   const scanner = new EventScanner(table);
   structuredClone(table.buffer, { transfer: [table.buffer] });
   expect(() => scanner.scan(Buffer.from("{}"))).toThrow(TypeError);
+  expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
 });
 
-test("an empty or a detached body is empty", () => {
+test("an empty or a detached body is empty", async () => {
   const scanner = new EventScanner(new Uint32Array(oneRow));
   const detached = Buffer.from(new ArrayBuffer(4));
   structuredClone(detached.buffer, { transfer: [detached.buffer] });
   expect(scanner.scan(Buffer.alloc(0))).toBe(ScanStatus.Empty);
   expect(scanner.scan(detached)).toBe(ScanStatus.Empty);
+  expect(await scanner.scanInBackground(Buffer.alloc(0))).toBe(ScanStatus.Empty);
+  expect(await scanner.scanInBackground(detached)).toBe(ScanStatus.Empty);
 });

@@ -1,7 +1,7 @@
 // What a scanner makes of a body, in a form two scanners can be compared by.
 
 import { Buffer } from "node:buffer";
-import { Header, Row, type Scanner, ScanStatus } from "../../src/scan/table.ts";
+import { type BackgroundScanner, Header, Row, type Scanner, ScanStatus } from "../../src/scan/table.ts";
 
 export interface Outcome {
   readonly status: ScanStatus;
@@ -22,6 +22,18 @@ export function outcomeOf(scanner: Scanner, bytes: Uint8Array): Outcome {
   const tables = [written(scanner.table)];
   while (status === ScanStatus.Ok && scanner.table[Header.RowCount]! > 0) {
     scanner.scanMore(body);
+    tables.push(written(scanner.table));
+  }
+  return { status, tables, body: body.toString("latin1") };
+}
+
+/** The same, by the scanner's background methods. */
+export async function backgroundOutcomeOf(scanner: BackgroundScanner, bytes: Uint8Array): Promise<Outcome> {
+  const body = Buffer.from(bytes);
+  const status = await scanner.scanInBackground(body);
+  const tables = [written(scanner.table)];
+  while (status === ScanStatus.Ok && scanner.table[Header.RowCount]! > 0) {
+    await scanner.scanMoreInBackground(body);
     tables.push(written(scanner.table));
   }
   return { status, tables, body: body.toString("latin1") };

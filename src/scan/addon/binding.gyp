@@ -35,7 +35,16 @@
     },
     {
       "target_name": "event_scan",
-      "sources": ["addon.cc", "event_scan.cc", "event_walk.cc", "json_fault.cc", "json_walk.cc"],
+      "sources": [
+        "addon.cc",
+        "background.cc",
+        "call.cc",
+        "event_scan.cc",
+        "event_walk.cc",
+        "json_fault.cc",
+        "json_walk.cc",
+        "layout.cc",
+      ],
       "dependencies": ["simdjson"],
       "include_dirs": ["<(simdjson_dir)"],
       "defines": ["NAPI_VERSION=8"],

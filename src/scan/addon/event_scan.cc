@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kCapacityStepBytes = size_t{256} << 10;
 
+const simdjson::implementation& processor_code() { return *simdjson::get_active_implementation(); }
+
 TokenType type_of_scalar(const uint8_t* text, size_t start, size_t length) {
   switch (text[start]) {
     case 't': return kTrue;
@@ -61,8 +63,7 @@ struct EventScanner::State {
     if (indexer && length <= indexer_capacity) return true;
     const size_t capacity = (length / kCapacityStepBytes + 1) * kCapacityStepBytes;
     release_index();
-    const auto* implementation = static_cast<const simdjson::implementation*>(simdjson::get_active_implementation());
-    if (implementation->create_dom_parser_implementation(capacity, 1, indexer) != simdjson::SUCCESS) {
+    if (processor_code().create_dom_parser_implementation(capacity, 1, indexer) != simdjson::SUCCESS) {
       release_index();
       return false;
     }
@@ -84,8 +85,7 @@ struct EventScanner::State {
 
   // Simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8 sequence.
   static bool safe_to_index(const uint8_t* text, size_t length) noexcept {
-    const auto* implementation = static_cast<const simdjson::implementation*>(simdjson::get_active_implementation());
-    return implementation->required_instruction_sets() != 0 || find_utf8_fault(text, length) == kNoFault;
+    return processor_code().required_instruction_sets() != 0 || find_utf8_fault(text, length) == kNoFault;
   }
 
   ScanStatus walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept;
@@ -121,6 +121,9 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   replace_line_breaks(text, walk.line_breaks_from(), length);
   return ScanStatus::kOk;
 }
+
+// Asking anything of the implementation that stands in before the choice makes it.
+void choose_processor_code() noexcept { static_cast<void>(processor_code().required_instruction_sets()); }
 
 EventScanner::EventScanner() noexcept : state_(new (std::nothrow) State) {}
 

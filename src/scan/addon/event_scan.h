@@ -4,8 +4,8 @@
 // Lifetime: `text` is read (and its line breaks overwritten) during a call only; nothing points at it afterwards.
 // Padding: none needed; no byte outside [text, text + length) is read.
 // Capacity: the table has kHeaderWords + row_capacity * kRowWords words, row_capacity at least 1; lengths below 4 GiB.
-// Threads: no global state. One EventScanner is one thread's at a time; several may run at once. No other thread may
-//   write to the text during a call.
+// Threads: no state outside the objects but simdjson's choice of code, see choose_processor_code. One EventScanner is one
+//   thread's at a time; several may run at once. No other thread may write to the text during a call.
 // Memory: an index of four bytes a token (at most four a byte of text), kept for the next call up to kIndexKeptBytes.
 
 #pragma once
@@ -102,6 +102,12 @@ enum ItemFlag : uint32_t { kItemEscapedKey = 1, kItemDuplicateKey = 2, kItemLone
 inline constexpr size_t kIndexKeptBytes = size_t{16} << 20;
 
 inline constexpr size_t kNoScan = SIZE_MAX;
+
+/**
+ * Makes simdjson choose its code for this processor. Its first use would do so too, but with getenv, which must not run
+ * beside a setenv on another thread. So: once, before another thread scans.
+ */
+void choose_processor_code() noexcept;
 
 class EventScanner {
  public:

@@ -1,0 +1,49 @@
+// The bodies that are posted: product-analytics events of about 400 bytes, the same in every run. Each event differs
+// from its neighbours, so that nothing gains from seeing the same bytes again.
+
+import { gzipSync } from "node:zlib";
+import { keyOf } from "./nats.ts";
+
+const firstMs = Date.UTC(2026, 0, 2, 3, 4, 5);
+const pages = ["pricing", "docs/start", "blog/launch", "account/settings", "checkout"];
+const browsers = ["Firefox", "Chrome", "Safari", "Edge"];
+
+/** One event, about 400 bytes of JSON, plus `paddingBytes`. */
+export function event(index: number, paddingBytes = 0): Record<string, unknown> {
+  return {
+    event: index % 3 === 0 ? "$pageview" : "button clicked",
+    distinct_id: `user-${(index * 7_919) % 100_003}`,
+    timestamp: new Date(firstMs + index * 17).toISOString(),
+    properties: {
+      $current_url: `https://www.example.com/${pages[index % pages.length]}?visit=${index}`,
+      $browser: browsers[index % browsers.length],
+      $browser_version: 100 + (index % 40),
+      $os: "Linux",
+      $screen_width: 1_920,
+      $screen_height: 1_080,
+      $session_id: `0199c0de-${String(index % 10_000).padStart(4, "0")}-7000-8000-0123456789ab`,
+      $lib: "web",
+      plan: index % 5 === 0 ? "pro" : "free",
+      duration_seconds: (index % 977) / 10,
+      ...(paddingBytes > 0 ? { text: "x".repeat(paddingBytes) } : {}),
+    },
+  };
+}
+
+/** A body for /capture/: one event. */
+export function singleBody(index: number, project = 0, paddingBytes = 0): Buffer {
+  return Buffer.from(JSON.stringify({ api_key: keyOf(project), ...event(index, paddingBytes) }));
+}
+
+/** A body for /batch/ of so many events. */
+export function batchBody(events: number, project = 0): Buffer {
+  const batch = Array.from({ length: events }, (_, index) => event(index));
+  return Buffer.from(JSON.stringify({ api_key: keyOf(project), batch }));
+}
+
+export function gzipped(body: Buffer): Buffer {
+  return gzipSync(body);
+}
+
+/** Events of a body just under the 20 MiB that a body may have. */
+export const hugeBatchEvents = 45_000;

@@ -1,0 +1,112 @@
+// Child processes that the bench starts: each is ended by the process object it was started with, also when the bench
+// itself dies. A child's last words are in the error when it ends before it should.
+
+import { type ChildProcess, spawn } from "node:child_process";
+
+export interface ChildOptions {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Open an IPC channel. */
+  readonly ipc?: boolean;
+}
+
+export interface Child {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  /** What it wrote, both streams, the last 64 KiB. */
+  said(): string;
+  /** Fulfilled with the first line of its output that `pick` has an answer for. */
+  line<T>(pick: (line: string) => T | undefined, timeoutMs: number): Promise<T>;
+  /** Fulfilled with its next IPC message. */
+  message<T>(timeoutMs: number): Promise<T>;
+  /** Fulfilled when it has ended by itself with exit code 0. */
+  finished(timeoutMs: number): Promise<void>;
+  /** SIGTERM, after a while SIGKILL; fulfilled when it is gone. */
+  end(signal?: NodeJS.Signals): Promise<void>;
+}
+
+const saidMax = 65_536;
+const endGraceMs = 10_000;
+const alive = new Set<ChildProcess>();
+
+process.once("exit", () => {
+  for (const child of alive) child.kill("SIGKILL");
+});
+
+export function startChild({ program, args, env = {}, ipc = false }: ChildOptions): Child {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
+  const child = spawn(program, args, {
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ["ignore", "pipe", "pipe", ...(ipc ? ["ipc" as const] : [])],
+  });
+  alive.add(child);
+  let said = "";
+  const gone = new Promise<void>((resolve) => {
+    child.once("close", () => {
+      alive.delete(child);
+      resolve();
+    });
+    child.once("error", (error) => {
+      said += error.message;
+      alive.delete(child);
+      resolve();
+    });
+  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-saidMax);
+    });
+  }
+
+  function failure(what: string): Error {
+    return new Error(`${what}: ${program} ${args.join(" ")}: exit ${child.exitCode ?? child.signalCode}\n${said}`);
+  }
+
+  /** Waits for what `listen` resolves with, for the child's death, or for the deadline, whichever is first. */
+  function first<T>(what: string, timeoutMs: number, listen: (resolve: (value: T) => void) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(failure(`${what}: nothing within ${timeoutMs} ms`)), timeoutMs);
+      const settle = (action: () => void) => {
+        clearTimeout(timer);
+        action();
+      };
+      listen((value) => settle(() => resolve(value)));
+      void gone.then(() => settle(() => reject(failure(`${what}: it ended first`))));
+    });
+  }
+
+  return {
+    process: child,
+    pid: child.pid ?? 0,
+    said: () => said,
+    line: (pick, timeoutMs) =>
+      first("wait for a line", timeoutMs, (resolve) => {
+        let rest = "";
+        const look = (text: string): void => {
+          const lines = (rest + text).split("\n");
+          rest = lines.pop() ?? "";
+          for (const line of lines) {
+            const picked = pick(line);
+            if (picked !== undefined) resolve(picked);
+          }
+        };
+        child.stdout?.on("data", look);
+        child.stderr?.on("data", look);
+      }),
+    message: <T>(timeoutMs: number) =>
+      first<T>("wait for a message", timeoutMs, (resolve) => child.once("message", (value) => resolve(value as T))),
+    async finished(timeoutMs) {
+      const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
+      await gone;
+      clearTimeout(timer);
+      if (child.exitCode !== 0) throw failure("wait for the end");
+    },
+    async end(signal = "SIGTERM") {
+      child.kill(signal);
+      const timer = setTimeout(() => child.kill("SIGKILL"), endGraceMs);
+      await gone;
+      clearTimeout(timer);
+    },
+  };
+}

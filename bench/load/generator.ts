@@ -1,0 +1,194 @@
+// The open loop of one thread: a request is sent when it is due, whether or not earlier ones were answered. Latency counts from
+// when it was due, so that a gateway that stalls is not spared the requests it kept from being sent (coordinated omission).
+
+import type { Bodies } from "./bodies.ts";
+import type { Answer, Connection } from "./client.ts";
+import type { Ledger } from "./ledger.ts";
+import { createBacklog, type Schedule } from "./schedule.ts";
+
+/** Of the requests due so far. Each ends as acknowledged, failed or not sent; until then it is open, waiting or in the backlog. */
+export interface Counts {
+  due: number;
+  /** Once for each request, however often it was sent again. */
+  sent: number;
+  /** Had to wait because no connection was free when they were due. */
+  late: number;
+  /** Not sent, because the backlog was full or the run ended first. */
+  notSent: number;
+  acknowledged: number;
+  retries: number;
+  /** Sent, and not answered by the end. */
+  unanswered: number;
+  /** In the backlog now. */
+  backlog: number;
+  /** Of the bodies sent: before and after compression. */
+  plainBytes: number;
+  bodyBytes: number;
+}
+
+export interface Generator {
+  readonly counts: Counts;
+  /** How often each label was answered. */
+  readonly answers: ReadonlyMap<string, number>;
+  /** Runs the schedule; fulfilled when every request has ended. */
+  run(): Promise<void>;
+  /** Nothing more becomes due; what is open gets the grace. */
+  stop(): void;
+}
+
+export interface GeneratorOptions {
+  readonly schedule: Schedule;
+  readonly connections: readonly Connection[];
+  readonly bodies: Bodies;
+  readonly batch: number;
+  readonly backlogMax: number;
+  readonly graceMs: number;
+  readonly retry: boolean;
+  /** Undefined when nothing will be checked. */
+  readonly ledger: Ledger | undefined;
+  /** Milliseconds, on the clock of the schedule. */
+  readonly nowMs: () => number;
+  /** Hears of each acknowledged request, in milliseconds: from when it was due, and from when it was sent. */
+  readonly onAcknowledged: (fromDueMs: number, fromSentMs: number) => void;
+}
+
+const tickMs = 1;
+
+export function createGenerator(options: GeneratorOptions): Generator {
+  const { schedule, connections, bodies, batch, ledger, nowMs } = options;
+  const counts: Counts = {
+    due: 0,
+    sent: 0,
+    late: 0,
+    notSent: 0,
+    acknowledged: 0,
+    retries: 0,
+    unanswered: 0,
+    backlog: 0,
+    plainBytes: 0,
+    bodyBytes: 0,
+  };
+  const answers = new Map<string, number>();
+  const backlog = createBacklog(options.backlogMax);
+  // Taken in turn, so that all of them carry load.
+  const free = createBacklog(connections.length);
+  for (const index of connections.keys()) free.push(index);
+  const waiting = new Map<number, NodeJS.Timeout>();
+  const sentBefore = new Set<number>();
+  let dueUntil = schedule.count;
+  let open = 0;
+  let ended = false;
+  let tickTimer: NodeJS.Timeout | undefined;
+  let graceTimer: NodeJS.Timeout | undefined;
+  let finish = (): void => {};
+
+  function offerDue(): void {
+    const now = nowMs();
+    while (counts.due < dueUntil && schedule.dueAtMs(counts.due) <= now) offer(counts.due++);
+  }
+
+  function offer(index: number): void {
+    const connection = free.shift();
+    if (connection !== undefined) {
+      send(index, connection);
+    } else if (backlog.push(index)) {
+      if (!sentBefore.has(index)) counts.late += 1;
+      counts.backlog = backlog.length;
+    } else if (!sentBefore.delete(index)) {
+      counts.notSent += 1;
+    }
+  }
+
+  function send(index: number, connection: number): void {
+    const request = schedule.requestOf(index);
+    const body = bodies.of(request);
+    if (sentBefore.size > 0 && sentBefore.has(index)) counts.retries += 1;
+    else counts.sent += 1;
+    counts.plainBytes += body.plainBytes;
+    counts.bodyBytes += body.bytes.length;
+    open += 1;
+    const sentAtMs = nowMs();
+    connections[connection]!.send(body.bytes, (answer) => {
+      open -= 1;
+      judge(index, answer, sentAtMs);
+      const next = ended ? undefined : backlog.shift();
+      counts.backlog = backlog.length;
+      if (next === undefined) free.push(connection);
+      else send(next, connection);
+      if (counts.due < dueUntil) offerDue();
+      else endWhenDone();
+    });
+  }
+
+  function judge(index: number, answer: Answer, sentAtMs: number): void {
+    const request = schedule.requestOf(index);
+    ledger?.note(request * batch, batch, answer.verdict);
+    if (ended) {
+      counts.unanswered += 1;
+      return;
+    }
+    answers.set(answer.label, (answers.get(answer.label) ?? 0) + 1);
+    if (answer.verdict === "acknowledged") {
+      const now = nowMs();
+      counts.acknowledged += 1;
+      options.onAcknowledged(now - schedule.dueAtMs(index), now - sentAtMs);
+    } else if (options.retry && answer.retryAfterMs !== undefined && waiting.size < options.backlogMax) {
+      sentBefore.add(index);
+      waiting.set(index, setTimeout(sendAgain, answer.retryAfterMs, index));
+      return;
+    }
+    if (sentBefore.size > 0) sentBefore.delete(index);
+  }
+
+  function sendAgain(index: number): void {
+    waiting.delete(index);
+    offer(index);
+    endWhenDone();
+  }
+
+  function tick(): void {
+    offerDue();
+    if (counts.due < dueUntil) {
+      const sleepMs = Math.floor(schedule.dueAtMs(counts.due) - nowMs());
+      tickTimer = setTimeout(tick, Math.max(sleepMs, tickMs));
+    } else if (graceTimer === undefined) {
+      graceTimer = setTimeout(end, options.graceMs);
+      endWhenDone();
+    }
+  }
+
+  function endWhenDone(): void {
+    if (graceTimer !== undefined && open === 0 && backlog.length === 0 && waiting.size === 0) end();
+  }
+
+  function end(): void {
+    if (ended) return;
+    ended = true;
+    clearTimeout(graceTimer);
+    for (let index = backlog.shift(); index !== undefined; index = backlog.shift()) {
+      if (!sentBefore.has(index)) counts.notSent += 1;
+    }
+    counts.backlog = 0;
+    for (const timer of waiting.values()) clearTimeout(timer);
+    for (const connection of connections) connection.close();
+    finish();
+  }
+
+  async function run(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+      tick();
+    });
+    // Connections that are cut tell their request a turn later.
+    while (open > 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  function stop(): void {
+    if (ended || dueUntil === counts.due) return;
+    dueUntil = counts.due;
+    clearTimeout(tickTimer);
+    tick();
+  }
+
+  return { counts, answers, run, stop };
+}

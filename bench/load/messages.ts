@@ -1,0 +1,30 @@
+// What the main thread and the threads that make the load tell each other. Types only.
+
+import type { Counts } from "./generator.ts";
+import type { Plan } from "./plan.ts";
+
+/** What a thread starts with. */
+export interface ThreadStart {
+  readonly plan: Plan;
+  readonly thread: number;
+  /** When request 0 is due, in milliseconds on the clock of `process.hrtime`, which all threads share. */
+  readonly startMs: number;
+  /** The memory of the ledger. */
+  readonly events: SharedArrayBuffer | undefined;
+}
+
+/** Everything a thread has counted so far. */
+export interface Snapshot {
+  readonly counts: Counts;
+  readonly answers: ReadonlyMap<string, number>;
+  /** The part of the last interval in which the thread was at work, 0 to 1. */
+  readonly busy: number;
+}
+
+export type FromThread =
+  | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
+  /** Pairs of microseconds: from when it was due, from when it was sent. */
+  | { readonly kind: "samples"; readonly microseconds: Uint32Array<ArrayBuffer> }
+  | { readonly kind: "done"; readonly snapshot: Snapshot };
+
+export type ToThread = "stop";

@@ -1,0 +1,56 @@
+// When each request is due, and the line of those that wait for a connection. Both are fixed in size before the run:
+// a slow gateway makes requests late, never fewer, and past the line's limit they are not sent at all.
+
+import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
+
+/** One thread's part of the schedule: of requests 0, 1, 2, ... of the run, every `threads`-th from `thread` on. */
+export interface Schedule {
+  /** How many requests this thread has. */
+  readonly count: number;
+  /** The number in the whole run of this thread's request `index`. */
+  requestOf(index: number): number;
+  /** Milliseconds on the clock that `startMs` is of. */
+  dueAtMs(index: number): number;
+}
+
+export function createSchedule(plan: Plan, thread: number, startMs: number): Schedule {
+  const intervalMs = 1_000 / requestsPerSecond(plan);
+  const requestOf = (index: number): number => index * plan.threads + thread;
+  return {
+    count: shareOf(requestsTotal(plan), thread, plan.threads),
+    requestOf,
+    dueAtMs: (index) => startMs + requestOf(index) * intervalMs,
+  };
+}
+
+/** First in, first out, of whole numbers; `push` answers false when it is full. */
+export interface Backlog {
+  readonly length: number;
+  push(index: number): boolean;
+  /** Undefined when it is empty. */
+  shift(): number | undefined;
+}
+
+export function createBacklog(lengthMax: number): Backlog {
+  const ring = new Uint32Array(lengthMax);
+  let head = 0;
+  let length = 0;
+  return {
+    get length() {
+      return length;
+    },
+    push(index) {
+      if (length === lengthMax) return false;
+      ring[(head + length) % lengthMax] = index;
+      length += 1;
+      return true;
+    },
+    shift() {
+      if (length === 0) return undefined;
+      const index = ring[head];
+      head = (head + 1) % lengthMax;
+      length -= 1;
+      return index;
+    },
+  };
+}

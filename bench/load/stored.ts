@@ -1,0 +1,86 @@
+// Reads from the streams what a run has stored: from where they ended before it to where they end after it, events of other
+// senders among them. It only reads: ordered consumers, deleted in the end.
+
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { Ledger } from "./ledger.ts";
+
+/** Where a stream ended before the run. */
+export interface StreamMark {
+  readonly stream: string;
+  readonly lastSequence: number;
+}
+
+export interface Found {
+  readonly frames: number;
+  readonly events: number;
+}
+
+const framesAhead = 32;
+const silentMsMax = 10_000;
+const lineStart = '{"uuid":"';
+const uuidPrefixBytes = 24;
+const uuidBytes = 36;
+
+/** One mark a stream of the live lane; none when no gateway has made them yet. */
+export async function markStreams(connection: NatsConnection, subjectPrefix: string): Promise<StreamMark[]> {
+  const manager = await jetstreamManager(connection);
+  const marks: StreamMark[] = [];
+  for await (const stream of manager.streams.names(subjectOf(subjectPrefix))) {
+    marks.push({ stream, lastSequence: (await manager.streams.info(stream)).state.last_seq });
+  }
+  return marks;
+}
+
+/** Notes every event after the marks whose UUID starts with `uuidPrefix`, and answers how many these were. Throws when reading stops. */
+export async function readStored(
+  connection: NatsConnection,
+  marks: readonly StreamMark[],
+  { ledger, uuidPrefix, subjectPrefix }: { ledger: Ledger; uuidPrefix: string; subjectPrefix: string },
+): Promise<Found> {
+  let frames = 0;
+  let events = 0;
+  for (const { stream, lastSequence } of marks) {
+    const consumer = await jetstream(connection).consumers.get(stream, {
+      opt_start_seq: lastSequence + 1,
+      filter_subjects: subjectOf(subjectPrefix),
+    });
+    if ((await consumer.info()).num_pending === 0) continue;
+    const messages = await consumer.consume({ max_messages: framesAhead });
+    let silent = false;
+    const giveUp = (): void => {
+      silent = true;
+      messages.stop();
+    };
+    let timer = setTimeout(giveUp, silentMsMax);
+    for await (const message of messages) {
+      clearTimeout(timer);
+      const own = ownUuids(Buffer.from(message.data.buffer, message.data.byteOffset, message.data.length), uuidPrefix);
+      if (own.length > 0) frames += 1;
+      for (const number of own) if (ledger.noteStored(number)) events += 1;
+      if (message.info.pending === 0) break;
+      timer = setTimeout(giveUp, silentMsMax);
+    }
+    clearTimeout(timer);
+    if (silent) throw new Error(`read stream ${stream}: no message for ${silentMsMax} ms`);
+    await consumer.delete();
+  }
+  return { frames, events };
+}
+
+function subjectOf(subjectPrefix: string): string {
+  return `${subjectPrefix}.live.*.*`;
+}
+
+/** The numbers of this run's events in a frame: the last twelve digits of their UUIDs. */
+function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
+  const opening = Buffer.from(lineStart + uuidPrefix, "latin1");
+  const numbers: number[] = [];
+  for (let at = frame.indexOf(opening); at !== -1; at = frame.indexOf(opening, at + opening.length)) {
+    // Inside a line the same text would be somebody's property.
+    if (at > 0 && frame[at - 1] !== 0x0a) continue;
+    const digits = at + lineStart.length + uuidPrefixBytes;
+    numbers.push(Number.parseInt(frame.toString("latin1", digits, digits + uuidBytes - uuidPrefixBytes), 16));
+  }
+  return numbers;
+}

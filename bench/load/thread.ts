@@ -1,0 +1,82 @@
+// A thread that makes load: its part of the schedule on its part of the connections. It reports samples and counts, and
+// leaves the histograms and everything a person sees to the main thread, which has the time for it.
+
+import { hrtime } from "node:process";
+import { parentPort, workerData } from "node:worker_threads";
+import { createBodies } from "./bodies.ts";
+import { createConnection } from "./client.ts";
+import { createGenerator } from "./generator.ts";
+import { createLedger } from "./ledger.ts";
+import type { FromThread, Snapshot, ThreadStart, ToThread } from "./messages.ts";
+import { shareOf } from "./plan.ts";
+import { createSchedule } from "./schedule.ts";
+
+const reportEveryMs = 200;
+const samplesMax = 8_192;
+const microsecondsMax = 0xffff_ffff;
+
+async function makeLoad({ plan, thread, startMs, events }: ThreadStart): Promise<void> {
+  const port = parentPort;
+  if (port === null) throw new Error("make load: not in a thread");
+  // A difference of clocks, so that the hot path needs no BigInt.
+  const clockMs = Number(hrtime.bigint()) / 1e6 - performance.now();
+  let microseconds = new Uint32Array(2 * samplesMax);
+  let samples = 0;
+  let utilization = performance.eventLoopUtilization();
+
+  const generator = createGenerator({
+    ...plan,
+    schedule: createSchedule(plan, thread, startMs),
+    connections: Array.from({ length: shareOf(plan.connections, thread, plan.threads) }, () =>
+      createConnection({ ...plan, url: new URL(plan.url) }),
+    ),
+    bodies: createBodies(plan),
+    backlogMax: shareOf(plan.backlogMax, thread, plan.threads),
+    ledger: events === undefined ? undefined : createLedger(events),
+    nowMs: () => performance.now() + clockMs,
+    onAcknowledged(fromDueMs, fromSentMs) {
+      microseconds[2 * samples] = toMicroseconds(fromDueMs);
+      microseconds[2 * samples + 1] = toMicroseconds(fromSentMs);
+      samples += 1;
+      if (samples === samplesMax) handOver();
+    },
+  });
+
+  function tell(message: FromThread): void {
+    if (message.kind === "samples") port?.postMessage(message, [message.microseconds.buffer]);
+    else port?.postMessage(message);
+  }
+
+  function handOver(): void {
+    if (samples === 0) return;
+    tell({ kind: "samples", microseconds: microseconds.slice(0, 2 * samples) });
+    microseconds = new Uint32Array(2 * samplesMax);
+    samples = 0;
+  }
+
+  function snapshot(): Snapshot {
+    const now = performance.eventLoopUtilization();
+    const busy = performance.eventLoopUtilization(now, utilization).utilization;
+    utilization = now;
+    return { counts: generator.counts, answers: generator.answers, busy };
+  }
+
+  const timer = setInterval(() => {
+    handOver();
+    tell({ kind: "snapshot", snapshot: snapshot() });
+  }, reportEveryMs);
+  port.on("message", (message: ToThread) => {
+    if (message === "stop") generator.stop();
+  });
+  await generator.run();
+  clearInterval(timer);
+  handOver();
+  tell({ kind: "done", snapshot: snapshot() });
+  port.close();
+}
+
+function toMicroseconds(ms: number): number {
+  return Math.min(Math.max(Math.round(ms * 1_000), 0), microsecondsMax);
+}
+
+await makeLoad(workerData as ThreadStart);

@@ -1,0 +1,130 @@
+// Starts the threads that make the load and puts together what they report: counts, and latencies in two histograms.
+
+import { hrtime } from "node:process";
+import { Worker } from "node:worker_threads";
+import { build, type Histogram } from "hdr-histogram-js";
+import type { Counts } from "./generator.ts";
+import type { FromThread, Snapshot, ThreadStart } from "./messages.ts";
+import type { Plan } from "./plan.ts";
+
+export interface Load {
+  readonly counts: Counts;
+  readonly answers: ReadonlyMap<string, number>;
+  /** Of the acknowledged requests, in microseconds. */
+  readonly fromDue: Histogram;
+  readonly fromSent: Histogram;
+  /** Since the first request was due; below 0 before it was. */
+  readonly elapsedMs: number;
+  /** The largest part of an interval in which one of the threads was at work, 0 to 1. */
+  readonly busyMax: number;
+}
+
+export interface RunningLoad {
+  /** As it stands. */
+  current(): Load;
+  /** Nothing more becomes due. */
+  stop(): void;
+  /** Rejects when a thread fails. */
+  readonly done: Promise<Load>;
+}
+
+// Threads take a moment to start; the first requests must not be late for that.
+const startDelayMs = 250;
+const microsecondsMax = 0xffff_ffff;
+
+export function startLoad(plan: Plan, events: SharedArrayBuffer | undefined): RunningLoad {
+  const startMs = clockMs() + startDelayMs;
+  const snapshots: Snapshot[] = [];
+  const fromDue = newHistogram();
+  const fromSent = newHistogram();
+  let busyMax = 0;
+  let endedMs: number | undefined;
+
+  function follow(worker: Worker, thread: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      worker.on("message", (message: FromThread) => {
+        if (message.kind === "samples") record(message.microseconds);
+        else snapshots[thread] = message.snapshot;
+        // What comes last is an interval cut short.
+        if (message.kind === "snapshot") busyMax = Math.max(busyMax, message.snapshot.busy);
+        if (message.kind === "done") resolve();
+      });
+      worker.on("error", reject);
+      worker.on("exit", (code) => reject(new Error(`make load: a thread ended early with ${code}`)));
+    });
+  }
+
+  function record(microseconds: Uint32Array): void {
+    for (let at = 0; at < microseconds.length; at += 2) {
+      fromDue.recordValue(microseconds[at]!);
+      fromSent.recordValue(microseconds[at + 1]!);
+    }
+  }
+
+  function current(): Load {
+    const elapsedMs = (endedMs ?? clockMs()) - startMs;
+    return { counts: sumOf(snapshots), answers: answersOf(snapshots), fromDue, fromSent, elapsedMs, busyMax };
+  }
+
+  const workers = Array.from({ length: plan.threads }, (_, thread) => {
+    const workerData: ThreadStart = { plan, thread, startMs, events };
+    return new Worker(new URL("./thread.ts", import.meta.url), { workerData });
+  });
+
+  async function allDone(): Promise<Load> {
+    try {
+      await Promise.all(workers.map(follow));
+      endedMs = clockMs();
+      return current();
+    } finally {
+      await Promise.all(workers.map((worker) => worker.terminate()));
+    }
+  }
+
+  function stop(): void {
+    for (const worker of workers) worker.postMessage("stop");
+  }
+
+  return { current, stop, done: allDone() };
+}
+
+function clockMs(): number {
+  return Number(hrtime.bigint()) / 1e6;
+}
+
+function newHistogram(): Histogram {
+  return build({
+    bitBucketSize: 32,
+    lowestDiscernibleValue: 1,
+    highestTrackableValue: microsecondsMax,
+    numberOfSignificantValueDigits: 3,
+  });
+}
+
+function sumOf(snapshots: readonly Snapshot[]): Counts {
+  const sum: Counts = {
+    due: 0,
+    sent: 0,
+    late: 0,
+    notSent: 0,
+    acknowledged: 0,
+    retries: 0,
+    unanswered: 0,
+    backlog: 0,
+    plainBytes: 0,
+    bodyBytes: 0,
+  };
+  for (const snapshot of snapshots) {
+    if (snapshot === undefined) continue;
+    for (const name of Object.keys(sum) as (keyof Counts)[]) sum[name] += snapshot.counts[name];
+  }
+  return sum;
+}
+
+function answersOf(snapshots: readonly Snapshot[]): Map<string, number> {
+  const sum = new Map<string, number>();
+  for (const snapshot of snapshots) {
+    for (const [label, count] of snapshot?.answers ?? []) sum.set(label, (sum.get(label) ?? 0) + count);
+  }
+  return new Map([...sum].sort(([left], [right]) => left.localeCompare(right)));
+}

@@ -1,0 +1,44 @@
+// The gateway as several processes: wires the supervisor and the one admin server that speaks for all workers.
+
+import type { Config } from "../config.ts";
+import type { Gateway } from "../gateway.ts";
+import { createAdminServer } from "../http/admin.ts";
+import type { Log } from "../observe/log.ts";
+import { scrapeContentType, scrapeText, watchProcess } from "../observe/snapshot.ts";
+import { createSupervisor } from "../workers/supervisor.ts";
+import type { CommandContext } from "./context.ts";
+import { workerCommand } from "./worker.ts";
+
+/** As startGateway, in `config.workers` processes of their own. */
+export async function startWorkers(
+  config: Config,
+  { mainFile, stop }: CommandContext,
+  log: Log,
+): Promise<Pick<Gateway, "port" | "adminPort" | "close">> {
+  const program = { file: mainFile, args: [workerCommand] };
+  const supervisor = createSupervisor({ config, program, log, signal: stop });
+  const ownMetrics = watchProcess();
+  const admin = createAdminServer({
+    metrics: {
+      contentType: scrapeContentType,
+      text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),
+    },
+    readiness: () => supervisor.readiness(),
+    log,
+    monotonicMs: () => performance.now(),
+  });
+  const close = async (): Promise<void> => {
+    await supervisor.close();
+    await admin.close();
+  };
+  const adminPort = await admin.listen(config.adminHost, config.adminPort);
+  try {
+    const port = await supervisor.start();
+    const { host, adminHost, workers } = config;
+    log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
+    return { port, adminPort, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,109 @@
+// The items of a body, one after another: judged by the rules, the good ones written into frames. Synchronous and shared: the
+// verdict and the cursors serve whichever body is at hand, so a call must end before the next begins.
+
+import { Buffer } from "node:buffer";
+import { type ItemView, judgeItem, Verdict } from "../events/guards.ts";
+import { normaliseJson } from "../events/normalise.ts";
+import type { RecordFrame, RecordWriter } from "../events/record.ts";
+import { type BackgroundScanner, Header, MoreShift, Row, type Scanner } from "../scan/table.ts";
+import type { Publisher } from "../types.ts";
+import type { RequestFrames } from "./request-frames.ts";
+import type { Tally } from "./tally.ts";
+
+/** A request on its way from table to frames. */
+export interface Job {
+  readonly body: Buffer;
+  /** Holds the table of the body. */
+  readonly scanner: BackgroundScanner;
+  readonly historical: boolean;
+  readonly tally: Tally;
+  readonly record: RecordFrame;
+  readonly frames: RequestFrames;
+}
+
+export interface ItemTakerOptions {
+  /** Reads what the slow path has normalised, while another scanner still holds the table of the body. */
+  readonly slowScanner: Scanner;
+  readonly publisher: Publisher;
+  readonly records: RecordWriter;
+}
+
+export interface ItemTaker {
+  /** Takes the items whose rows are from `start` up to `end`, counted from the table's first row. */
+  takeRows(job: Job, start: number, end: number): void;
+}
+
+/** An ItemView that is pointed at one item after another. */
+interface Cursor extends ItemView {
+  body: Buffer;
+  table: Uint32Array;
+  row: number;
+}
+
+export const nestedTooDeeply = "Not in plain form, and nested too deeply to be normalised";
+
+export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOptions): ItemTaker {
+  const verdict = new Verdict();
+  const cursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
+  const slowCursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: Header.Words };
+
+  function takeRows(job: Job, start: number, end: number): void {
+    cursor.body = job.body;
+    cursor.table = job.scanner.table;
+    const firstItem = cursor.table[Header.FirstItem]!;
+    for (let row = start; row < end; row++) {
+      cursor.row = Header.Words + row * Row.Words;
+      takeItem(job, firstItem + row);
+    }
+  }
+
+  function takeItem(job: Job, index: number): void {
+    const { tally, record, frames } = job;
+    const item = judge(job);
+    if (verdict.drop !== undefined) {
+      tally.drop(verdict.drop);
+      return;
+    }
+    if (verdict.error !== undefined) {
+      tally.fail(index, verdict.error, verdict.detail);
+      return;
+    }
+    const bytes = records.measure(item, verdict, record);
+    if (bytes > publisher.recordBytesMax) {
+      const detail = `The record takes ${bytes} bytes, the store takes ${publisher.recordBytesMax}`;
+      tally.fail(index, "event_too_large", detail);
+      return;
+    }
+    records.write(item, verdict, record, frames.sinkFor(bytes, index));
+    tally.store(index, verdict);
+  }
+
+  /** Fills the verdict; answers the view to write the record from: the item in the body, or its normalised form. */
+  function judge({ historical, tally }: Job): ItemView {
+    try {
+      const item = isPlain(cursor) ? cursor : normalised(cursor, tally);
+      judgeItem(item, historical, verdict);
+      return item;
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      verdict.drop = undefined;
+      verdict.error = "invalid_properties";
+      verdict.detail = nestedTooDeeply;
+      return cursor;
+    }
+  }
+
+  function normalised({ body, table, row }: ItemView, tally: Tally): ItemView {
+    tally.slowPathItems++;
+    const item = normaliseJson(body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]));
+    slowCursor.body = Buffer.from(`{"batch":[${item}]}`);
+    slowScanner.scan(slowCursor.body);
+    return slowCursor;
+  }
+
+  return { takeRows };
+}
+
+function isPlain({ table, row }: ItemView): boolean {
+  return table[row + Row.MoreTypes]! >>> MoreShift.Flags === 0;
+}

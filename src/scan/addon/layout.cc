@@ -1,0 +1,110 @@
+// The core's numbers under the names that table.ts has for them. It must hold every number both sides use.
+
+#include "layout.h"
+
+#include "event_scan.h"
+
+namespace penstock {
+namespace {
+
+struct LayoutNumber {
+  const char* name;
+  size_t value;
+};
+
+constexpr LayoutNumber kLayout[] = {
+    {"TokenType.Absent", kAbsent},
+    {"TokenType.Null", kNull},
+    {"TokenType.False", kFalse},
+    {"TokenType.True", kTrue},
+    {"TokenType.Number", kNumber},
+    {"TokenType.PlainString", kPlainString},
+    {"TokenType.EscapedString", kEscapedString},
+    {"TokenType.EmptyString", kEmptyString},
+    {"TokenType.Object", kObject},
+    {"TokenType.Array", kArray},
+    {"ScanStatus.Ok", static_cast<size_t>(ScanStatus::kOk)},
+    {"ScanStatus.Empty", static_cast<size_t>(ScanStatus::kEmpty)},
+    {"ScanStatus.InvalidJson", static_cast<size_t>(ScanStatus::kInvalidJson)},
+    {"ScanStatus.InvalidUtf8", static_cast<size_t>(ScanStatus::kInvalidUtf8)},
+    {"ScanStatus.OutOfMemory", static_cast<size_t>(ScanStatus::kOutOfMemory)},
+    {"Header.ErrorOffset", kErrorOffset},
+    {"Header.RootType", kRootType},
+    {"Header.BatchType", kBatchType},
+    {"Header.ItemCount", kItemCount},
+    {"Header.RowCount", kRowCount},
+    {"Header.ApiKeyType", kApiKeyType},
+    {"Header.ApiKeyStart", kApiKeyType + 1},
+    {"Header.ApiKeyEnd", kApiKeyType + 2},
+    {"Header.AltKeyType", kAltKeyType},
+    {"Header.AltKeyStart", kAltKeyType + 1},
+    {"Header.AltKeyEnd", kAltKeyType + 2},
+    {"Header.HistoricalType", kHistoricalType},
+    {"Header.SentAtType", kSentAtType},
+    {"Header.SentAtStart", kSentAtType + 1},
+    {"Header.SentAtEnd", kSentAtType + 2},
+    {"Header.FirstItem", kFirstItem},
+    {"Header.Flags", kEnvelopeFlags},
+    {"Header.Words", kHeaderWords},
+    {"EnvelopeFlag.EscapedKey", kEnvelopeEscapedKey},
+    {"Row.ItemStart", kItemStart},
+    {"Row.ItemEnd", kItemEnd},
+    {"Row.FieldTypes", kFieldTypes},
+    {"Row.PropertyTypes", kPropertyTypes},
+    {"Row.MoreTypes", kMoreTypes},
+    {"Row.Words", kRowWords},
+    {"Row.EventStart", kFirstFieldStart + 2 * kEvent},
+    {"Row.EventEnd", kFirstFieldStart + 2 * kEvent + 1},
+    {"Row.DistinctIdStart", kFirstFieldStart + 2 * kDistinctId},
+    {"Row.DistinctIdEnd", kFirstFieldStart + 2 * kDistinctId + 1},
+    {"Row.TimestampStart", kFirstFieldStart + 2 * kTimestamp},
+    {"Row.TimestampEnd", kFirstFieldStart + 2 * kTimestamp + 1},
+    {"Row.UuidStart", kFirstFieldStart + 2 * kUuid},
+    {"Row.UuidEnd", kFirstFieldStart + 2 * kUuid + 1},
+    {"Row.PropertiesStart", kFirstFieldStart + 2 * kProperties},
+    {"Row.PropertiesEnd", kFirstFieldStart + 2 * kProperties + 1},
+    {"Row.SetStart", kFirstFieldStart + 2 * kSet},
+    {"Row.SetEnd", kFirstFieldStart + 2 * kSet + 1},
+    {"Row.SetOnceStart", kFirstFieldStart + 2 * kSetOnce},
+    {"Row.SetOnceEnd", kFirstFieldStart + 2 * kSetOnce + 1},
+    {"Row.PropertiesDistinctIdStart", kFirstFieldStart + 2 * kPropertiesDistinctId},
+    {"Row.PropertiesDistinctIdEnd", kFirstFieldStart + 2 * kPropertiesDistinctId + 1},
+    {"FieldShift.Event", 4 * kEvent},
+    {"FieldShift.DistinctId", 4 * kDistinctId},
+    {"FieldShift.Timestamp", 4 * kTimestamp},
+    {"FieldShift.Uuid", 4 * kUuid},
+    {"FieldShift.Properties", 4 * kProperties},
+    {"FieldShift.Set", 4 * kSet},
+    {"FieldShift.SetOnce", 4 * kSetOnce},
+    {"FieldShift.PropertiesDistinctId", 4 * kPropertiesDistinctId},
+    {"PropertyShift.Alias", 4 * kAlias},
+    {"PropertyShift.GroupType", 4 * kGroupType},
+    {"PropertyShift.GroupKey", 4 * kGroupKey},
+    {"PropertyShift.SurveyId", 4 * kSurveyId},
+    {"PropertyShift.Set", 4 * kPropertySet},
+    {"PropertyShift.GroupSet", 4 * kGroupSet},
+    {"PropertyShift.Groups", 4 * kGroups},
+    {"PropertyShift.ProcessPersonProfile", 4 * kProcessPersonProfile},
+    {"MoreShift.CurrentUrl", 4 * kCurrentUrl - 32},
+    {"MoreShift.ScreenName", 4 * kScreenName - 32},
+    {"MoreShift.Item", kItemTypeShift},
+    {"MoreShift.Flags", kItemFlagsShift},
+    {"ItemFlag.EscapedKey", kItemEscapedKey},
+    {"ItemFlag.DuplicateKey", kItemDuplicateKey},
+    {"ItemFlag.LoneSurrogate", kItemLoneSurrogate},
+};
+
+}  // namespace
+
+bool set_layout(napi_env env, napi_value exports) {
+  napi_value layout = nullptr;
+  if (napi_create_object(env, &layout) != napi_ok) return false;
+  for (const LayoutNumber& number : kLayout) {
+    napi_value value = nullptr;
+    if (napi_create_uint32(env, static_cast<uint32_t>(number.value), &value) != napi_ok) return false;
+    if (napi_set_named_property(env, layout, number.name, value) != napi_ok) return false;
+  }
+  return napi_set_named_property(env, exports, "layout", layout) == napi_ok;
+}
+
+}  // namespace penstock

@@ -1,0 +1,99 @@
+// Many workers' numbers as those of one gateway. Counters and histograms are summed, with what ended workers had counted
+// kept, so that a restart never looks like a reset; gauges are combined as the metric table says; what is about one
+// process (process_*, nodejs_*) keeps its process apart by the label `worker`. Knows numbers only, no processes.
+
+import { type MetricName, metricNames, metricTable } from "../observe/metric-table.ts";
+import type { MetricSnapshot, Sample } from "../observe/sample.ts";
+
+export interface MergedMetrics {
+  /** Newer numbers of a worker: some of its metrics or all. */
+  heard(worker: number, metrics: readonly MetricSnapshot[]): void;
+  /** The worker's process is gone: what it has counted stays, the rest goes. */
+  ended(worker: number): void;
+  /** One more worker was started in place of another. */
+  restarted(): void;
+  /** `supervisor` are the metrics of the supervisor's own process. */
+  all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[];
+}
+
+type Rule = "sum" | "max" | "min";
+
+const combine: Readonly<Record<Rule, (left: number, right: number) => number>> = {
+  sum: (left, right) => left + right,
+  max: Math.max,
+  min: Math.min,
+};
+
+export function createMergedMetrics(): MergedMetrics {
+  const latest = new Map<number, Map<string, MetricSnapshot>>();
+  const kept = new Map<string, readonly Sample[]>();
+
+  function heard(worker: number, metrics: readonly MetricSnapshot[]): void {
+    const known = latest.get(worker) ?? new Map<string, MetricSnapshot>();
+    for (const metric of metrics) known.set(metric.name, metric);
+    latest.set(worker, known);
+  }
+
+  function ended(worker: number): void {
+    for (const { name, values } of latest.get(worker)?.values() ?? []) {
+      if (isOwn(name) && metricTable[name].type !== "gauge") keep(name, values);
+    }
+    latest.delete(worker);
+  }
+
+  function keep(name: MetricName, values: readonly Sample[]): void {
+    kept.set(name, merge("sum", [kept.get(name) ?? [], values]));
+  }
+
+  function all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
+    return [...metricNames.flatMap(ownMetric), ...processMetrics(supervisor)];
+  }
+
+  function ownMetric(name: MetricName): MetricSnapshot[] {
+    const { type, help, ...row } = metricTable[name];
+    const reported = [...latest.values()].flatMap((metrics) => metrics.get(name)?.values ?? []);
+    const rule = "across" in row ? row.across : "sum";
+    const values = merge(rule, [kept.get(name) ?? [], reported]);
+    if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
+    // Without a single worker there is nothing in flight and no connection; of other gauges there is nothing to say.
+    return rule === "max" ? [] : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
+  }
+
+  function processMetrics(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
+    const byName = new Map<string, MetricSnapshot & { values: Sample[] }>();
+    const add = (metrics: Iterable<MetricSnapshot>, worker: string): void => {
+      for (const metric of metrics) {
+        if (isOwn(metric.name)) continue;
+        const merged = byName.get(metric.name) ?? { ...metric, values: [] };
+        merged.values.push(...metric.values.map((value) => ({ ...value, labels: { ...value.labels, worker } })));
+        byName.set(metric.name, merged);
+      }
+    };
+    add(supervisor, "supervisor");
+    for (const [worker, metrics] of latest) add(metrics.values(), String(worker));
+    return [...byName.values()];
+  }
+
+  return {
+    heard,
+    ended,
+    restarted: () => keep("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]),
+    all,
+  };
+}
+
+function isOwn(name: string): name is MetricName {
+  return Object.hasOwn(metricTable, name);
+}
+
+/** One sample a series. */
+function merge(rule: Rule, lists: readonly (readonly Sample[])[]): Sample[] {
+  const series = new Map<string, Sample>();
+  for (const sample of lists.flat()) {
+    const key = `${sample.metricName ?? ""} ${JSON.stringify(sample.labels)}`;
+    const before = series.get(key);
+    const value = before === undefined ? sample.value : combine[rule](before.value, sample.value);
+    series.set(key, { ...sample, value });
+  }
+  return [...series.values()];
+}

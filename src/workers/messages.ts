@@ -1,0 +1,34 @@
+// What a supervisor and its workers say to each other, over the channel that comes with a forked process. Settings travel
+// here and nowhere else: a NATS token on the command line would be in every list of processes. No runtime code.
+
+import type { Config } from "../config.ts";
+import type { MetricSnapshot } from "../observe/sample.ts";
+
+/** How a worker comes to the public port: it finds out that nobody has it, or joins those who share it. */
+export type WorkerRole = "first" | "joining";
+
+export interface StartMessage {
+  readonly type: "start";
+  readonly index: number;
+  readonly role: WorkerRole;
+  readonly config: Config;
+}
+
+/** The channel keeps order and, while both live, loses nothing. `ask` is answered under its id, others are not. */
+export type MessageToWorker =
+  | StartMessage
+  | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
+  | { readonly type: "stop" };
+
+export type MessageFromWorker =
+  | { readonly type: "listening"; readonly port: number }
+  /** It could not start, for a reason that no second try will change; it ends next. */
+  | { readonly type: "failed"; readonly reason: string }
+  | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
+  | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
+
+export interface WorkerAnswers {
+  readonly metrics: readonly MetricSnapshot[];
+  /** What keeps the worker from storing events now. */
+  readonly readiness: readonly string[];
+}

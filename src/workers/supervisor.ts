@@ -1,0 +1,162 @@
+// Keeps N workers on one public port: starts them, starts another in place of one that dies, asks them all for their
+// numbers, and drains them together. The start is all or nothing; later, a worker that does not start is tried again.
+// Handles no request itself.
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { Config } from "../config.ts";
+import type { MetricSnapshot } from "../observe/sample.ts";
+import { createMergedMetrics } from "./merged-metrics.ts";
+import type { WorkerRole } from "./messages.ts";
+import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
+
+export interface SupervisorLog {
+  info(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface SupervisorOptions {
+  /** As the workers get it. */
+  readonly config: Config;
+  readonly program: WorkerProcessOptions["program"];
+  readonly log: SupervisorLog;
+  /** Gives up a start that takes too long; the rejection is its reason. */
+  readonly signal: AbortSignal;
+}
+
+export interface WorkersReadiness {
+  /** Workers that can store events now. */
+  readonly ready: number;
+  readonly workers: number;
+  /** What is wrong, worker by worker. */
+  readonly reasons: readonly string[];
+}
+
+export interface Supervisor {
+  /** Starts them all; the public port. Rejects with the words of the first worker that cannot start. */
+  start(): Promise<number>;
+  readiness(): Promise<WorkersReadiness>;
+  /** All workers' metrics as one gateway's. A worker that does not answer in time counts with what it last said. */
+  metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]>;
+  /** Drains all workers, and ends those that take too long. */
+  close(): Promise<void>;
+}
+
+const restartDelayMsMin = 100;
+const restartDelayMsMax = 5_000;
+/** A worker that ran this long was healthy: the next death waits the shortest time again. */
+const steadyMs = 30_000;
+const metricsTimeoutMs = 1_000;
+/** A worker's own check may take a second. */
+const readinessTimeoutMs = 1_250;
+/** What a worker has beyond the drain timeout, to close what it holds. */
+const closeGraceMs = 4_000;
+
+export function createSupervisor({ config, program, log, signal }: SupervisorOptions): Supervisor {
+  const closing = new AbortController();
+  const merged = createMergedMetrics();
+  const running = new Map<number, WorkerProcess>();
+  const kept: Promise<void>[] = [];
+  let port = config.port;
+
+  async function start(): Promise<number> {
+    const giveUp = rejectionOf(signal);
+    const indexes = Array.from({ length: config.workers }, (_, index) => index);
+    // The first one finds out that the port is free, and its number, and makes the streams; the rest have it easier.
+    port = await Promise.race([startFirst(0, "first"), giveUp]);
+    await Promise.race([Promise.all(indexes.slice(1).map((index) => startFirst(index, "joining"))), giveUp]);
+    return port;
+  }
+
+  async function startFirst(index: number, role: WorkerRole): Promise<number> {
+    const worker = launch(index, role);
+    const found = await worker.listening;
+    kept.push(keepRunning(index, worker));
+    return found;
+  }
+
+  function launch(index: number, role: WorkerRole): WorkerProcess {
+    const worker = startWorkerProcess({
+      program,
+      start: { type: "start", index, role, config: { ...config, port } },
+      onMetrics: (metrics) => merged.heard(index, metrics),
+    });
+    running.set(index, worker);
+    worker.listening.then(
+      () => log.info({ worker: index, pid: worker.pid }, "worker takes connections"),
+      () => {},
+    );
+    worker.ended.then(() => {
+      running.delete(index);
+      merged.ended(index);
+    });
+    return worker;
+  }
+
+  async function keepRunning(index: number, first: WorkerProcess): Promise<void> {
+    let waitMs = restartDelayMsMin;
+    for (let worker = first; ; worker = launch(index, "joining")) {
+      const sinceMs = performance.now();
+      const end = await worker.ended;
+      if (closing.signal.aborted) return;
+      if (performance.now() - sinceMs > steadyMs) waitMs = restartDelayMsMin;
+      log.error({ worker: index, pid: worker.pid, ...end, waitMs }, "worker ended: starting another in its place");
+      await delay(waitMs, undefined, { signal: closing.signal }).catch(() => {});
+      if (closing.signal.aborted) return;
+      waitMs = Math.min(waitMs * 2, restartDelayMsMax);
+      merged.restarted();
+    }
+  }
+
+  async function readiness(): Promise<WorkersReadiness> {
+    const found = await Promise.all(Array.from({ length: config.workers }, (_, index) => reasonsOf(index)));
+    return {
+      ready: found.filter((reasons) => reasons.length === 0).length,
+      workers: config.workers,
+      reasons: found.flatMap((reasons, index) => reasons.map((reason) => `worker ${index}: ${reason}`)),
+    };
+  }
+
+  async function reasonsOf(index: number): Promise<readonly string[]> {
+    const worker = running.get(index);
+    if (worker === undefined) return ["not running"];
+    return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
+  }
+
+  async function metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
+    await Promise.all(
+      [...running].map(async ([index, worker]) => {
+        const answer = await worker.ask("metrics", metricsTimeoutMs);
+        // One that has ended meanwhile has been settled with.
+        if (answer !== undefined && running.get(index) === worker) merged.heard(index, answer);
+      }),
+    );
+    return merged.all(supervisor);
+  }
+
+  async function close(): Promise<void> {
+    closing.abort();
+    const workers = [...running.values()];
+    for (const worker of workers) worker.stop();
+    const deadline = setTimeout(() => {
+      for (const [index, worker] of running) {
+        log.error({ worker: index, pid: worker.pid }, "worker does not end: killed");
+        worker.kill();
+      }
+    }, config.drainTimeoutMs + closeGraceMs);
+    await Promise.all(workers.map((worker) => worker.ended));
+    clearTimeout(deadline);
+    await Promise.all(kept);
+  }
+
+  return { start, readiness, metrics, close };
+}
+
+/** Rejects with the signal's reason when it aborts. */
+function rejectionOf(signal: AbortSignal): Promise<never> {
+  const rejection = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+  rejection.catch(() => {});
+  return rejection;
+}

@@ -1,0 +1,98 @@
+// The worker's side: starts a gateway as the supervisor says, answers its questions, reports what was counted, and drains
+// when told to, by the supervisor or by a signal, or when the supervisor is gone. Knows the gateway as an argument.
+
+import type { MetricSnapshot } from "../observe/sample.ts";
+import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
+
+/** What Node gives a forked process; `process` has this shape. */
+export interface SupervisorChannel {
+  readonly connected: boolean;
+  send?(message: MessageFromWorker, handle: undefined, options: undefined, sent: () => void): unknown;
+  on(event: "message", listener: (message: unknown) => void): unknown;
+  on(event: "disconnect", listener: () => void): unknown;
+}
+
+export interface WorkerGateway {
+  readonly port: number;
+  readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
+  readiness(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+export interface WorkerOptions {
+  readonly channel: SupervisorChannel;
+  /** Aborted by SIGINT and SIGTERM. */
+  readonly stop: AbortSignal;
+  /** Rejects when the gateway cannot start, or when the signal aborts. */
+  readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
+}
+
+/** A worker that is killed takes what it counted since its last report with it. */
+const reportEveryMs = 1_000;
+
+/** Fulfilled when it has drained: true, or when it could not start and the supervisor has been told why: false. */
+export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
+  const told = new AbortController();
+  const ending = AbortSignal.any([stop, told.signal]);
+  const abandoned = new AbortController();
+  const started = Promise.withResolvers<StartMessage>();
+  let gateway: WorkerGateway | undefined;
+
+  channel.on("message", (message) => {
+    const received = message as MessageToWorker;
+    if (received.type === "start") started.resolve(received);
+    else if (received.type === "stop") told.abort();
+    else void answer(received.id, received.about);
+  });
+  channel.on("disconnect", () => {
+    // Gone in the middle of a drain: somebody insists, so nothing is waited for.
+    if (ending.aborted) abandoned.abort();
+    else told.abort();
+  });
+
+  async function answer(id: number, about: keyof WorkerAnswers): Promise<void> {
+    const answer = about === "metrics" ? ((await gateway?.metrics.snapshot()) ?? []) : await reasons();
+    await send(channel, { type: "answer", id, answer });
+  }
+
+  async function reasons(): Promise<readonly string[]> {
+    try {
+      return gateway === undefined ? ["starting"] : await gateway.readiness();
+    } catch (error) {
+      return [`the check failed: ${(error as Error).message}`];
+    }
+  }
+
+  await Promise.race([started.promise, aborted(ending)]);
+  if (ending.aborted) return true;
+  try {
+    gateway = await startGateway(await started.promise, ending);
+  } catch (error) {
+    if (ending.aborted) return true;
+    await send(channel, { type: "failed", reason: (error as Error).message });
+    return false;
+  }
+  const { metrics, port } = gateway;
+  await send(channel, { type: "listening", port });
+  const reports = setInterval(() => void send(channel, { type: "counts", metrics: metrics.counts() }), reportEveryMs);
+  await aborted(ending);
+  await Promise.race([gateway.close(), aborted(abandoned.signal)]);
+  clearInterval(reports);
+  await send(channel, { type: "counts", metrics: metrics.counts() });
+  return true;
+}
+
+/** Fulfilled when the message has left, or cannot: a supervisor that is gone has been noticed elsewhere. */
+function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
+  return new Promise((resolve) => {
+    if (channel.connected) channel.send?.(message, undefined, undefined, () => resolve());
+    else resolve();
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

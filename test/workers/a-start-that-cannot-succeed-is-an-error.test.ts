@@ -1,0 +1,49 @@
+import { createServer } from "node:net";
+import { DiscardPolicy, jetstreamManager } from "@nats-io/jetstream";
+import { expect, onTestFinished, test } from "vitest";
+import { ended } from "../embedded/embedded-kit.ts";
+import { natsWithProject, type Started, serve, withClient, workersOn } from "./workers-kit.ts";
+
+async function failure(started: Started): Promise<string> {
+  expect(await ended(started)).toBe(1);
+  const said = started.said.err.split("\n").filter((line) => line.startsWith("penstock: "));
+  expect(said).toHaveLength(1);
+  return said[0] ?? "";
+}
+
+test("a port that somebody else has, or another gateway shares", async () => {
+  const nats = await natsWithProject();
+  const other = createServer().listen(0, "127.0.0.1");
+  onTestFinished(() => void other.close());
+  await new Promise((resolve) => other.once("listening", resolve));
+  const { port } = other.address() as { port: number };
+  const gateway = await workersOn(nats, "--workers", "2");
+  for (const taken of [port, gateway.port]) {
+    expect(await failure(serve(nats, "--workers", "2", "--port", String(taken)))).toBe(
+      `penstock: Listen on 127.0.0.1 port ${taken}: the port is taken`,
+    );
+  }
+  expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
+});
+
+test("a stream that would break the promise of a 200", async () => {
+  const nats = await natsWithProject();
+  const subjects = ["penstock.live.0.*"];
+  await withClient(nats, async (connection) =>
+    (await jetstreamManager(connection)).streams.add({
+      name: "PENSTOCK_LIVE_0",
+      subjects,
+      discard: DiscardPolicy.Old,
+    }),
+  );
+  expect(await failure(serve(nats, "--workers", "2"))).toContain("use stream PENSTOCK_LIVE_0: it would break");
+});
+
+test("a start that waits for NATS can be stopped", async () => {
+  const nats = await natsWithProject();
+  await nats.kill();
+  const started = serve(nats, "--workers", "2");
+  await expect.poll(() => started.said.err, { timeout: 10_000 }).toContain("waiting for NATS");
+  started.kill("SIGTERM");
+  expect(await ended(started)).toBe(0);
+});
