@@ -23,6 +23,7 @@ export function event(index: number, paddingBytes = 0): Record<string, unknown> 
       $screen_height: 1_080,
       $session_id: `0199c0de-${String(index % 10_000).padStart(4, "0")}-7000-8000-0123456789ab`,
       $lib: "web",
+      $referrer: `https://search.example.com/?q=${index}`,
       plan: index % 5 === 0 ? "pro" : "free",
       duration_seconds: (index % 977) / 10,
       ...(paddingBytes > 0 ? { text: "x".repeat(paddingBytes) } : {}),

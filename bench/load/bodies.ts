@@ -5,8 +5,8 @@ import { gzipSync } from "node:zlib";
 import type { Plan } from "./plan.ts";
 
 export interface Bodies {
-  /** Of the request with this number in the run. `plainBytes` is the length before compression. */
-  of(request: number): { readonly bytes: Buffer; readonly plainBytes: number };
+  /** Of the request with this number in the run, the same bytes each time. `plainBytes` is the length before compression. */
+  of(request: number, timestampMs: number): { readonly bytes: Buffer; readonly plainBytes: number };
 }
 
 export type BodyPlan = Pick<Plan, "uuidPrefix" | "key" | "batch" | "eventBytes" | "gzip">;
@@ -36,8 +36,7 @@ export function createBodies(plan: BodyPlan): Bodies {
     return eventText({ uuidPrefix: plan.uuidPrefix, number, timestamp, pad: padding.slice(from, from + padBytes) });
   }
 
-  function text(request: number): string {
-    const timestamp = new Date().toISOString();
+  function text(request: number, timestamp: string): string {
     if (plan.batch === 1) return `{"api_key":${key},${event(request, timestamp).slice(1)}`;
     let events = event(request * plan.batch, timestamp);
     for (let item = 1; item < plan.batch; item++) events += `,${event(request * plan.batch + item, timestamp)}`;
@@ -45,8 +44,8 @@ export function createBodies(plan: BodyPlan): Bodies {
   }
 
   return {
-    of(request) {
-      const plain = Buffer.from(text(request), "utf8");
+    of(request, timestampMs) {
+      const plain = Buffer.from(text(request, new Date(timestampMs).toISOString()), "utf8");
       const bytes = plan.gzip ? gzipSync(plain, { level: gzipLevel }) : plain;
       return { bytes, plainBytes: plain.length };
     },

@@ -16,6 +16,8 @@ export interface Answer {
 export interface Connection {
   /** `onAnswer` is called once; not before that may the next request be sent. */
   send(body: Buffer, onAnswer: (answer: Answer) => void): void;
+  /** Connects, so that the first request need not wait for it. Never fails: the first request will say why. */
+  open(): Promise<void>;
   /** Ends what is under way: its answer is an error. */
   close(): void;
 }
@@ -87,6 +89,12 @@ export function createConnection(options: ConnectionOptions): Connection {
     send(body, onAnswer) {
       answer = onAnswer;
       client.dispatch({ ...request, body }, handler);
+    },
+    async open() {
+      await client
+        .request({ ...request, method: "OPTIONS" })
+        .then(({ body }) => body.dump())
+        .catch(() => {});
     },
     close: () => void client.destroy().catch(() => {}),
   };

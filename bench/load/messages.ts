@@ -7,8 +7,6 @@ import type { Plan } from "./plan.ts";
 export interface ThreadStart {
   readonly plan: Plan;
   readonly thread: number;
-  /** When request 0 is due, in milliseconds on the clock of `process.hrtime`, which all threads share. */
-  readonly startMs: number;
   /** The memory of the ledger. */
   readonly events: SharedArrayBuffer | undefined;
 }
@@ -17,14 +15,18 @@ export interface ThreadStart {
 export interface Snapshot {
   readonly counts: Counts;
   readonly answers: ReadonlyMap<string, number>;
-  /** The part of the last interval in which the thread was at work, 0 to 1. */
+  /** The part of the time so far in which the thread was at work, 0 to 1. */
   readonly busy: number;
 }
 
 export type FromThread =
+  /** Everything is loaded and connected: the thread waits for its start. */
+  | { readonly kind: "ready" }
   | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
   /** Pairs of microseconds: from when it was due, from when it was sent. */
   | { readonly kind: "samples"; readonly microseconds: Uint32Array<ArrayBuffer> }
   | { readonly kind: "done"; readonly snapshot: Snapshot };
 
-export type ToThread = "stop";
+export type ToThread =
+  /** When request 0 is due, in milliseconds on the clock of `process.hrtime`, which all threads share. */
+  { readonly kind: "start"; readonly startMs: number } | { readonly kind: "stop" };

@@ -36,6 +36,7 @@ interface Flags {
   readonly key: string;
   readonly rate: number;
   readonly duration: number;
+  readonly warmUp: number;
   readonly connections: number;
   readonly batch: number;
   readonly eventBytes: number;
@@ -64,6 +65,7 @@ export function commandLine(): Command {
     .option("--key <key>", "the API key of the project to send to", "phc_demo")
     .option("--rate <events>", "events per second, whatever the gateway does", positive, 1_000)
     .option("--duration <seconds>", "how long events are sent", positive, 10)
+    .option("--warm-up <seconds>", "sending before that, left out of the latencies; 0 for none", zeroOrMore, 1)
     .option("--connections <count>", "most requests in flight at once", wholeUpTo(connectionsMax), 64)
     .option("--batch <events>", "events in a request; 1 posts to /capture/, more to /batch/", wholeUpTo(1_000_000), 1)
     .option("--event-bytes <bytes>", `of one event's JSON; at least ${eventBytesMin}`, wholeUpTo(100_000_000), 400)
@@ -75,7 +77,7 @@ export function commandLine(): Command {
       wholeUpTo(backlogMaxMax),
     )
     .option("--timeout <seconds>", "a request without its answer after this has failed", positive, 10)
-    .option("--grace <seconds>", "what open requests get after the last was due", positive, 10)
+    .option("--grace <seconds>", "after the last request was due, nothing is sent any more past this", zeroOrMore, 1)
     .option("--retry", "send what was answered 503 again, after its Retry-After", false)
     .option("--p99-ms <milliseconds>", "fail when the p99 is above this", positive)
     .option(
@@ -130,6 +132,7 @@ function planOf(flags: Flags): Plan {
     key,
     uuidPrefix: newUuidPrefix(),
     rate,
+    warmUpMs: flags.warmUp * 1_000,
     durationMs: flags.duration * 1_000,
     batch,
     eventBytes,
@@ -173,6 +176,10 @@ function positive(text: string): number {
   const value = Number(text);
   if (!(value > 0 && value < Number.MAX_SAFE_INTEGER)) throw new InvalidArgumentError("Not a number above 0.");
   return value;
+}
+
+function zeroOrMore(text: string): number {
+  return Number(text) === 0 && text.trim() !== "" ? 0 : positive(text);
 }
 
 function wholeUpTo(max: number): (text: string) => number {

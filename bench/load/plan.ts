@@ -10,6 +10,9 @@ export interface Plan {
   readonly uuidPrefix: string;
   /** Events per second, of all threads together. */
   readonly rate: number;
+  /** What is due in the first of it warms up: sent, counted and checked like the rest, but not in the latencies. */
+  readonly warmUpMs: number;
+  /** Without the time to warm up. */
   readonly durationMs: number;
   /** Events in a request. */
   readonly batch: number;
@@ -21,7 +24,7 @@ export interface Plan {
   readonly connections: number;
   readonly backlogMax: number;
   readonly timeoutMs: number;
-  /** What requests still open at the end of the schedule get. */
+  /** After the last request was due: past it none is sent any more, and those under way have `timeoutMs`. */
   readonly graceMs: number;
   readonly retry: boolean;
 }
@@ -32,7 +35,12 @@ export function requestsPerSecond(plan: Plan): number {
 
 /** How many requests are due in the whole run. */
 export function requestsTotal(plan: Plan): number {
-  return Math.floor((requestsPerSecond(plan) * plan.durationMs) / 1_000);
+  return Math.floor((requestsPerSecond(plan) * (plan.warmUpMs + plan.durationMs)) / 1_000);
+}
+
+/** How many of these only warm up. */
+export function requestsToWarmUp(plan: Plan): number {
+  return Math.floor((requestsPerSecond(plan) * plan.warmUpMs) / 1_000);
 }
 
 /** A prefix no other run has. The UUIDs are of version 8 (RFC 9562, section 5.8): their bits are the maker's to say. */

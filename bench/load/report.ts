@@ -24,7 +24,7 @@ export function reportText(result: Result): string {
   const requestRate = run.rate / run.batch;
   const sections = [
     [
-      `${run.url}: ${whole(run.rate)} events/s for ${run.durationMs / 1_000} s, ${whole(run.batch)} a request (${whole(requestRate)} requests/s), ${whole(run.eventBytes)} bytes an event${run.gzip ? ", gzip" : ""}, ${run.connections} connections`,
+      `${run.url}: ${whole(run.rate)} events/s for ${run.durationMs / 1_000} s${run.warmUpMs === 0 ? "" : ` after ${run.warmUpMs / 1_000} s to warm up`}, ${whole(run.batch)} a request (${whole(requestRate)} requests/s), ${whole(run.eventBytes)} bytes an event${run.gzip ? ", gzip" : ""}, ${run.connections} connections`,
     ],
     [
       "Requests",
@@ -50,7 +50,7 @@ export function reportText(result: Result): string {
     ],
     [
       "Throughput",
-      row("events/s stored", whole(result.eventsPerSecond), `of ${whole(run.rate)} asked for`),
+      row("events/s acknowledged", whole(result.eventsPerSecond), `of ${whole(run.rate)} asked for`),
       row("requests/s", whole(result.requestsPerSecond)),
       row("body bytes sent", whole(result.bodyBytes), run.gzip ? `of ${whole(result.plainBytes)} before gzip` : ""),
     ],

@@ -66,6 +66,7 @@ export function resultOf(outcome: Outcome): Result {
   const { plainBytes, bodyBytes, backlog: _, ...requests } = load.counts;
   const { key: __, ...run } = plan;
   const seconds = load.elapsedMs / 1_000;
+  const perSecond = seconds > 0 ? requests.acknowledged / seconds : 0;
   const failures = failuresOf(outcome);
   return {
     ok: failures.length === 0,
@@ -78,8 +79,8 @@ export function resultOf(outcome: Outcome): Result {
     latencyFromDueMs: percentilesOf(load.fromDue),
     latencyFromSentMs: percentilesOf(load.fromSent),
     seconds,
-    requestsPerSecond: requests.acknowledged / seconds,
-    eventsPerSecond: (requests.acknowledged * plan.batch) / seconds,
+    requestsPerSecond: perSecond,
+    eventsPerSecond: perSecond * plan.batch,
     bodyBytes,
     plainBytes,
     stored: stored ?? null,
@@ -110,6 +111,10 @@ function failuresOf({ load, stored, checkFailure, p99MsMax }: Outcome): string[]
 function remarksOf({ plan, load, interrupted }: Outcome): string[] {
   const remarks: string[] = [];
   if (interrupted) remarks.push("ended early: the numbers are of the requests that were due until then");
+  const unanswered = load.counts.due - load.counts.acknowledged;
+  if (unanswered > 0) {
+    remarks.push(`${unanswered} due requests were not answered 200: had they been, the latencies would be worse`);
+  }
   if (load.busyMax > busyRatioMax) {
     const rate = Math.round(requestsPerSecond(plan));
     remarks.push(

@@ -7,6 +7,8 @@ import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts"
 export interface Schedule {
   /** How many requests this thread has. */
   readonly count: number;
+  /** Milliseconds between two of them. */
+  readonly intervalMs: number;
   /** The number in the whole run of this thread's request `index`. */
   requestOf(index: number): number;
   /** Milliseconds on the clock that `startMs` is of. */
@@ -18,6 +20,7 @@ export function createSchedule(plan: Plan, thread: number, startMs: number): Sch
   const requestOf = (index: number): number => index * plan.threads + thread;
   return {
     count: shareOf(requestsTotal(plan), thread, plan.threads),
+    intervalMs: intervalMs * plan.threads,
     requestOf,
     dueAtMs: (index) => startMs + requestOf(index) * intervalMs,
   };

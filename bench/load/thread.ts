@@ -2,38 +2,45 @@
 // leaves the histograms and everything a person sees to the main thread, which has the time for it.
 
 import { hrtime } from "node:process";
-import { parentPort, workerData } from "node:worker_threads";
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { createBodies } from "./bodies.ts";
 import { createConnection } from "./client.ts";
 import { createGenerator } from "./generator.ts";
 import { createLedger } from "./ledger.ts";
 import type { FromThread, Snapshot, ThreadStart, ToThread } from "./messages.ts";
-import { shareOf } from "./plan.ts";
+import { requestsToWarmUp, shareOf } from "./plan.ts";
 import { createSchedule } from "./schedule.ts";
 
 const reportEveryMs = 200;
 const samplesMax = 8_192;
 const microsecondsMax = 0xffff_ffff;
 
-async function makeLoad({ plan, thread, startMs, events }: ThreadStart): Promise<void> {
+async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error("make load: not in a thread");
+  const connections = Array.from({ length: shareOf(plan.connections, thread, plan.threads) }, () =>
+    createConnection({ ...plan, url: new URL(plan.url) }),
+  );
+  await Promise.all(connections.map((connection) => connection.open()));
+  const bodies = createBodies(plan);
+  tell({ kind: "ready" });
+  const startMs = await startOf(port);
   // A difference of clocks, so that the hot path needs no BigInt.
   const clockMs = Number(hrtime.bigint()) / 1e6 - performance.now();
   let microseconds = new Uint32Array(2 * samplesMax);
   let samples = 0;
-  let utilization = performance.eventLoopUtilization();
+  const atStart = performance.eventLoopUtilization();
 
   const generator = createGenerator({
     ...plan,
     schedule: createSchedule(plan, thread, startMs),
-    connections: Array.from({ length: shareOf(plan.connections, thread, plan.threads) }, () =>
-      createConnection({ ...plan, url: new URL(plan.url) }),
-    ),
-    bodies: createBodies(plan),
+    connections,
+    bodies,
+    warmUpRequests: requestsToWarmUp(plan),
     backlogMax: shareOf(plan.backlogMax, thread, plan.threads),
     ledger: events === undefined ? undefined : createLedger(events),
     nowMs: () => performance.now() + clockMs,
+    wallClockMs: performance.timeOrigin - clockMs,
     onAcknowledged(fromDueMs, fromSentMs) {
       microseconds[2 * samples] = toMicroseconds(fromDueMs);
       microseconds[2 * samples + 1] = toMicroseconds(fromSentMs);
@@ -55,9 +62,7 @@ async function makeLoad({ plan, thread, startMs, events }: ThreadStart): Promise
   }
 
   function snapshot(): Snapshot {
-    const now = performance.eventLoopUtilization();
-    const busy = performance.eventLoopUtilization(now, utilization).utilization;
-    utilization = now;
+    const busy = performance.eventLoopUtilization(atStart).utilization;
     return { counts: generator.counts, answers: generator.answers, busy };
   }
 
@@ -66,13 +71,23 @@ async function makeLoad({ plan, thread, startMs, events }: ThreadStart): Promise
     tell({ kind: "snapshot", snapshot: snapshot() });
   }, reportEveryMs);
   port.on("message", (message: ToThread) => {
-    if (message === "stop") generator.stop();
+    if (message.kind === "stop") generator.stop();
   });
+  if (startMs === Number.POSITIVE_INFINITY) generator.stop();
   await generator.run();
   clearInterval(timer);
   handOver();
   tell({ kind: "done", snapshot: snapshot() });
   port.close();
+}
+
+/** Infinity when it is told to stop before: then nothing is ever due. */
+function startOf(port: MessagePort): Promise<number> {
+  return new Promise((resolve) => {
+    port.once("message", (message: ToThread) =>
+      resolve(message.kind === "start" ? message.startMs : Number.POSITIVE_INFINITY),
+    );
+  });
 }
 
 function toMicroseconds(ms: number): number {

@@ -4,7 +4,7 @@ import { hrtime } from "node:process";
 import { Worker } from "node:worker_threads";
 import { build, type Histogram } from "hdr-histogram-js";
 import type { Counts } from "./generator.ts";
-import type { FromThread, Snapshot, ThreadStart } from "./messages.ts";
+import type { FromThread, Snapshot, ThreadStart, ToThread } from "./messages.ts";
 import type { Plan } from "./plan.ts";
 
 export interface Load {
@@ -13,9 +13,9 @@ export interface Load {
   /** Of the acknowledged requests, in microseconds. */
   readonly fromDue: Histogram;
   readonly fromSent: Histogram;
-  /** Since the first request was due; below 0 before it was. */
+  /** Since the first request was due; 0 before it was. */
   readonly elapsedMs: number;
-  /** The largest part of an interval in which one of the threads was at work, 0 to 1. */
+  /** The part of the time in which the busiest thread was at work, 0 to 1. */
   readonly busyMax: number;
 }
 
@@ -28,30 +28,37 @@ export interface RunningLoad {
   readonly done: Promise<Load>;
 }
 
-// Threads take a moment to start; the first requests must not be late for that.
-const startDelayMs = 250;
+// From the order to start to the first request: the time the order takes to reach every thread.
+const startDelayMs = 50;
 const microsecondsMax = 0xffff_ffff;
 
 export function startLoad(plan: Plan, events: SharedArrayBuffer | undefined): RunningLoad {
-  const startMs = clockMs() + startDelayMs;
+  let startMs = Number.POSITIVE_INFINITY;
   const snapshots: Snapshot[] = [];
   const fromDue = newHistogram();
   const fromSent = newHistogram();
-  let busyMax = 0;
+  let ready = 0;
+  let stopped = false;
   let endedMs: number | undefined;
 
   function follow(worker: Worker, thread: number): Promise<void> {
     return new Promise((resolve, reject) => {
       worker.on("message", (message: FromThread) => {
         if (message.kind === "samples") record(message.microseconds);
+        else if (message.kind === "ready") startWhenReady();
         else snapshots[thread] = message.snapshot;
-        // What comes last is an interval cut short.
-        if (message.kind === "snapshot") busyMax = Math.max(busyMax, message.snapshot.busy);
         if (message.kind === "done") resolve();
       });
       worker.on("error", reject);
       worker.on("exit", (code) => reject(new Error(`make load: a thread ended early with ${code}`)));
     });
+  }
+
+  function startWhenReady(): void {
+    ready += 1;
+    if (ready < plan.threads || stopped) return;
+    startMs = clockMs() + startDelayMs;
+    tellAll({ kind: "start", startMs });
   }
 
   function record(microseconds: Uint32Array): void {
@@ -62,12 +69,19 @@ export function startLoad(plan: Plan, events: SharedArrayBuffer | undefined): Ru
   }
 
   function current(): Load {
-    const elapsedMs = (endedMs ?? clockMs()) - startMs;
-    return { counts: sumOf(snapshots), answers: answersOf(snapshots), fromDue, fromSent, elapsedMs, busyMax };
+    const elapsedMs = Math.max((endedMs ?? clockMs()) - startMs, 0);
+    return {
+      counts: sumOf(snapshots),
+      answers: answersOf(snapshots),
+      fromDue,
+      fromSent,
+      elapsedMs,
+      busyMax: busyMaxOf(snapshots),
+    };
   }
 
   const workers = Array.from({ length: plan.threads }, (_, thread) => {
-    const workerData: ThreadStart = { plan, thread, startMs, events };
+    const workerData: ThreadStart = { plan, thread, events };
     return new Worker(new URL("./thread.ts", import.meta.url), { workerData });
   });
 
@@ -81,8 +95,13 @@ export function startLoad(plan: Plan, events: SharedArrayBuffer | undefined): Ru
     }
   }
 
+  function tellAll(message: ToThread): void {
+    for (const worker of workers) worker.postMessage(message);
+  }
+
   function stop(): void {
-    for (const worker of workers) worker.postMessage("stop");
+    stopped = true;
+    tellAll({ kind: "stop" });
   }
 
   return { current, stop, done: allDone() };
@@ -119,6 +138,10 @@ function sumOf(snapshots: readonly Snapshot[]): Counts {
     for (const name of Object.keys(sum) as (keyof Counts)[]) sum[name] += snapshot.counts[name];
   }
   return sum;
+}
+
+function busyMaxOf(snapshots: readonly Snapshot[]): number {
+  return snapshots.reduce((max, { busy }) => Math.max(max, busy), 0);
 }
 
 function answersOf(snapshots: readonly Snapshot[]): Map<string, number> {

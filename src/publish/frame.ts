@@ -13,6 +13,8 @@ export class ProjectLane {
   readonly stream: StreamState;
   /** Frames that may be unacknowledged at a time. */
   readonly window: number;
+  /** Gives way to live frames. */
+  readonly background: boolean;
   /** The shared frame that lines are appended to. */
   open: Frame | undefined = undefined;
   /** Frames that will get no more lines, in the order they are to be sent. */
@@ -23,11 +25,12 @@ export class ProjectLane {
   /** Among the lanes that have anything under way. */
   busy = false;
 
-  constructor(lane: Lane, stream: StreamState, { subject, window }: { subject: string; window: number }) {
+  constructor(lane: Lane, stream: StreamState, options: { subject: string; window: number; background: boolean }) {
     this.lane = lane;
     this.stream = stream;
-    this.subject = subject;
-    this.window = window;
+    this.subject = options.subject;
+    this.window = options.window;
+    this.background = options.background;
   }
 }
 

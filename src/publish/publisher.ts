@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import type { ErrorCode } from "../errors.ts";
 import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
-import { Fifo } from "./fifo.ts";
+import { Departures } from "./departures.ts";
 import { createMemoryPool, Frame, headerBytesMax, messageIdLengthMax, ProjectLane } from "./frame.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
@@ -33,8 +33,6 @@ export interface PublisherOptions {
 
 export interface GroupPublisher extends Publisher {
   readonly framesUnacked: number;
-  /** Project-lanes whose open frame holds lines. */
-  readonly openFrames: number;
   readonly connected: boolean;
   /** Refuses from now on; resolves when every frame is settled, at the latest at the deadline (monotonic milliseconds). */
   drain(deadlineMs: number): Promise<void>;
@@ -43,12 +41,18 @@ export interface GroupPublisher extends Publisher {
 }
 
 /**
+ * The ways frames take. On the live lane, the frames of large requests go beside the shared ones (`bulk`), so that a single event
+ * does not wait for megabytes that came before it. History has one way, which keeps its order.
+ */
+type Way = Lane | "bulk";
+
+/**
  * Frames a project may have unacknowledged on a lane. For history one is what keeps the order, also when a frame is sent
  * again. For live events it was measured (sync_interval always, 128 requests at a time, two cores shared with the server):
  * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000 fsyncs per million; a wider
  * one spends on more PubAcks what it gains in overlap, for frames of 512 KiB too.
  */
-const windows: Readonly<Record<Lane, number>> = { live: 1, historical: 1 };
+const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
 /** How exact deadlines are. One timer for all frames, running only while there are any. */
 const tickMs = 25;
 /** How long a stream that said it is full is not asked again. */
@@ -60,8 +64,12 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   const pool = createMemoryPool(config.frameBytesMax);
   const streams = createStreamStates(config.partitions);
   // One entry per project and lane: as many as the registry has projects, some 200 bytes each.
-  const projectLanes: Record<Lane, Map<string, ProjectLane>> = { live: new Map(), historical: new Map() };
-  const ready = new Fifo<ProjectLane>();
+  const projectLanes: Record<Way, Map<string, ProjectLane>> = {
+    live: new Map(),
+    bulk: new Map(),
+    historical: new Map(),
+  };
+  const departures = new Departures();
   const busy = new Set<ProjectLane>();
   const inFlight = createInFlight({ link, ackTimeoutMs: config.ackTimeoutMs, nowMs, metrics, log, settled, storeFull });
   let lastSharedId = 0;
@@ -72,13 +80,15 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   let drained: (() => void) | undefined;
   let waiterFailureLogged = false;
 
-  function projectLaneOf(lane: Lane, projectId: string): ProjectLane {
-    const known = projectLanes[lane].get(projectId);
+  function projectLaneOf(way: Way, projectId: string): ProjectLane {
+    const known = projectLanes[way].get(projectId);
     if (known !== undefined) return known;
+    const lane = way === "historical" ? "historical" : "live";
     const partition = partitionOf(projectId, config.partitions);
     const subject = subjectOf(config.subjectPrefix, lane, { partition, projectId });
-    const created = new ProjectLane(lane, streams.of(lane, partition), { subject, window: windows[lane] });
-    projectLanes[lane].set(projectId, created);
+    const stream = streams.of(lane, partition);
+    const created = new ProjectLane(lane, stream, { subject, window: windows[way], background: way !== "live" });
+    projectLanes[way].set(projectId, created);
     return created;
   }
 
@@ -154,13 +164,13 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     if (!projectLane.ready) {
       if (projectLane.unacked >= projectLane.window) return;
       projectLane.ready = true;
-      ready.push(projectLane);
+      departures.push(projectLane);
     }
     scheduleFlush();
   }
 
   function scheduleFlush(): void {
-    if (flushScheduled || ready.length === 0 || !link.connected || inFlight.count >= config.framesUnackedMax) return;
+    if (flushScheduled || !departures.waiting || !link.connected || inFlight.count >= config.framesUnackedMax) return;
     flushScheduled = true;
     setImmediate(flush);
   }
@@ -170,7 +180,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     flushScheduled = false;
     const now = nowMs();
     while (link.connected && inFlight.count < config.framesUnackedMax) {
-      const projectLane = ready.shift();
+      const projectLane = departures.next();
       if (projectLane === undefined) return;
       projectLane.ready = false;
       const frame = nextFrame(projectLane);
@@ -182,6 +192,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
         settle(frame, "refused", "store_full");
       } else {
         projectLane.unacked++;
+        departures.left(frame);
         inFlight.send(frame, now);
       }
       if (hasFrame(projectLane)) markReady(projectLane);
@@ -206,6 +217,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
 
   function settled(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     frame.projectLane.unacked--;
+    departures.settled(frame);
     settle(frame, outcome, code);
   }
 
@@ -297,11 +309,6 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     get framesUnacked() {
       return inFlight.count;
     },
-    get openFrames() {
-      let count = 0;
-      for (const { open } of busy) if (open !== undefined && open.length > 0) count++;
-      return count;
-    },
     get connected() {
       return link.connected;
     },
@@ -312,7 +319,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     },
     sharedFrame,
     join,
-    ownFrame: (lane, project, bytes) => new Frame(projectLaneOf(lane, project.id), pool.take(bytes)),
+    ownFrame(lane, project, bytes) {
+      return new Frame(projectLaneOf(lane === "live" ? "bulk" : lane, project.id), pool.take(bytes));
+    },
     submit,
     discard(sink) {
       const frame = frameOf(sink);

@@ -49,7 +49,10 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
       else if (message.type === "counts") onMetrics(message.metrics);
       else pending.get(message.id)?.(message.answer);
     });
-    ended.then((end) => reject(new Error(end.reason ?? `start worker ${start.index}: it ended, ${wordsFor(end)}`)));
+    ended.then((end) => {
+      reject(new Error(end.reason ?? `start worker ${start.index}: it ended, ${wordsFor(end)}`));
+      for (const settle of pending.values()) settle(undefined);
+    });
   });
   // Whoever awaits it hears of it; nobody has to.
   listening.catch(() => {});
@@ -64,12 +67,12 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
     about: About,
     timeoutMs: number,
   ): Promise<WorkerAnswers[About] | undefined> {
+    if (!child.connected) return undefined;
     const id = asked++;
     let timer: NodeJS.Timeout | undefined;
     const answer = await new Promise<unknown>((resolve) => {
       timer = setTimeout(resolve, timeoutMs, undefined);
       pending.set(id, resolve);
-      ended.then(() => resolve(undefined));
       tell({ type: "ask", id, about });
     });
     clearTimeout(timer);
@@ -87,7 +90,7 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
   };
 }
 
-export function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string {
+function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string {
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 

@@ -4,7 +4,7 @@ import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { type BackgroundScanner, Header, rowsMax, ScanStatus } from "../../src/scan/table.ts";
 import { eventLikeJson, mutatedJson } from "./event-like-json.ts";
-import { backgroundOutcomeOf, outcomeOf } from "./outcome.ts";
+import { backgroundOutcomeOf, outcomeOf, written } from "./outcome.ts";
 
 for (const [name, createScanner] of [
   ["native", createNativeScanner],
@@ -65,4 +65,18 @@ test("on a batch with more events than a table has rows", async () => {
     direct.scanMore(copies[1]);
   }
   expect(copies[0].equals(copies[1])).toBe(true);
+});
+
+test("on a body in shared memory, which nobody can detach", async () => {
+  const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
+  const scanner = createNativeScanner();
+  const outcomes: unknown[] = [];
+  for (const scan of [scanner.scan, scanner.scanInBackground]) {
+    const body = Buffer.from(new SharedArrayBuffer(text.length));
+    body.write(text);
+    const status = await scan(body);
+    outcomes.push({ status, table: written(scanner.table), text: body.toString() });
+  }
+  expect(outcomes[1]).toEqual(outcomes[0]);
+  expect(outcomes[0]).toMatchObject({ status: ScanStatus.Ok, text: text.replace("\n", " ") });
 });

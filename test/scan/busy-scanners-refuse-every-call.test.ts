@@ -11,13 +11,15 @@ for (const state of states) {
     const body = Buffer.from(text);
     if (state === "scanMoreInBackground") scanner.scan(body);
     const underWay = scanner[state](body);
-    // Refused whatever the body: the same one, another, or none at all.
+    const refused: Promise<unknown>[] = [];
+    // Whatever the body: the same one, another, or none at all. All in one turn, in which nothing can settle.
     for (const other of [body, Buffer.from("{}"), undefined as unknown as Buffer]) {
       expect(() => scanner.scan(other)).toThrow(/busy/);
       expect(() => scanner.scanMore(other)).toThrow(/busy/);
-      await expect(scanner.scanInBackground(other)).rejects.toThrow(/busy/);
-      await expect(scanner.scanMoreInBackground(other)).rejects.toThrow(/busy/);
+      refused.push(expect(scanner.scanInBackground(other)).rejects.toThrow(/busy/));
+      refused.push(expect(scanner.scanMoreInBackground(other)).rejects.toThrow(/busy/));
     }
+    await Promise.all(refused);
     await underWay;
     expect(scanner.table[Header.FirstItem]).toBe(state === "scanInBackground" ? 0 : 1);
     scanner.scanMore(body);

@@ -1,0 +1,57 @@
+// Closed-loop load by autocannon, in this process of its own. Each connection sends its next request when it has the
+// answer to the last: so it finds the highest rate, and says nothing true about latency.
+
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import autocannon from "autocannon";
+import type { LoadJob, LoadResult } from "./job.ts";
+
+const timeoutSeconds = 120;
+const sampleMs = 100;
+/** With fewer cores a second worker takes its time from the server. */
+const coresForWorkers = 6;
+const connectionsForWorkers = 32;
+
+const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
+const bytes = readFileSync(job.bodyFile);
+const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n") : [bytes];
+let clients = 0;
+
+/** Connections start at different bodies, so that all of them are under way at once. */
+function rotate(client: autocannon.Client): void {
+  const from = (clients++ * 7_919) % bodies.length;
+  client.setRequests([...bodies.slice(from), ...bodies.slice(0, from)].map((body) => ({ body })));
+}
+
+const useWorkers =
+  !job.lines &&
+  job.amount === undefined &&
+  job.connections >= connectionsForWorkers &&
+  availableParallelism() >= coresForWorkers;
+
+const result = await autocannon({
+  url: `${job.url}${job.path}`,
+  method: "POST",
+  headers: {
+    "content-type": "application/json",
+    ...(job.contentEncoding === undefined ? {} : { "content-encoding": job.contentEncoding }),
+  },
+  body: bodies[0],
+  connections: job.connections,
+  ...(job.amount === undefined ? { duration: job.seconds } : { amount: job.amount }),
+  timeout: timeoutSeconds,
+  sampleInt: sampleMs,
+  ...(job.lines ? { setupClient: rotate } : {}),
+  ...(useWorkers ? { workers: 2 } : {}),
+} as autocannon.Options);
+
+const ok = result.statusCodeStats?.["200"]?.count ?? 0;
+const requests = result["1xx"] + result["2xx"] + result["3xx"] + result["4xx"] + result["5xx"];
+const answer: LoadResult = {
+  requests,
+  refused: requests - ok,
+  failed: result.errors + result.timeouts,
+  seconds: (result.finish.getTime() - result.start.getTime()) / 1_000,
+  latencyMs: undefined,
+};
+process.send?.(answer);

@@ -1,0 +1,36 @@
+// What a load generator is told, as one JSON argument, and what it answers, as one IPC message.
+
+export interface LoadJob {
+  readonly url: string;
+  readonly path: string;
+  readonly connections: number;
+  /** A file that is one body, or whose lines are each one. */
+  readonly bodyFile: string;
+  readonly lines: boolean;
+  readonly contentEncoding: string | undefined;
+  /** Ends after this time, or, if set, after so many answers. */
+  readonly seconds: number;
+  readonly amount: number | undefined;
+  /** For the paced client: requests a second. */
+  readonly rate: number | undefined;
+}
+
+export interface LoadResult {
+  /** Answers of any status. */
+  readonly requests: number;
+  /** Answers other than 200. */
+  readonly refused: number;
+  /** Requests without an answer: connection errors and timeouts. */
+  readonly failed: number;
+  readonly seconds: number;
+  /** Of the paced client alone: from the time a request was due to its answer. */
+  readonly latencyMs: LatencyMs | undefined;
+}
+
+export interface LatencyMs {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}

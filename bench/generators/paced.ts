@@ -1,0 +1,110 @@
+// Open-loop load: requests fall due at a fixed rate, in one small burst a millisecond, whether or not earlier ones have
+// been answered. A request that finds every connection busy waits, and its wait counts: latency is measured from the
+// time it was due, so a server that stalls cannot hide it (no coordinated omission).
+
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { createHistogram } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
+import { requestOf, responseEnd, statusOf } from "./http.ts";
+import type { LoadJob, LoadResult } from "./job.ts";
+
+interface Connection {
+  readonly socket: Socket;
+  /** Nanoseconds, when the request it waits for was due. */
+  dueNs: bigint;
+  received: Buffer | undefined;
+}
+
+const nsPerMs = 1_000_000n;
+const nsPerSecond = 1e9;
+/** After the last request was due. */
+const lastAnswersMsMax = 30_000;
+
+const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
+const rate = job.rate ?? 0;
+const bytes = readFileSync(job.bodyFile);
+const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n").map(Buffer.from) : [bytes];
+const requests = bodies.map((body) => requestOf(job, body));
+const latency = createHistogram();
+const idle: Connection[] = [];
+const dueTimes: bigint[] = [];
+let dueTaken = 0;
+let sent = 0;
+let answered = 0;
+let refused = 0;
+let failed = 0;
+
+function send(connection: Connection, dueNs: bigint): void {
+  connection.dueNs = dueNs;
+  connection.socket.write(requests[sent++ % requests.length]!);
+}
+
+function answer(connection: Connection, chunk: Buffer): void {
+  const received = connection.received === undefined ? chunk : Buffer.concat([connection.received, chunk]);
+  if (responseEnd(received) === undefined) {
+    connection.received = received;
+    return;
+  }
+  connection.received = undefined;
+  const now = process.hrtime.bigint();
+  latency.record(now > connection.dueNs ? now - connection.dueNs : 1n);
+  answered++;
+  if (statusOf(received) !== 200) refused++;
+  const due = dueTimes[dueTaken];
+  if (due === undefined) {
+    idle.push(connection);
+    return;
+  }
+  dueTaken++;
+  send(connection, due);
+}
+
+async function open(): Promise<void> {
+  const { hostname, port } = new URL(job.url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  const connection: Connection = { socket, dueNs: 0n, received: undefined };
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", reject);
+  });
+  socket.on("data", (chunk: Buffer) => answer(connection, chunk));
+  socket.on("error", () => {
+    failed++;
+  });
+  idle.push(connection);
+}
+
+async function pace(): Promise<bigint> {
+  const beginNs = process.hrtime.bigint();
+  const total = Math.round(rate * job.seconds);
+  let due = 0;
+  while (due < total) {
+    const elapsedMs = Number((process.hrtime.bigint() - beginNs) / nsPerMs);
+    const dueNow = Math.min(total, Math.floor(((elapsedMs + 1) * rate) / 1_000));
+    for (; due < dueNow; due++) {
+      // Whole milliseconds: the burst that the request belongs to.
+      const dueNs = beginNs + BigInt(Math.floor((due * 1_000) / rate)) * nsPerMs;
+      const connection = idle.pop();
+      if (connection === undefined) dueTimes.push(dueNs);
+      else send(connection, dueNs);
+    }
+    await delay(1);
+  }
+  const deadline = performance.now() + lastAnswersMsMax;
+  while (answered < total && performance.now() < deadline) await delay(1);
+  failed += total - answered;
+  return process.hrtime.bigint() - beginNs;
+}
+
+for (let index = 0; index < job.connections; index++) await open();
+const tookNs = await pace();
+const ms = (percentile: number) => latency.percentile(percentile) / Number(nsPerMs);
+const result: LoadResult = {
+  requests: answered,
+  refused,
+  failed,
+  seconds: Number(tookNs) / nsPerSecond,
+  latencyMs: { p50: ms(50), p90: ms(90), p99: ms(99), p999: ms(99.9), max: latency.max / Number(nsPerMs) },
+};
+process.send?.(result, () => process.exit(0));

@@ -1,0 +1,120 @@
+// Runs a load generator in a process of its own against one server and answers what it saw. Knows the generators;
+// knows nothing of what the server is.
+
+import { createHash } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import type { LoadJob, LoadResult } from "../generators/job.ts";
+import { type Child, startChild } from "./child.ts";
+import { workFolder } from "./nats.ts";
+import { cpuSeconds } from "./process-stats.ts";
+
+/** Closed loop: each connection sends its next request when it has the last answer. */
+export type ClosedLoop = "wrk" | "autocannon";
+
+export interface Load {
+  /** What the tables call it. */
+  readonly name: string;
+  readonly path: "/capture/" | "/batch/";
+  /** More than one: sent in turn. None may hold a line break. */
+  readonly bodies: readonly Buffer[];
+  readonly contentEncoding?: "gzip";
+  readonly eventsPerRequest: number;
+  readonly connections: number;
+  readonly seconds: number;
+  /** Ends after so many answers instead. */
+  readonly amount?: number | undefined;
+  /** Requests a second: open loop. */
+  readonly rate?: number | undefined;
+}
+
+export interface LoadRun extends LoadResult {
+  readonly clientCpuSeconds: number;
+}
+
+const generators = join(import.meta.dirname, "..", "generators");
+/** wrk opens its connections in threads; one saturates most servers on the same machine. */
+const connectionsPerThread = 64;
+const graceMs = 180_000;
+const sampleMs = 50;
+
+export function hasWrk(): boolean {
+  try {
+    // Without arguments wrk shows its usage and exits with 1.
+    execFileSync("wrk", ["-v"], { stdio: "ignore" });
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+  }
+}
+
+export async function runLoad(url: string, load: Load, closedLoop: ClosedLoop): Promise<LoadRun> {
+  // wrk cannot stop after a number of answers, nor wait for the last ones.
+  if (closedLoop === "wrk" && load.rate === undefined && load.amount === undefined) return await runWrk(url, load);
+  const script = load.rate === undefined ? "autocannon.ts" : "paced.ts";
+  const child = startChild({
+    program: process.execPath,
+    args: ["--disable-warning=ExperimentalWarning", join(generators, script), JSON.stringify(jobOf(url, load))],
+    ipc: true,
+  });
+  return await watched(child, (async () => {
+    const result = await child.message<LoadResult>(load.seconds * 1_000 + graceMs);
+    return result;
+  })());
+}
+
+function jobOf(url: string, load: Load): LoadJob {
+  return {
+    url,
+    path: load.path,
+    connections: load.connections,
+    bodyFile: bodyFile(load.bodies),
+    lines: load.bodies.length > 1,
+    contentEncoding: load.contentEncoding,
+    seconds: load.seconds,
+    amount: load.amount,
+    rate: load.rate,
+  };
+}
+
+async function runWrk(url: string, load: Load): Promise<LoadRun> {
+  const threads = Math.max(1, Math.min(Math.ceil(load.connections / connectionsPerThread), availableParallelism() - 1));
+  const child = startChild({
+    program: "wrk",
+    args: [
+      ...["--threads", String(threads), "--connections", String(load.connections)],
+      ...["--duration", `${Math.max(1, Math.round(load.seconds))}s`, "--timeout", "60s"],
+      ...["--script", join(generators, "post.lua"), `${url}${load.path}`, "--"],
+      ...[bodyFile(load.bodies), load.bodies.length > 1 ? "lines" : "body"],
+      ...(load.contentEncoding === undefined ? [] : [load.contentEncoding]),
+    ],
+  });
+  const line = child.line((text) => (text.startsWith("{") ? text : undefined), load.seconds * 1_000 + graceMs);
+  return await watched(child, line.then((text) => ({ ...(JSON.parse(text) as LoadResult), latencyMs: undefined })));
+}
+
+/** Reads the client's CPU while it lives, because afterwards nobody knows it. */
+async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadRun> {
+  let clientCpuSeconds = 0;
+  const timer = setInterval(() => {
+    const seconds = cpuSeconds(child.pid);
+    if (seconds > 0) clientCpuSeconds = seconds;
+  }, sampleMs);
+  try {
+    return { ...(await result), clientCpuSeconds };
+  } finally {
+    clearInterval(timer);
+    await child.end();
+  }
+}
+
+/** The bodies as a file, written once: its name is a hash of them. */
+function bodyFile(bodies: readonly Buffer[]): string {
+  const bytes = bodies.length === 1 ? bodies[0]! : Buffer.from(`${bodies.map(String).join("\n")}\n`);
+  const file = join(workFolder, `body-${createHash("sha1").update(bytes).digest("hex").slice(0, 16)}`);
+  mkdirSync(workFolder, { recursive: true });
+  if (!existsSync(file)) writeFileSync(file, bytes);
+  return file;
+}

@@ -1,0 +1,146 @@
+// One server under test with a nats-server of its own, both fresh. Each load is measured from an empty stream, and
+// fails the bench when the stream does not hold what was acknowledged.
+
+import { type BenchNats, startNats, type Sync } from "./nats.ts";
+import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
+import { cpuSeconds, memoryBytes, resetPeakMemory } from "./process-stats.ts";
+import { startVariant, type Variant, type VariantServer } from "./variants.ts";
+
+export interface SessionOptions {
+  readonly variant: Variant;
+  readonly sync: Sync;
+  readonly projects?: number;
+  readonly partitions?: number;
+  readonly closedLoop: ClosedLoop;
+}
+
+/** What one load came to. Rates are of acknowledged events; CPU is user and system of all threads. */
+export interface Measurement {
+  readonly seconds: number;
+  readonly requestsPerSecond: number;
+  readonly eventsPerSecond: number;
+  readonly events: number;
+  /** Messages in the stream: each was one PubAck. */
+  readonly messages: number;
+  readonly serverCpuSecondsPerMillion: number;
+  /** In cores. */
+  readonly serverCores: number;
+  readonly natsCores: number;
+  readonly clientCores: number;
+  readonly peakBytes: number;
+  readonly run: LoadRun;
+}
+
+export interface Session {
+  readonly server: VariantServer;
+  readonly nats: BenchNats | undefined;
+  /** A short run of the same load, not measured. */
+  warmUp(load: Load, seconds: number): Promise<LoadRun>;
+  measure(load: Load): Promise<Measurement>;
+  /** Events that Penstock says it has stored, all in all. */
+  close(): Promise<void>;
+}
+
+const million = 1e6;
+
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { variant, sync, projects = 1, partitions = 1, closedLoop } = options;
+  const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions);
+  try {
+    await nats?.addProjects(projects);
+    const server = await startVariant(variant, { natsUrl: nats?.url ?? "", projects, partitions });
+    return sessionOf({ variant, nats, server, closedLoop });
+  } catch (error) {
+    await nats?.end();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly variant: Variant;
+  readonly nats: BenchNats | undefined;
+  readonly server: VariantServer;
+  readonly closedLoop: ClosedLoop;
+}
+
+function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
+  const countsEvents = variant === "penstock" ? "by header" : "one a message";
+
+  async function measure(load: Load): Promise<Measurement> {
+    // What the warm-up left in flight must have landed before the stream is emptied.
+    await nats?.stored("one a message");
+    await nats?.purge();
+    const storedBefore = await eventsStoredByOwnCount(server.adminUrl);
+    resetPeakMemory(server.child.pid);
+    const before = { server: cpuSeconds(server.child.pid), nats: cpuSeconds(nats?.pid) };
+    const run = await runLoad(server.url, load, closedLoop);
+    const serverCpu = cpuSeconds(server.child.pid) - before.server;
+    const natsCpu = nats === undefined ? 0 : cpuSeconds(nats.pid) - before.nats;
+    const peakBytes = memoryBytes(server.child.pid, "VmHWM");
+    const events = (run.requests - run.refused) * load.eventsPerRequest;
+    const stored = nats === undefined ? { events, messages: 0 } : await nats.stored(countsEvents);
+    reconcile({ load, run, acknowledged: events, stored: stored.events, variant });
+    const storedAfter = await eventsStoredByOwnCount(server.adminUrl);
+    if (storedAfter !== undefined && storedAfter - (storedBefore ?? 0) !== stored.events) {
+      throw new Error(
+        `${load.name}: Penstock counts ${storedAfter - (storedBefore ?? 0)} events, the stream holds ${stored.events}`,
+      );
+    }
+    return {
+      seconds: run.seconds,
+      requestsPerSecond: (run.requests - run.refused) / run.seconds,
+      eventsPerSecond: events / run.seconds,
+      events,
+      messages: stored.messages,
+      serverCpuSecondsPerMillion: (serverCpu / stored.events) * million,
+      serverCores: serverCpu / run.seconds,
+      natsCores: natsCpu / run.seconds,
+      clientCores: run.clientCpuSeconds / run.seconds,
+      peakBytes,
+      run,
+    };
+  }
+
+  return {
+    server,
+    nats,
+    warmUp: (load, seconds) => runLoad(server.url, { ...load, seconds }, closedLoop),
+    measure,
+    async close() {
+      await server.child.end();
+      await nats?.end();
+    },
+  };
+}
+
+interface Reconciled {
+  readonly load: Load;
+  readonly run: LoadRun;
+  readonly acknowledged: number;
+  readonly stored: number;
+  readonly variant: Variant;
+}
+
+/**
+ * Every acknowledged event must be in the stream. More may be: a generator that stops after a time leaves a request a
+ * connection whose answer it does not wait for.
+ */
+function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): void {
+  const unheard = load.amount === undefined && load.rate === undefined ? load.connections * load.eventsPerRequest : 0;
+  const what = `${load.name}, ${variant}: ${acknowledged} events acknowledged, ${stored} stored`;
+  if (run.refused > 0 || run.failed > 0) {
+    throw new Error(`${what}; ${run.refused} requests refused, ${run.failed} without an answer`);
+  }
+  if (acknowledged === 0) throw new Error(`${what}: no request was answered`);
+  if (stored < acknowledged || stored > acknowledged + unheard) throw new Error(`${what}: they must agree`);
+}
+
+async function eventsStoredByOwnCount(adminUrl: string | undefined): Promise<number | undefined> {
+  if (adminUrl === undefined) return undefined;
+  const text = await (await fetch(`${adminUrl}/metrics`)).text();
+  const sum = (pattern: RegExp) => [...text.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
+  return (
+    sum(/^penstock_events_total\{[^}]*outcome="stored"[^}]*\} (\S+)$/gm) -
+    sum(/^penstock_duplicate_events_total(?:\{[^}]*\})? (\S+)$/gm)
+  );
+}

@@ -1,0 +1,42 @@
+// Which project-lane's frame leaves next. Live ones go first; bulk and history give way, so that a live frame has one or two of
+// their frames before it in the store, never a queue. Must not look into frames.
+
+import { Fifo } from "./fifo.ts";
+import type { Frame, ProjectLane } from "./frame.ts";
+
+/** Another background frame leaves while fewer bytes of them than this are unacknowledged. */
+const backgroundBytesUnackedMax = 524_288;
+
+export class Departures {
+  readonly #live = new Fifo<ProjectLane>();
+  readonly #background = new Fifo<ProjectLane>();
+  #backgroundBytesUnacked = 0;
+
+  /** Whether a lane could leave now. */
+  get waiting(): boolean {
+    return this.#live.length > 0 || this.#backgroundMayLeave();
+  }
+
+  /** The lane has a frame to send. In it once, until it is answered by `next`. */
+  push(projectLane: ProjectLane): void {
+    (projectLane.background ? this.#background : this.#live).push(projectLane);
+  }
+
+  /** One background frame is always under way, so that it gets on however busy the live lane is. */
+  next(): ProjectLane | undefined {
+    const background = this.#backgroundMayLeave() && (this.#backgroundBytesUnacked === 0 || this.#live.length === 0);
+    return background ? this.#background.shift() : this.#live.shift();
+  }
+
+  left(frame: Frame): void {
+    if (frame.projectLane.background) this.#backgroundBytesUnacked += frame.length;
+  }
+
+  settled(frame: Frame): void {
+    if (frame.projectLane.background) this.#backgroundBytesUnacked -= frame.length;
+  }
+
+  #backgroundMayLeave(): boolean {
+    return this.#background.length > 0 && this.#backgroundBytesUnacked < backgroundBytesUnackedMax;
+  }
+}

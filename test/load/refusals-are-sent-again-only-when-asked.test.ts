@@ -1,0 +1,42 @@
+// A 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and its latency includes the wait.
+
+import { expect, test } from "vitest";
+import { load, sayStored, short, standIn } from "./load-kit.ts";
+
+/** Refuses each body the first time, for one second. Notes when each came. */
+async function refusesOnce() {
+  const cameAtMs = new Map<string, number[]>();
+  const bodies = new Set<string>();
+  const url = await standIn((body, response) => {
+    const uuid = /"uuid":"([^"]+)"/.exec(body.toString())?.[1] ?? "";
+    const times = cameAtMs.get(uuid) ?? [];
+    cameAtMs.set(uuid, [...times, performance.now()]);
+    bodies.add(body.toString());
+    if (times.length > 0) return sayStored(response);
+    response.writeHead(503, { "retry-after": "1", "content-type": "application/problem+json" });
+    response.end('{"status":503,"code":"overloaded"}');
+  });
+  return { url, cameAtMs, bodies };
+}
+
+test("without --retry", async () => {
+  const { url, cameAtMs } = await refusesOnce();
+  const { code, result } = await load("--url", url, "--rate", "40", ...short);
+  expect(result.answers).toEqual({ "503 overloaded": 40 });
+  expect(result.requests).toMatchObject({ sent: 40, retries: 0, acknowledged: 0 });
+  expect([...cameAtMs.values()].every((times) => times.length === 1)).toBe(true);
+  expect(code).toBe(1);
+});
+
+test("with --retry", async () => {
+  const { url, cameAtMs, bodies } = await refusesOnce();
+  const { code, result } = await load("--url", url, "--rate", "40", ...short, "--retry", "--grace", "3");
+  expect(result.answers).toEqual({ "200": 40, "503 overloaded": 40 });
+  expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
+  expect(cameAtMs.size).toBe(40);
+  // The same bytes again, as a client does.
+  expect(bodies.size).toBe(40);
+  for (const [first = 0, second = 0] of cameAtMs.values()) expect(second - first).toBeGreaterThan(980);
+  expect(result.latencyFromDueMs?.p50).toBeGreaterThan(980);
+  expect(code).toBe(0);
+});
