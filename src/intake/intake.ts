@@ -36,6 +36,8 @@ const largeScannersMax = 2;
 const rowsPerTurnMax = 512;
 const bytesPerTurnMax = 524_288;
 const hashedBytesPerTurnMax = 1_048_576;
+/** Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so that it is not in memory twice. */
+const framesAheadMax = 8;
 
 /** A request whose body turned out to be one: its lines can be placed. */
 interface OpenRequest extends Envelope {
@@ -102,8 +104,8 @@ export function createIntake(options: IntakeOptions): Intake {
     const bodyId = await hashInTurns(request);
     const placing = startPlacing(request, () => bodyId);
     for (let rows = rowCount(placing); rows > 0; rows = await moreRowsInBackground(placing)) {
-      for (let start = 0, end = 0; start < rows; start = end) {
-        await nextTurn();
+      for (let start = 0, end = 0; start < rows && !placing.pending.failed; start = end) {
+        await (placing.pending.framesAtMost(framesAheadMax) ?? nextTurn());
         end = endOfTurn(scanner.table, start, rows);
         items.takeRows(placing, start, end);
       }

@@ -24,10 +24,14 @@ export interface LargeBodies {
   giveScanner(scanner: BackgroundScanner): void;
 }
 
+/** How long scanners are kept that nobody needs: their tables and indexes take tens of megabytes. */
+const scannersIdleMs = 2_000;
+
 /** `scannersMax`: how many large bodies are worked on at a time. The others wait, in the budget of bytes in flight. */
 export function createLargeBodies(createScanner: () => BackgroundScanner, scannersMax: number): LargeBodies {
   const underWay = new Set<Arrival>();
-  const free: BackgroundScanner[] = [];
+  let free: BackgroundScanner[] = [];
+  let idleTimer: NodeJS.Timeout | undefined;
   const waiting: ((scanner: BackgroundScanner) => void)[] = [];
   let scanners = 0;
 
@@ -70,8 +74,19 @@ export function createLargeBodies(createScanner: () => BackgroundScanner, scanne
 
   function giveScanner(scanner: BackgroundScanner): void {
     const next = waiting.shift();
-    if (next === undefined) free.push(scanner);
-    else next(scanner);
+    if (next !== undefined) {
+      next(scanner);
+      return;
+    }
+    free.push(scanner);
+    idleTimer ??= setTimeout(dropFree, scannersIdleMs).unref();
+    idleTimer.refresh();
+  }
+
+  function dropFree(): void {
+    idleTimer = undefined;
+    scanners -= free.length;
+    free = [];
   }
 
   return { arrive, mustWait, turnOf, takeScanner, giveScanner };

@@ -20,6 +20,7 @@ export class PendingRequest implements FrameWaiter {
   // The intake's own hold, so that no early outcome answers before the last line is placed.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
+  #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
   constructor(exchange: Exchange, tally: Tally, lane: Lane, metrics: IntakeMetrics) {
     this.#exchange = exchange;
@@ -33,6 +34,19 @@ export class PendingRequest implements FrameWaiter {
     this.#framesOpen++;
   }
 
+  /** The request cannot come to a 200 any more: placing the rest of it is no use. */
+  get failed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** Fulfilled when at most so many of its frames are without an outcome. One caller at a time. */
+  framesAtMost(framesMax: number): Promise<void> | undefined {
+    if (this.#framesOpen - 1 <= framesMax) return undefined;
+    return new Promise((resolve) => {
+      this.#room = { framesMax, resolve };
+    });
+  }
+
   frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined): void {
     // Unknown outweighs refused: the client must not be told less doubt than there is.
     if (outcome === "unknown") this.#failure = "timeout";
@@ -42,7 +56,12 @@ export class PendingRequest implements FrameWaiter {
 
   /** Gives up one hold; the last one answers. */
   release(): void {
-    if (--this.#framesOpen > 0) return;
+    this.#framesOpen--;
+    if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
+      this.#room.resolve();
+      this.#room = undefined;
+    }
+    if (this.#framesOpen > 0) return;
     if (this.#failure !== undefined) {
       this.#exchange.answerProblem({ code: this.#failure, detail: details[this.#failure] ?? "" });
       return;
