@@ -5,12 +5,11 @@
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
 import type { ItemErrorCode, Problem } from "../errors.ts";
-import { normaliseJson } from "../events/normalise.ts";
 import { type RecordWriter, recordOverheadBytesMax } from "../events/record.ts";
-import { type BackgroundScanner, EnvelopeFlag, Header, Row, ScanStatus } from "../scan/table.ts";
+import { type BackgroundScanner, Header, Row, ScanStatus } from "../scan/table.ts";
 import type { Exchange, Intake, Lane, ProjectLookup, Publisher } from "../types.ts";
 import { type Envelope, readEnvelope, scanProblem } from "./envelope.ts";
-import { createItemTaker, type Job, nestedTooDeeply } from "./items.ts";
+import { createItemTaker, type Job } from "./items.ts";
 import { type Arrival, createLargeBodies } from "./large-bodies.ts";
 import { PendingRequest } from "./pending-request.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
@@ -121,10 +120,8 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
   function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
-    const { scanner } = scanned;
+    const { body, scanner } = scanned;
     if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
-    const body = plainBody(scanned);
-    if (!Buffer.isBuffer(body)) return body;
     const envelope = readEnvelope(body, scanner.table, projects);
     if ("code" in envelope) return envelope;
     return { exchange, body, scanner, lane: envelope.lane, project: envelope.project };
@@ -176,19 +173,6 @@ export function createIntake(options: IntakeOptions): Intake {
 interface Scanned {
   readonly body: Buffer;
   readonly scanner: BackgroundScanner;
-}
-
-/** The body the table now speaks of: the one sent, or, if its envelope is not in plain form, what that is when normalised. */
-function plainBody({ body, scanner }: Scanned): Buffer | Problem {
-  if ((scanner.table[Header.Flags]! & EnvelopeFlag.EscapedKey) === 0) return body;
-  try {
-    const plain = Buffer.from(normaliseJson(body.toString("utf8")));
-    scanner.scan(plain);
-    return plain;
-  } catch (error) {
-    if (error instanceof RangeError) return { code: "invalid_payload", detail: nestedTooDeeply };
-    throw error;
-  }
 }
 
 function rowCount({ scanner }: Job): number {

@@ -40,7 +40,7 @@ interface Cursor extends ItemView {
   row: number;
 }
 
-export const nestedTooDeeply = "Not in plain form, and nested too deeply to be normalised";
+const nestedTooDeeply = "Not in plain form, and nested too deeply to be normalised";
 
 export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();

@@ -4,7 +4,6 @@
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
 import {
   type BackgroundScanner,
-  EnvelopeFlag,
   FieldShift,
   Header,
   ItemFlag,
@@ -113,14 +112,14 @@ function fillRow(row: Uint32Array, item: JsonNode, loneSurrogates: readonly numb
 function fillHeader(header: Uint32Array, root: JsonNode): readonly JsonChild[] {
   header[Header.RootType] = root.type;
   if (root.type !== TokenType.Object) return [];
-  const members = lastOfEachKey(root);
+  // The envelope's keys are known however they are written.
+  const members = new Map(root.children.map(({ key, node }) => [JSON.parse(`"${key}"`) as string, node]));
   for (const [key, place] of envelopePlaces) {
     const value = members.get(key);
     if (value === undefined) continue;
     header[place.type] = value.type;
     if (place.start !== undefined) header.set([value.start, value.end], place.start);
   }
-  if (hasEscapedKey(root)) header[Header.Flags] = EnvelopeFlag.EscapedKey;
   const batch = members.get("batch");
   const items = batch === undefined ? [{ key: "", node: root }] : batch.type === TokenType.Array ? batch.children : [];
   header[Header.ItemCount] = items.length;

@@ -58,14 +58,7 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of row 0. */
   FirstItem: 15,
-  /** EnvelopeFlag bits. */
-  Flags: 16,
   Words: 20,
-} as const;
-
-export const EnvelopeFlag = {
-  /** A key of the envelope is written with an escape: normalise the body, scan again. */
-  EscapedKey: 1,
 } as const;
 
 /** Words of a row, one row an item. */

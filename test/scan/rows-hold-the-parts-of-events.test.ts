@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import {
-  EnvelopeFlag,
   FieldShift,
   Header,
   ItemFlag,
@@ -46,7 +45,6 @@ function describe(
     ["token", read(typeName(table[Header.AltKeyType]!, 0), Header.AltKeyStart)],
     ["historical", typeName(table[Header.HistoricalType]!, 0)],
     ["sent_at", read(typeName(table[Header.SentAtType]!, 0), Header.SentAtStart)],
-    ["flags", flagNames(EnvelopeFlag, table[Header.Flags]!)],
   ]);
   const rows = Array.from({ length: table[Header.RowCount]! }, (_, index) => {
     const row = Header.Words + index * Row.Words;
@@ -163,18 +161,31 @@ for (const [name, scanner] of [
     expect(rowsOf('{"batch":[{},{}],"batch":[0]}')).toEqual([{ item: "Number 0" }]);
   });
 
-  test(`${name}: an escaped key flags the object it is in`, () => {
-    const envelope = describe(scanner, '{"\\u0061":1,"batch":[{},{"\\u0061":1},{"properties":{"\\u0061":1}}]}');
-    expect([envelope.envelope["flags"], ...envelope.rows.map((row) => row["flags"])]).toEqual([
-      ["EscapedKey"],
-      undefined,
-      ["EscapedKey"],
-      ["EscapedKey"],
-    ]);
-    const single = describe(scanner, '{"\\u0061":1}');
-    expect([single.envelope["flags"], single.rows[0]!["flags"]]).toEqual([["EscapedKey"], ["EscapedKey"]]);
-    const deep = describe(scanner, '{"properties":{"a":{"\\u0061":1}},"$set":{"\\u0061":1}}');
-    expect([deep.envelope["flags"], deep.rows[0]!["flags"]]).toEqual([undefined, undefined]);
+  test(`${name}: an escaped key flags the item it is in`, () => {
+    const rows = rowsOf('{"\\u0061":1,"batch":[{},{"\\u0061":1},{"properties":{"\\u0061":1}}]}');
+    expect(rows.map((row) => row["flags"])).toEqual([undefined, ["EscapedKey"], ["EscapedKey"]]);
+    expect(rowsOf('{"\\u0061":1}')[0]!["flags"]).toEqual(["EscapedKey"]);
+    expect(rowsOf('{"properties":{"a":{"\\u0061":1}},"$set":{"\\u0061":1}}')[0]!["flags"]).toBeUndefined();
+  });
+
+  test(`${name}: the envelope's keys are known however they are written`, () => {
+    const all = String.raw`{"\u0061pi\u005Fkey":"k","\u0074\u006f\u006b\u0065\u006E":"t","sent\u005fat":"s",
+      "historical\u005fmigration":true,"batc\u0068":[{"event":"e"}]}`;
+    expect(describe(scanner, all)).toEqual({
+      envelope: {
+        root: "Object",
+        batch: "Array",
+        api_key: 'PlainString "k"',
+        token: 'PlainString "t"',
+        historical: "True",
+        sent_at: 'PlainString "s"',
+      },
+      rows: [{ item: 'Object {"event":"e"}', event: 'PlainString "e"' }],
+    });
+    const twice = String.raw`{"api_key":1,"\u0061pi_key":"last","token":"first","toke\u006e":2}`;
+    expect(describe(scanner, twice).envelope).toMatchObject({ api_key: 'PlainString "last"', token: "Number 2" });
+    const others = String.raw`{"api\/key":1,"api_key\u0000":1,"\u0161pi_key":1,"batch\n":[],"historical_migratio\u006e\u006e":1}`;
+    expect(describe(scanner, others).envelope).toEqual({ root: "Object" });
   });
 
   test(`${name}: a lone surrogate flags its item, key or value, at any depth`, () => {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";
 import {
-  EnvelopeFlag,
   FieldShift,
   Header,
   ItemFlag,
@@ -17,7 +16,6 @@ test("the addon's numbers are those of table.ts", () => {
     TokenType,
     ScanStatus,
     Header,
-    EnvelopeFlag,
     Row,
     FieldShift,
     PropertyShift,

@@ -47,11 +47,8 @@ enum HeaderWord : uint32_t {
   kHistoricalType = 11,
   kSentAtType = 12,
   kFirstItem = 15,
-  kEnvelopeFlags = 16,
   kHeaderWords = 20,
 };
-
-enum EnvelopeFlag : uint32_t { kEnvelopeEscapedKey = 1 };
 
 enum RowWord : uint32_t {
   kItemStart = 0,

@@ -81,12 +81,14 @@ class ItemReader {
 
   PENSTOCK_INLINE Cursor member(const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
-      flags_ |= kItemEscapedKey;
+      note_escaped_key();
       return walk_.skip(value);
     }
     const uint32_t field = field_of(key);
     return field == kNone ? walk_.skip(value) : field_value(field, value);
   }
+
+  void note_escaped_key() { flags_ |= kItemEscapedKey; }
 
   void finish(const Token& item) {
     set_span(row_ + kItemStart, item);
@@ -158,7 +160,33 @@ Cursor walk_batch(Walk& walk, Cursor cursor, Batch& batch) {
   }
 }
 
+// "historical_migration"
+constexpr uint32_t kEnvelopeKeyBytesMax = 20;
+
+// The key without its escapes; an empty one if it cannot be of the envelope. Those are ASCII letters and underscores,
+// for which \uXXXX is the only escape there is.
+Key unescaped(const Key& key, uint8_t (&name)[kEnvelopeKeyBytesMax]) {
+  Key plain{name, 0, false};
+  const Key other{name, 0, false};
+  for (uint32_t i = 0; i < key.length; i++) {
+    if (plain.length == kEnvelopeKeyBytesMax) return other;
+    uint32_t c = key.name[i];
+    if (c == '\\') {
+      if (key.name[i + 1] != 'u') return other;
+      c = four_hex_digits(key.name + i + 2);
+      if (c > 0x7F) return other;
+      i += 5;
+    }
+    name[plain.length++] = static_cast<uint8_t>(c);
+  }
+  return plain;
+}
+
 uint32_t envelope_word_of(const Key& key) {
+  if (PENSTOCK_UNLIKELY(key.escaped)) {
+    uint8_t name[kEnvelopeKeyBytesMax];
+    return envelope_word_of(unescaped(key, name));
+  }
   switch (key.length) {
     case 5: return is(key, "token") ? kAltKeyType : is(key, "batch") ? kBatchType : kNone;
     case 7: return is(key, "api_key") ? kApiKeyType : is(key, "sent_at") ? kSentAtType : kNone;
@@ -174,11 +202,9 @@ Cursor walk_root(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noex
   ItemReader root_item(walk, root_row);
   const Cursor begin = cursor;
   cursor = walk.members(cursor, [&](const Key& key, Cursor value) -> Cursor {
-    const uint32_t word = key.escaped ? kNone : envelope_word_of(key);
-    if (word == kNone) {
-      if (key.escaped) header[kEnvelopeFlags] = kEnvelopeEscapedKey;
-      return root_item.member(key, value);
-    }
+    const uint32_t word = envelope_word_of(key);
+    if (word == kNone) return root_item.member(key, value);
+    if (key.escaped) root_item.note_escaped_key();
     Token token{};
     Cursor after;
     if (word == kBatchType && walk.at(value) == '[') {

@@ -10,16 +10,15 @@ namespace {
 // Text looked over for backslashes and line breaks at a time: small enough to be in the cache when the walk comes.
 constexpr uint32_t kWindowBytes = 32 << 10;
 
-constexpr uint32_t kNotHex = 0x10000;
-
 uint32_t hex_digit(uint8_t c) {
   if (c >= '0' && c <= '9') return c - uint32_t{'0'};
   const uint32_t letter = c | 0x20u;
   return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : kNotHex;
 }
 
-// Stops at the first byte that is no hex digit, so it never passes a closing quote.
-uint32_t four_hex_digits(const uint8_t* p) {
+}  // namespace
+
+uint32_t four_hex_digits(const uint8_t* p) noexcept {
   uint32_t code = 0;
   for (int i = 0; i < 4; i++) {
     const uint32_t digit = hex_digit(p[i]);
@@ -28,8 +27,6 @@ uint32_t four_hex_digits(const uint8_t* p) {
   }
   return code;
 }
-
-}  // namespace
 
 Cursor Walk::skip_container(Cursor cursor) noexcept {
   open_.clear();

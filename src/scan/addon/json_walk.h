@@ -46,6 +46,11 @@ struct Key {
   bool escaped;
 };
 
+constexpr uint32_t kNotHex = 0x10000;
+
+/** The number in four hex digits, or kNotHex. Stops at the first byte that is none, so it never passes a closing quote. */
+uint32_t four_hex_digits(const uint8_t* p) noexcept;
+
 class Walk {
  public:
   Walk(const uint8_t* text, uint32_t length, uint32_t from, BitStack& open) noexcept
