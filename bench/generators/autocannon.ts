@@ -24,9 +24,7 @@ function rotate(client: autocannon.Client): void {
 }
 
 const useWorkers =
-  !job.lines &&
-  job.amount === undefined &&
-  job.connections >= connectionsForWorkers &&
+  !job.lines && job.connections >= connectionsForWorkers &&
   availableParallelism() >= coresForWorkers;
 
 const result = await autocannon({
@@ -38,7 +36,7 @@ const result = await autocannon({
   },
   body: bodies[0],
   connections: job.connections,
-  ...(job.amount === undefined ? { duration: job.seconds } : { amount: job.amount }),
+  duration: job.seconds,
   timeout: timeoutSeconds,
   sampleInt: sampleMs,
   ...(job.lines ? { setupClient: rotate } : {}),

@@ -1,4 +1,4 @@
-// As much of HTTP/1.1 as the paced client needs: it writes one kind of request, and reads answers that have a
+// As much of HTTP/1.1 as the bench's own clients need: they write one kind of request, and read answers that have a
 // Content-Length.
 
 import type { LoadJob } from "./job.ts";
@@ -6,10 +6,10 @@ import type { LoadJob } from "./job.ts";
 const headEnd = Buffer.from("\r\n\r\n");
 const statusStart = "HTTP/1.1 ".length;
 
-export function requestOf(job: LoadJob, body: Buffer): Buffer {
+export function headOf(job: LoadJob, bodyBytes: number): Buffer {
   const encoding = job.contentEncoding === undefined ? "" : `Content-Encoding: ${job.contentEncoding}\r\n`;
-  const head = `POST ${job.path} HTTP/1.1\r\nHost: ${new URL(job.url).host}\r\nContent-Type: application/json\r\n${encoding}`;
-  return Buffer.concat([Buffer.from(`${head}Content-Length: ${body.length}\r\n\r\n`), body]);
+  const first = `POST ${job.path} HTTP/1.1\r\nHost: ${new URL(job.url).host}\r\n`;
+  return Buffer.from(`${first}Content-Type: application/json\r\n${encoding}Content-Length: ${bodyBytes}\r\n\r\n`);
 }
 
 /** Where the answer ends, or undefined when it is not whole yet. */

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { createHistogram } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
-import { requestOf, responseEnd, statusOf } from "./http.ts";
+import { headOf, responseEnd, statusOf } from "./http.ts";
 import type { LoadJob, LoadResult } from "./job.ts";
 
 interface Connection {
@@ -25,7 +25,7 @@ const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
 const rate = job.rate ?? 0;
 const bytes = readFileSync(job.bodyFile);
 const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n").map(Buffer.from) : [bytes];
-const requests = bodies.map((body) => requestOf(job, body));
+const requests = bodies.map((body) => Buffer.concat([headOf(job, body.length), body]));
 const latency = createHistogram();
 const idle: Connection[] = [];
 const dueTimes: bigint[] = [];

@@ -2,6 +2,7 @@
 // from its neighbours, so that nothing gains from seeing the same bytes again.
 
 import { gzipSync } from "node:zlib";
+import { uniqueMark } from "../generators/unique.ts";
 import { keyOf } from "./nats.ts";
 
 const firstMs = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -40,6 +41,12 @@ export function singleBody(index: number, project = 0, paddingBytes = 0): Buffer
 export function batchBody(events: number, project = 0): Buffer {
   const batch = Array.from({ length: events }, (_, index) => event(index));
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), batch }));
+}
+
+/** As batchBody, with the place that makes each request another: a large body that comes twice is stored once. */
+export function uniqueBatchBody(events: number): Buffer {
+  const [first, ...others] = Array.from({ length: events }, (_, index) => event(index));
+  return Buffer.from(JSON.stringify({ api_key: keyOf(0), batch: [{ ...first, distinct_id: uniqueMark }, ...others] }));
 }
 
 export function gzipped(body: Buffer): Buffer {

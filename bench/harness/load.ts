@@ -21,10 +21,12 @@ export interface Load {
   /** More than one: sent in turn. None may hold a line break. */
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip";
+  /** The body holds the unique mark: no two requests are the same. Then `gzip` is the generator's to do. */
+  readonly unique?: boolean;
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly seconds: number;
-  /** Ends after so many answers instead. */
+  /** Of unique bodies: ends after so many answers instead. */
   readonly amount?: number | undefined;
   /** Requests a second: open loop. */
   readonly rate?: number | undefined;
@@ -51,18 +53,14 @@ export function hasWrk(): boolean {
 }
 
 export async function runLoad(url: string, load: Load, closedLoop: ClosedLoop): Promise<LoadRun> {
-  // wrk cannot stop after a number of answers, nor wait for the last ones.
-  if (closedLoop === "wrk" && load.rate === undefined && load.amount === undefined) return await runWrk(url, load);
-  const script = load.rate === undefined ? "autocannon.ts" : "paced.ts";
+  if (closedLoop === "wrk" && load.rate === undefined && load.unique !== true) return await runWrk(url, load);
+  const script = load.rate !== undefined ? "paced.ts" : load.unique === true ? "large.ts" : "autocannon.ts";
   const child = startChild({
     program: process.execPath,
     args: ["--disable-warning=ExperimentalWarning", join(generators, script), JSON.stringify(jobOf(url, load))],
     ipc: true,
   });
-  return await watched(child, (async () => {
-    const result = await child.message<LoadResult>(load.seconds * 1_000 + graceMs);
-    return result;
-  })());
+  return await watched(child, child.message<LoadResult>(load.seconds * 1_000 + graceMs));
 }
 
 function jobOf(url: string, load: Load): LoadJob {

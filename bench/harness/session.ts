@@ -126,7 +126,8 @@ interface Reconciled {
  * connection whose answer it does not wait for.
  */
 function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): void {
-  const unheard = load.amount === undefined && load.rate === undefined ? load.connections * load.eventsPerRequest : 0;
+  const waitsForAll = load.unique === true || load.rate !== undefined;
+  const unheard = waitsForAll ? 0 : load.connections * load.eventsPerRequest;
   const what = `${load.name}, ${variant}: ${acknowledged} events acknowledged, ${stored} stored`;
   if (run.refused > 0 || run.failed > 0) {
     throw new Error(`${what}; ${run.refused} requests refused, ${run.failed} without an answer`);
