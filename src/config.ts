@@ -130,13 +130,13 @@ export const settings = {
     why: "imported events leave after this",
   }),
   bodyBytesMax: setting({
-    parse: wholeNumber(1_024, 1_024 * MIB),
+    parse: wholeNumber(1_024, 256 * MIB),
     fallback: String(20 * MIB),
     unit: "bytes",
     why: "a body on the wire; SDKs keep to 20 MiB",
   }),
   inflatedBytesMax: setting({
-    parse: wholeNumber(1_024, 1_024 * MIB),
+    parse: wholeNumber(1_024, 256 * MIB),
     fallback: String(100 * MIB),
     unit: "bytes",
     why: "a body after decompression, enforced while inflating",
@@ -160,20 +160,21 @@ export const settings = {
     why: "the window: while it is full, lines gather",
   }),
   ackTimeoutMs: setting({
-    parse: wholeNumber(10, 600_000),
+    parse: wholeNumber(10, 100_000),
     fallback: "2000",
     unit: "milliseconds",
     why: "a frame without PubAck is sent again, under the same message id",
   }),
+  // Shorter than the streams' duplicate window of 2 minutes: a frame that is sent again must still be known.
   requestTimeoutMs: setting({
-    parse: wholeNumber(10, 600_000),
+    parse: wholeNumber(10, 100_000),
     fallback: "5000",
     unit: "milliseconds",
     why: "from a request's whole body to its answer; then 503 timeout",
   }),
   drainTimeoutMs: setting({
     parse: wholeNumber(10, 600_000),
-    fallback: "25000",
+    fallback: "20000",
     unit: "milliseconds",
     why: "from SIGTERM to the last answer; keep the supervisor's grace period longer",
   }),
@@ -253,8 +254,14 @@ function faultsBetween(config: Config): string[] {
   if (config.ackTimeoutMs > config.requestTimeoutMs) {
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
   }
-  if (config.inflightBytesMax < config.bodyBytesMax) {
-    faults.push("PENSTOCK_INFLIGHT_BYTES_MAX: must hold at least one body of PENSTOCK_BODY_BYTES_MAX");
+  if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
+    // Less would answer a body that is within its limits with 503 for ever.
+    faults.push(
+      "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
+    );
+  }
+  if (config.natsToken !== undefined && config.natsUrl === undefined) {
+    faults.push("PENSTOCK_NATS_TOKEN: needs PENSTOCK_NATS_URL");
   }
   if (config.natsCreds !== undefined && config.natsUrl === undefined) {
     faults.push("PENSTOCK_NATS_CREDS: needs PENSTOCK_NATS_URL");

@@ -2,12 +2,15 @@
 // One set of rules for every item: whatever was not plain has been normalised and scanned again before it comes here.
 // Reads types and bytes from the scan table, builds no object for the event. Must not write anything.
 
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import type { ItemErrorCode, WarningCode } from "../errors.ts";
 import { FieldShift, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
 import { isStoredTimestamp, storedTimestamp } from "./timestamp.ts";
-import { UuidForm, uuidForm } from "./uuid.ts";
+import { UuidForm, uuidBytes, uuidForm } from "./uuid.ts";
+
+/** Every character written \uXXXX, and the quotes. */
+const escapedUuidBytesMax = 6 * uuidBytes + 2;
 
 export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey"] as const;
 export type Kind = (typeof kinds)[number];
@@ -57,8 +60,9 @@ export class Verdict {
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
-  /** `new`: none came, or no valid one. */
-  uuid: "sent" | "lowered" | "new" = "sent";
+  /** `new`: none came, or no valid one. `converted`: `uuidText` is stored instead of the token. */
+  uuid: "sent" | "converted" | "new" = "sent";
+  uuidText = "";
   /** `received`: none came, or no valid one. */
   timestamp: "sent" | "converted" | "received" = "sent";
   timestampText = "";
@@ -98,7 +102,7 @@ export interface ItemView {
   readonly row: number;
 }
 
-/** Judges the item; `historical`: a missing timestamp is worth a remark. Throws RangeError for a distinct id nested beyond the stack. */
+/** Judges the item; `historical`: a missing timestamp is worth a remark. */
 export function judgeItem(item: ItemView, historical: boolean, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -263,10 +267,23 @@ function judgeTimestamp({ body, table, row }: ItemView, type: TokenType, histori
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
   verdict.uuid = "new";
   if (isNothing(type)) return;
-  const form =
-    type === TokenType.PlainString
-      ? uuidForm(body, table[row + Row.UuidStart]! + 1, table[row + Row.UuidEnd]! - 1)
-      : UuidForm.None;
-  if (form === UuidForm.None) verdict.warnings |= warningBit.invalid_uuid;
-  else verdict.uuid = form === UuidForm.Lower ? "sent" : "lowered";
+  const start = table[row + Row.UuidStart]!;
+  const end = table[row + Row.UuidEnd]!;
+  if (type === TokenType.PlainString) {
+    const form = uuidForm(body, start + 1, end - 1);
+    if (form === UuidForm.Lower) verdict.uuid = "sent";
+    else if (form === UuidForm.Upper) convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
+    else verdict.warnings |= warningBit.invalid_uuid;
+  } else if (type === TokenType.EscapedString && end - start <= escapedUuidBytesMax) {
+    const sent = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
+    if (uuidForm(sent, 0, sent.length) === UuidForm.None) verdict.warnings |= warningBit.invalid_uuid;
+    else convertUuid(sent.toString("latin1"), verdict);
+  } else {
+    verdict.warnings |= warningBit.invalid_uuid;
+  }
+}
+
+function convertUuid(sent: string, verdict: Verdict): void {
+  verdict.uuid = "converted";
+  verdict.uuidText = sent.toLowerCase();
 }

@@ -34,11 +34,15 @@ const beforeSetOnce = ',"$set_once":';
 const emptyProperties = "{}";
 const closing = "}\n";
 
-/**
- * More than any record takes beyond the bytes its item had in the body: constant text, project id, address, generated id and times, and a
- * distinct id whose compact JSON text had to be escaped.
- */
-export const recordOverheadBytesMax = 1_024;
+/** Fewest bytes an item takes in a body if it is stored: {"event":"a","distinct_id":1} and a comma. */
+const storedItemBytesMin = 29;
+/** What a record may take beyond its item's bytes: constant text, project id, address, generated id and times, an id that had to be escaped. */
+const recordOverheadBytesMax = 1_024;
+
+/** More than the records of a body can take. From the body alone: it decides how a request is placed, also when it is sent again. */
+export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
+  return bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytesMax;
+}
 
 /** [without person profile, with it] for each kind. */
 function tailsOf(historical: boolean): ReadonlyMap<Kind, readonly [string, string]> {
@@ -139,9 +143,9 @@ export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWrit
       uuids.write(target, at, frame.receivedAtMs);
       return at + uuidBytes;
     }
+    if (verdict.uuid === "converted") return at + target.write(verdict.uuidText, at, "latin1");
     const start = item.table[item.row + Row.UuidStart]! + 1;
-    if (verdict.uuid === "sent") return at + item.body.copy(target, at, start, start + uuidBytes);
-    return at + target.write(item.body.toString("latin1", start, start + uuidBytes).toLowerCase(), at, "latin1");
+    return at + item.body.copy(target, at, start, start + uuidBytes);
   }
 
   return { begin, measure, write };

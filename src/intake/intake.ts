@@ -3,13 +3,13 @@
 // Holds the branching; the helpers compute. Must not know HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { ItemErrorCode, Problem } from "../errors.ts";
-import { type RecordWriter, recordOverheadBytesMax } from "../events/record.ts";
+import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, Row, ScanStatus } from "../scan/table.ts";
 import type { Exchange, Intake, Lane, ProjectLookup, Publisher } from "../types.ts";
 import { type Envelope, readEnvelope, scanProblem } from "./envelope.ts";
-import { createItemTaker, type Job } from "./items.ts";
+import { createItemTaker, isPlain, type Job } from "./items.ts";
 import { type Arrival, createLargeBodies } from "./large-bodies.ts";
 import { PendingRequest } from "./pending-request.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
@@ -35,6 +35,8 @@ const largeScannersMax = 2;
 const rowsPerTurnMax = 512;
 const bytesPerTurnMax = 524_288;
 const hashedBytesPerTurnMax = 1_048_576;
+/** A byte on the slow path takes about as long as this many that are copied. */
+const slowPathFactor = 32;
 /** Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so that it is not in memory twice. */
 const framesAheadMax = 8;
 
@@ -73,8 +75,13 @@ export function createIntake(options: IntakeOptions): Intake {
     if (request.lane === "historical" && largeBodies.mustWait(request.project.id)) {
       return takeLarge(exchange, Buffer.from(body));
     }
-    const placing = startPlacing(request, () => hashOf(request).digest("base64url"));
-    for (let rows = rowCount(placing); rows > 0; rows = moreRows(placing)) items.takeRows(placing, 0, rows);
+    const placing = startPlacing(request, () => hashOf(request));
+    try {
+      for (let rows = rowCount(placing); rows > 0; rows = moreRows(placing)) items.takeRows(placing, 0, rows);
+    } catch (bug) {
+      placing.frames.abandon();
+      throw bug;
+    }
     finish(exchange, placing);
     return undefined;
   }
@@ -134,7 +141,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const pending = new PendingRequest(exchange, tally, lane, metrics);
     const place = { publisher, lane, project, pending, deadlineMs };
     // Decided by the body alone, so that a client's retry of it is placed the same way.
-    const linesBytesMax = body.length + scanner.table[Header.ItemCount]! * recordOverheadBytesMax;
+    const linesBytesMax = recordsBytesMax(body.length, scanner.table[Header.ItemCount]!);
     return {
       body,
       scanner,
@@ -159,10 +166,12 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   async function hashInTurns(request: OpenRequest): Promise<string> {
-    const hash = hashOf({ ...request, body: request.body.subarray(0, 0) });
-    for (let start = 0; start < request.body.length; start += hashedBytesPerTurnMax) {
-      await nextTurn();
-      hash.update(request.body.subarray(start, start + hashedBytesPerTurnMax));
+    const hash = createHash("sha256");
+    for (const piece of identifyingPieces(request)) {
+      for (let start = 0; start < piece.length; start += hashedBytesPerTurnMax) {
+        await nextTurn();
+        hash.update(piece.subarray(start, start + hashedBytesPerTurnMax));
+      }
     }
     return hash.digest("base64url");
   }
@@ -195,18 +204,32 @@ async function moreRowsInBackground(job: Placing): Promise<number> {
   return rowCount(job);
 }
 
-/** How far one turn goes from row `start`: so many rows, or so many bytes of body, but at least one row. */
+/** How far one turn goes from row `start`: so many rows, or so many bytes of items, but at least one row. */
 function endOfTurn(table: Uint32Array, start: number, rows: number): number {
-  const bytesEnd = table[Header.Words + start * Row.Words + Row.ItemStart]! + bytesPerTurnMax;
   const last = Math.min(rows, start + rowsPerTurnMax);
-  let end = start + 1;
-  while (end < last && table[Header.Words + end * Row.Words + Row.ItemEnd]! <= bytesEnd) end++;
+  let end = start;
+  for (let bytes = 0; end < last && bytes < bytesPerTurnMax; end++) {
+    const row = Header.Words + end * Row.Words;
+    const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+    bytes += isPlain({ table, row }) ? itemBytes : itemBytes * slowPathFactor;
+  }
   return end;
 }
 
-/** Names a body among all that are stored: the same when the client sends it again. */
-function hashOf({ lane, project, body }: OpenRequest): Hash {
-  return createHash("sha256").update(`${lane} ${project.id} `).update(body);
+/**
+ * What names a body among all that are stored: lane, project, and its bytes without the value of `sent_at`, which some clients
+ * write anew each time they send the same events.
+ */
+function identifyingPieces({ lane, project, body, scanner }: OpenRequest): Buffer[] {
+  const { table } = scanner;
+  const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
+  return [Buffer.from(`${lane} ${project.id} `), body.subarray(0, start), body.subarray(end)];
+}
+
+function hashOf(request: OpenRequest): string {
+  const hash = createHash("sha256");
+  for (const piece of identifyingPieces(request)) hash.update(piece);
+  return hash.digest("base64url");
 }
 
 /** All items ended in an error: the first one's is the request's. */

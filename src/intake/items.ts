@@ -2,6 +2,7 @@
 // verdict and the cursors serve whichever body is at hand, so a call must end before the next begins.
 
 import { Buffer } from "node:buffer";
+import type { ItemErrorCode } from "../errors.ts";
 import { type ItemView, judgeItem, Verdict } from "../events/guards.ts";
 import { normaliseJson } from "../events/normalise.ts";
 import type { RecordFrame, RecordWriter } from "../events/record.ts";
@@ -40,7 +41,8 @@ interface Cursor extends ItemView {
   row: number;
 }
 
-const nestedTooDeeply = "Not in plain form, and nested too deeply to be normalised";
+/** Largest item that is normalised: it takes the event loop up to a tenth of a second. SDKs cut their events far below. */
+const slowItemBytesMax = 1_048_576;
 
 export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();
@@ -80,30 +82,42 @@ export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOp
 
   /** Fills the verdict; answers the view to write the record from: the item in the body, or its normalised form. */
   function judge({ historical, tally }: Job): ItemView {
-    try {
-      const item = isPlain(cursor) ? cursor : normalised(cursor, tally);
-      judgeItem(item, historical, verdict);
-      return item;
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      verdict.drop = undefined;
-      verdict.error = "invalid_properties";
-      verdict.detail = nestedTooDeeply;
-      return cursor;
-    }
+    const item = isPlain(cursor) ? cursor : normalised(cursor, tally);
+    if (item === undefined) return cursor;
+    judgeItem(item, historical, verdict);
+    return item;
   }
 
-  function normalised({ body, table, row }: ItemView, tally: Tally): ItemView {
+  /** The item in plain form, or undefined and the verdict says why there is none. */
+  function normalised({ body, table, row }: ItemView, tally: Tally): ItemView | undefined {
     tally.slowPathItems++;
-    const item = normaliseJson(body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]));
-    slowCursor.body = Buffer.from(`{"batch":[${item}]}`);
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    if (end - start > slowItemBytesMax) {
+      return refuse(
+        "event_too_large",
+        `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`,
+      );
+    }
+    try {
+      slowCursor.body = Buffer.from(`{"batch":[${normaliseJson(body.toString("utf8", start, end))}]}`);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return refuse("invalid_properties", "Not in plain form, and nested too deeply to be normalised");
+    }
     slowScanner.scan(slowCursor.body);
     return slowCursor;
+  }
+
+  function refuse(code: ItemErrorCode, detail: string): undefined {
+    verdict.drop = undefined;
+    verdict.error = code;
+    verdict.detail = detail;
   }
 
   return { takeRows };
 }
 
-function isPlain({ table, row }: ItemView): boolean {
+/** Whether the table says all there is to say of the item. */
+export function isPlain({ table, row }: Pick<ItemView, "table" | "row">): boolean {
   return table[row + Row.MoreTypes]! >>> MoreShift.Flags === 0;
 }

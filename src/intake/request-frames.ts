@@ -17,11 +17,16 @@ export interface RequestFrames {
   sinkFor(bytes: number, index: number): FrameSink;
   /** Hands over the last lines. */
   finish(): void;
+  /** Takes back the lines that are not handed over yet, of a request that came to nothing. */
+  abandon(): void;
 }
 
 export class SharedFrames implements RequestFrames {
   readonly #options: RequestFramesOptions;
   #frame: FrameSink | undefined = undefined;
+  // Where this request's lines begin in the frame.
+  #length = 0;
+  #events = 0;
 
   constructor(options: RequestFramesOptions) {
     this.#options = options;
@@ -30,10 +35,21 @@ export class SharedFrames implements RequestFrames {
   sinkFor(bytes: number): FrameSink {
     const { publisher, lane, project } = this.#options;
     if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax) this.finish();
-    if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes) {
+    if (this.#frame === undefined) {
+      this.#frame = publisher.sharedFrame(lane, project, bytes);
+      this.#length = this.#frame.length;
+      this.#events = this.#frame.events;
+    } else if (this.#frame.buffer.length - this.#frame.length < bytes) {
       this.#frame = publisher.sharedFrame(lane, project, bytes);
     }
     return this.#frame;
+  }
+
+  abandon(): void {
+    if (this.#frame === undefined) return;
+    this.#frame.length = this.#length;
+    this.#frame.events = this.#events;
+    this.#frame = undefined;
   }
 
   finish(): void {
@@ -79,5 +95,10 @@ export class OwnFrames implements RequestFrames {
     const messageId = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${frame.events}`;
     pending.expectFrame();
     publisher.submit(frame, messageId, pending, deadlineMs);
+  }
+
+  abandon(): void {
+    if (this.#frame !== undefined) this.#options.publisher.discard(this.#frame);
+    this.#frame = undefined;
   }
 }

@@ -26,7 +26,7 @@ const warningDetails: Record<(typeof warningCodes)[number], string> = {
   missing_current_url: "$pageview carries no $current_url",
   missing_screen_name: "$screen carries no $screen_name",
   missing_timestamp: "timestamp is absent: stored with the time of receipt",
-  invalid_timestamp: "timestamp is not ISO 8601: stored with the time of receipt",
+  invalid_timestamp: "timestamp cannot be read: stored with the time of receipt",
   invalid_uuid: "uuid is not a UUID: stored with a new one",
   invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
 };

@@ -40,4 +40,28 @@ describe("a distinct id", () => {
       }),
     );
   });
+
+  test("of a large object or array only the beginning is read", () => {
+    // What comes later is no JSON: reading it would throw.
+    const numbers = `[ ${"1 , ".repeat(2_000)} ?`;
+    expect(textOf(numbers, TokenType.Array)).toEqual({ text: `[${"1,".repeat(100)}`.slice(0, 200), cut: true });
+    const string = 'x y\\"';
+    expect(textOf(`{"a b" : "${string.repeat(3_000)}`, TokenType.Object).text).toBe(
+      `{"a b":"${string.repeat(60)}`.slice(0, 200),
+    );
+    expect(textOf("[".repeat(100_000), TokenType.Array).text).toBe("[".repeat(200));
+  });
+
+  test("a large value without white space is cut where its compact text would be", () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.string(), fc.integer(), fc.boolean()), { minLength: 1 }), (value) => {
+        const large = [...value, "z".repeat(5_000)];
+        const text = JSON.stringify(large).toWellFormed();
+        fc.pre(!text.includes("\\u"));
+        expect(textOf(JSON.stringify(large, undefined, 1), TokenType.Array).text).toBe(
+          [...text].slice(0, 200).join(""),
+        );
+      }),
+    );
+  });
 });

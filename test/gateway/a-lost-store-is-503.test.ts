@@ -49,7 +49,7 @@ test("a request in flight when nats-server dies is stored after its restart; lat
   expect(await names(project)).toEqual(["waited", "after"]);
 });
 
-test("a store that does not acknowledge in time is answered with timeout, and what it stored late is stored once", async () => {
+test("a store that does not acknowledge in time is answered with timeout, and what it may store late it stores at most once", async () => {
   gateway = await startTestGateway({ env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" } });
   const project = await gateway.project();
   gateway.nats.freeze();

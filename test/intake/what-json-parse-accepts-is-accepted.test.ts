@@ -101,6 +101,14 @@ describe("a body in an unusual form", () => {
     expect(lines[1]).toContain('"properties":{"__proto__":3}');
   });
 
+  test("with a uuid written in escapes, which is still that uuid", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"${key}","event":"a","distinct_id":"1","uuid":"0199AAAA\\u002dbbbb-7ccc-8ddd-eeeeeeeeeeee"}`,
+    );
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ uuid: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee" });
+  });
+
   test("nested 100,000 deep, as long as it is plain", async () => {
     const deep = "[".repeat(100_000) + "]".repeat(100_000);
     const lines = await storedLines(
@@ -118,6 +126,15 @@ describe("a body in an unusual form", () => {
       `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${item}]}`,
     );
     expect(answer.json).toMatchObject({ accepted: 1, dropped: 1, errors: [{ index: 1, code: "invalid_properties" }] });
+    expect(await gateway.events(project)).toHaveLength(1);
+  });
+
+  test("too large to be normalised is an item error, and costs its neighbours nothing", async () => {
+    const project = await gateway.project();
+    const large = `{"event":"a","distinct_id":"1","properties":{"\\ud800":"${"x".repeat(1_048_576)}"}}`;
+    const body = `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${large}]}`;
+    const answer = await gateway.post("/batch/", body);
+    expect(answer.json).toMatchObject({ accepted: 1, dropped: 1, errors: [{ index: 1, code: "event_too_large" }] });
     expect(await gateway.events(project)).toHaveLength(1);
   });
 });

@@ -20,9 +20,11 @@ test("one dies, the other goes on, all numbers add up", async () => {
   const fdsAtRest = (await gateway.metrics()).get('process_open_fds{worker="0"}') ?? 0;
   const load = startLoad(gateway.port, clientCount);
   let highest = new Map<string, number>();
+  // Noted, and looked at in the end: a poll would try again until the numbers have caught up.
+  const fallen: string[] = [];
   const scrape = async (): Promise<Map<string, number>> => {
     const series = await gateway.metrics();
-    for (const [name, value] of highest) expect(series.get(name), name).toBeGreaterThanOrEqual(value);
+    for (const [name, value] of highest) if (!((series.get(name) ?? 0) >= value)) fallen.push(name);
     highest = new Map([...series].filter(([name]) => isCounted(name)));
     return series;
   };
@@ -41,6 +43,7 @@ test("one dies, the other goes on, all numbers add up", async () => {
   expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
   await load.stop();
   await scrape();
+  expect(fallen).toEqual([]);
 
   const harmed = load.clients.filter(({ failed }) => failed > 0);
   expect(harmed.length).toBeGreaterThan(0);

@@ -1,0 +1,79 @@
+// What a scenario is given: how much to do, and where its rows go. A row is one measurement of one round; what a table
+// or a budget says is worked out from the rows later, so that nothing is shown that was not recorded.
+
+import type { ClosedLoop, Load } from "./load.ts";
+import type { Sync } from "./nats.ts";
+import { type Measurement, openSession } from "./session.ts";
+import type { Variant } from "./variants.ts";
+
+export interface Row {
+  readonly group: string;
+  readonly scenario: string;
+  readonly variant: string;
+  readonly sync: Sync | "";
+  /** From 1. */
+  readonly round: number;
+  readonly values: Readonly<Record<string, number>>;
+}
+
+export interface Bench {
+  readonly quick: boolean;
+  readonly closedLoop: ClosedLoop;
+  /** How many rounds instead of so many; less when quick. */
+  rounds(usual: number): number;
+  note(row: Row): void;
+  /** Something the reader of the result should know. */
+  remark(text: string): void;
+}
+
+export interface Cell {
+  readonly variant: Variant;
+  readonly sync: Sync;
+}
+
+export interface CellsOptions {
+  readonly group: string;
+  readonly cells: readonly Cell[];
+  readonly loads: (cell: Cell) => readonly Load[];
+  readonly rounds: number;
+  readonly projects?: number;
+  readonly partitions?: number;
+  /** Of the first load of each session, and again of each load if `warmEach`. */
+  readonly warmUpSeconds: number;
+  readonly warmEach: boolean;
+}
+
+/** Every cell once a round, each in fresh processes, in an order that is turned round every other round. */
+export async function runCells(bench: Bench, options: CellsOptions): Promise<void> {
+  const { group, cells, loads, rounds, projects = 1, partitions = 1 } = options;
+  for (let round = 1; round <= rounds; round++) {
+    for (const cell of inOrder(cells, round)) {
+      const session = await openSession({ ...cell, projects, partitions, closedLoop: bench.closedLoop });
+      try {
+        for (const [index, load] of loads(cell).entries()) {
+          if (index === 0 || options.warmEach) await session.warmUp(warmUpOf(load), options.warmUpSeconds);
+          const measurement = await session.measure(load);
+          const { variant } = cell;
+          const sync = variant === "ceiling" ? "" : cell.sync;
+          bench.note({ group, scenario: load.name, variant, sync, round, values: valuesOf(measurement) });
+        }
+      } finally {
+        await session.close();
+      }
+    }
+  }
+}
+
+/** A large body is one request, which may take seconds. */
+function warmUpOf(load: Load): Load {
+  return load.unique === true ? { ...load, amount: 1 } : load;
+}
+
+export function inOrder<T>(items: readonly T[], round: number): readonly T[] {
+  return round % 2 === 0 ? items.toReversed() : items;
+}
+
+export function valuesOf(measurement: Measurement): Record<string, number> {
+  const { run, ...numbers } = measurement;
+  return { ...numbers, requests: run.requests };
+}

@@ -1,0 +1,64 @@
+// The loads by name. Budgets and the chart look results up by these names.
+
+import { batchBody, gzipped, hugeBatchEvents, singleBody, uniqueBatchBody } from "../harness/bodies.ts";
+import type { Load } from "../harness/load.ts";
+
+export const batchConnections = 32;
+const hugeConnections = 2;
+/** From here on a body is large enough to fill frames of its own, so each must be another. */
+const uniqueFromEvents = 1_000;
+
+const bodies = new Map<string, readonly Buffer[]>();
+
+/** Bodies take a while to make, so each is made once. */
+function made(key: string, make: () => readonly Buffer[]): readonly Buffer[] {
+  const known = bodies.get(key) ?? make();
+  bodies.set(key, known);
+  return known;
+}
+
+export function singles(connections: number, seconds: number): Load {
+  return {
+    name: `single events, ${connections} connection${connections === 1 ? "" : "s"}`,
+    path: "/capture/",
+    bodies: made("single", () => [singleBody(0)]),
+    eventsPerRequest: 1,
+    connections,
+    seconds,
+  };
+}
+
+/** One event a request, each of another project. */
+export function singlesOf(projects: number, seconds: number): Load {
+  return {
+    ...singles(128, seconds),
+    name: `single events, 128 connections, ${projects.toLocaleString("en")} projects`,
+    bodies: made(`projects ${projects}`, () => Array.from({ length: projects }, (_, index) => singleBody(index, index))),
+  };
+}
+
+export function batches(events: number, seconds: number, gzip = false): Load {
+  const unique = events >= uniqueFromEvents;
+  const plain = made(`batch ${events}`, () => [unique ? uniqueBatchBody(events) : batchBody(events)]);
+  return {
+    name: `batches of ${events.toLocaleString("en")}${gzip ? ", gzip" : ""}`,
+    path: "/batch/",
+    bodies: gzip && !unique ? made(`gzip ${events}`, () => plain.map(gzipped)) : plain,
+    ...(gzip ? { contentEncoding: "gzip" } : {}),
+    unique,
+    eventsPerRequest: events,
+    connections: batchConnections,
+    seconds,
+  };
+}
+
+/** Bodies just under 20 MiB: so many requests, because a time could end before the first of them. */
+export function huge(amount: number, gzip = false): Load {
+  return {
+    ...batches(hugeBatchEvents, 0, gzip),
+    name: `batches of 19 MB${gzip ? ", gzip" : ""}`,
+    seconds: 60,
+    amount,
+    connections: Math.min(hugeConnections, amount),
+  };
+}

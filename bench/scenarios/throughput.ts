@@ -1,0 +1,84 @@
+// How many events a second: the loads of the budgets, five rounds of every variant, then the other sizes, connection
+// counts, encodings, projects and partitions, Penstock against the baseline only.
+
+import { type Bench, type Cell, runCells } from "../harness/bench.ts";
+import { batches, huge, singles, singlesOf } from "./loads.ts";
+
+/** How many 19 MB bodies a run takes: about two seconds' worth. */
+function hugeAmount({ variant }: Cell, quick: boolean): number {
+  if (variant === "penstock") return quick ? 8 : 16;
+  return 2;
+}
+
+const both = ["always", "lazy"] as const;
+
+export async function throughput(bench: Bench): Promise<void> {
+  const seconds = bench.quick ? 1 : 2;
+  const variants = bench.quick ? (["penstock", "fastify"] as const) : (["penstock", "fastify", "uws-json"] as const);
+  await runCells(bench, {
+    group: "throughput",
+    cells: [
+      ...both.flatMap((sync) => variants.map((variant) => ({ variant, sync }))),
+      { variant: "ceiling", sync: "lazy" },
+    ],
+    loads: (cell) => [
+      singles(128, seconds),
+      batches(100, seconds),
+      // 45,000 fsyncs in a row are the baseline's affair with the disk; `sizes` has them once.
+      ...(cell.variant === "penstock" || (cell.variant === "fastify" && cell.sync === "lazy")
+        ? [huge(hugeAmount(cell, bench.quick))]
+        : []),
+    ],
+    rounds: bench.rounds(5),
+    warmUpSeconds: 1,
+    warmEach: true,
+  });
+}
+
+const penstockAndBaseline = both.flatMap((sync) => [
+  { variant: "penstock" as const, sync },
+  { variant: "fastify" as const, sync },
+]);
+
+export async function sizes(bench: Bench): Promise<void> {
+  await runCells(bench, {
+    group: "sizes",
+    cells: penstockAndBaseline,
+    loads: (cell) => [
+      singles(1, 1),
+      singles(32, 1),
+      singles(512, 1),
+      batches(10, 1),
+      batches(100, 1, true),
+      batches(1_000, 1),
+      ...(cell.variant === "fastify" && cell.sync === "always"
+        ? [huge(1)]
+        : [huge(hugeAmount(cell, true), true)]),
+    ],
+    rounds: bench.rounds(2),
+    warmUpSeconds: 1,
+    warmEach: false,
+  });
+}
+
+export async function projects(bench: Bench): Promise<void> {
+  const rounds = bench.rounds(2);
+  for (const { count, partitions } of [
+    { count: 100, partitions: 1 },
+    { count: 10_000, partitions: 1 },
+    { count: 100, partitions: 4 },
+  ]) {
+    const load = singlesOf(count, 1);
+    await runCells(bench, {
+      group: "projects",
+      // The baseline has one partition.
+      cells: partitions === 1 ? penstockAndBaseline : penstockAndBaseline.filter(({ variant }) => variant === "penstock"),
+      loads: () => [partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` }],
+      rounds,
+      projects: count,
+      partitions,
+      warmUpSeconds: 1,
+      warmEach: false,
+    });
+  }
+}
