@@ -52,7 +52,7 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
   const closers: (() => Promise<void> | void)[] = [];
   const nowMs = () => performance.now();
   const clock = { wallMs: () => Date.now(), monotonicMs: nowMs };
-  let whyNotReady: () => Promise<readonly string[]> = async () => ["starting"];
+  let whyNotReady: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   try {
     const metrics = createMetrics();
     closers.push(() => metrics.close());

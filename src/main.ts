@@ -2,14 +2,14 @@
 // The command line: arguments, signals and exit codes (0 well, 1 failed, 2 wrong usage or settings). The only file that
 // touches `process`; commands get what they need of it as arguments.
 
+import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, CommanderError, Option } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "./commands/context.ts";
 import { add, enable, list, type ProjectCommand, rotate } from "./commands/project.ts";
-import { serve, up } from "./commands/serve.ts";
 import { allSettings, configOf, natsSettings, withSettings } from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
-import { work, workerCommand } from "./commands/worker.ts";
+import { workerCommand } from "./commands/worker-command.ts";
 import { createLog } from "./observe/log.ts";
 import { lanes } from "./publish/subject.ts";
 import type { Lane } from "./types.ts";
@@ -17,23 +17,37 @@ import type { Lane } from "./types.ts";
 // npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are one.
 const sameKeyPressMs = 300;
 
+// uWebSockets.js reads this when it is loaded, which is why the commands that serve are imported only when they run. Its default
+// of 4 KiB is less than a browser's cookies and referrer can take, and its refusal is final for an SDK.
+process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
+const nodeMajorMin = 22;
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
 function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")
     .description("Takes product-analytics events over HTTP and stores them in NATS JetStream.")
     .showHelpAfterError("(add --help for what there is)")
+    .version(version)
     .exitOverride();
   const withAll = (command: Command): Command => withSettings(command, allSettings);
   const withNats = (command: Command): Command => withSettings(command, natsSettings);
 
   withAll(program.command("serve").description("run the gateway")).action(async (_, command: Command) => {
+    const { serve } = await import("./commands/serve.ts");
     await serve(configOf(command, context), context);
   });
   withAll(
     program.command("up").description("run the gateway with an embedded nats-server and a project to try it with"),
   ).action(async (_, command: Command) => {
+    const { up } = await import("./commands/serve.ts");
     await up(configOf(command, context), context);
   });
-  program.command(workerCommand, { hidden: true }).action(async () => await work(context));
+  program.command(workerCommand, { hidden: true }).action(async () => {
+    const { work } = await import("./commands/worker.ts");
+    await work(context);
+  });
 
   const project = program.command("project").description("add and change projects and their keys");
   const of = (command: Command): ProjectCommand => ({ config: configOf(command, context), context });
@@ -74,6 +88,12 @@ function commandLine(context: CommandContext): Command {
 
 async function main(): Promise<number> {
   const { stdout, stderr } = process;
+  if (Number.parseInt(process.versions.node, 10) < nodeMajorMin) {
+    stderr.write(
+      `penstock: needs Node ${nodeMajorMin}, this is ${process.version}: start it with npm, or scripts/run.mjs\n`,
+    );
+    return 1;
+  }
   const stop = stopSignal();
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     // Whoever read our output has gone, as `head` does.

@@ -43,6 +43,8 @@ export async function openNats({ natsUrl, natsToken, natsCreds }: NatsAddress): 
       ...(natsCreds === undefined ? {} : { authenticator: credsAuthenticator(readFileSync(natsCreds)) }),
     });
   } catch (error) {
-    throw new CommandError(`connect to NATS at ${natsUrl}: ${(error as Error).message}`);
+    // A url may hold a name and a password: user:password@host.
+    const places = natsUrl.replaceAll(/[^/,@\s]+@/g, "");
+    throw new CommandError(`connect to NATS at ${places}: ${(error as Error).message}`);
   }
 }

@@ -5,8 +5,6 @@ import { createLog } from "../observe/log.ts";
 import { runWorker } from "../workers/worker.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
-export const workerCommand = "worker";
-
 export async function work({ channel, stop }: CommandContext): Promise<void> {
   if (channel.send === undefined) {
     throw new CommandError("`worker` is what `serve --workers N` runs: it cannot run by itself", usageExitCode);

@@ -7,7 +7,7 @@ import type { Log } from "../observe/log.ts";
 import { scrapeContentType, scrapeText, watchProcess } from "../observe/snapshot.ts";
 import { createSupervisor } from "../workers/supervisor.ts";
 import type { CommandContext } from "./context.ts";
-import { workerCommand } from "./worker.ts";
+import { workerCommand } from "./worker-command.ts";
 
 /** As startGateway, in `config.workers` processes of their own. */
 export async function startWorkers(

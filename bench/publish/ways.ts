@@ -1,0 +1,16 @@
+// The ways to publish that are compared. No runtime code beside the list: the worker reads it too.
+
+export interface PublishWay {
+  readonly name: string;
+  readonly by: "frames" | "js.publish" | "raw";
+  /** Events that wait for their acknowledgement at a time. */
+  readonly waiting: number;
+}
+
+export const publishWays: readonly PublishWay[] = [
+  { name: "frames, 128 events waiting", by: "frames", waiting: 128 },
+  { name: "frames, 10,000 events waiting", by: "frames", waiting: 10_000 },
+  { name: "js.publish, 128 events waiting", by: "js.publish", waiting: 128 },
+  { name: "js.publish, 10,000 events waiting", by: "js.publish", waiting: 10_000 },
+  { name: "raw bytes, nothing acknowledged", by: "raw", waiting: 0 },
+];
