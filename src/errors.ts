@@ -34,23 +34,27 @@ export const errorTable = {
 export type ErrorCode = keyof typeof errorTable;
 
 /** The codes an item of a batch can end in. */
-export type ItemErrorCode =
-  | "invalid_properties"
-  | "missing_alias"
-  | "missing_group"
-  | "missing_survey_id"
-  | "event_too_large";
+export const itemErrorCodes = [
+  "invalid_properties",
+  "missing_alias",
+  "missing_group",
+  "missing_survey_id",
+  "event_too_large",
+] as const satisfies readonly ErrorCode[];
+export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
 /** The remarks an item can be stored with. */
-export type WarningCode =
-  | "missing_set"
-  | "missing_group_set"
-  | "missing_current_url"
-  | "missing_screen_name"
-  | "missing_timestamp"
-  | "invalid_timestamp"
-  | "invalid_uuid"
-  | "invalid_person_profile";
+export const warningCodes = [
+  "missing_set",
+  "missing_group_set",
+  "missing_current_url",
+  "missing_screen_name",
+  "missing_timestamp",
+  "invalid_timestamp",
+  "invalid_uuid",
+  "invalid_person_profile",
+] as const;
+export type WarningCode = (typeof warningCodes)[number];
 
 /** An expected failure of a whole request: a value, never thrown. `detail` goes to the client. */
 export interface Problem {

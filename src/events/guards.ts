@@ -3,7 +3,7 @@
 // Reads types and bytes from the scan table, builds no object for the event. Must not write anything.
 
 import { Buffer } from "node:buffer";
-import type { ItemErrorCode, WarningCode } from "../errors.ts";
+import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
 import { FieldShift, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
 import { isStoredTimestamp, storedTimestamp } from "./timestamp.ts";
@@ -29,18 +29,7 @@ const specialKinds: ReadonlyMap<string, Kind> = new Map([
 
 export type DropReason = "no_event" | "no_distinct_id";
 
-/** The remarks in a fixed order: bit n of `Verdict.warnings` is warningCodes[n]. */
-export const warningCodes = [
-  "missing_set",
-  "missing_group_set",
-  "missing_current_url",
-  "missing_screen_name",
-  "missing_timestamp",
-  "invalid_timestamp",
-  "invalid_uuid",
-  "invalid_person_profile",
-] as const satisfies readonly WarningCode[];
-
+/** Bit n of `Verdict.warnings` is warningCodes[n]. */
 const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<WarningCode, number>;
 
 /**

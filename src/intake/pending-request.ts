@@ -66,7 +66,7 @@ export class PendingRequest implements FrameWaiter {
       this.#exchange.answerProblem({ code: this.#failure, detail: details[this.#failure] ?? "" });
       return;
     }
-    this.#metrics.events(this.#lane, "stored", "none", this.#tally.accepted);
+    this.#metrics.events(this.#lane, "none", this.#tally.accepted);
     this.#exchange.answerStored(this.#tally);
   }
 }

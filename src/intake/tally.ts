@@ -1,7 +1,7 @@
 // Counts what became of a request's items, for the answer and, once a request, for the metrics.
 
-import type { ItemErrorCode } from "../errors.ts";
-import { type DropReason, type Verdict, warningCodes } from "../events/guards.ts";
+import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+import type { DropReason, Verdict } from "../events/guards.ts";
 import type { IntakeReport, ItemNote, Lane } from "../types.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
@@ -9,18 +9,14 @@ export const itemNotesMax = 20;
 
 /** Once a request at most: plain additions. */
 export interface IntakeMetrics {
-  events(
-    lane: Lane,
-    outcome: "stored" | "dropped" | "error",
-    reason: "none" | DropReason | ItemErrorCode,
-    count: number,
-  ): void;
-  warnings(code: (typeof warningCodes)[number], count: number): void;
+  /** `none`: stored. */
+  events(lane: Lane, reason: "none" | DropReason | ItemErrorCode, count: number): void;
+  warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
 }
 
-const warningDetails: Record<(typeof warningCodes)[number], string> = {
+const warningDetails: Record<WarningCode, string> = {
   missing_set: "$identify carries no $set",
   missing_group_set: "$groupidentify carries no $group_set",
   missing_current_url: "$pageview carries no $current_url",
@@ -84,11 +80,11 @@ export class Tally implements IntakeReport {
 
   /** Adds what the rules found. Stored events are counted when they are stored. */
   countJudged(lane: Lane, metrics: IntakeMetrics): void {
-    if (this.#noEvent > 0) metrics.events(lane, "dropped", "no_event", this.#noEvent);
-    if (this.#noDistinctId > 0) metrics.events(lane, "dropped", "no_distinct_id", this.#noDistinctId);
+    if (this.#noEvent > 0) metrics.events(lane, "no_event", this.#noEvent);
+    if (this.#noDistinctId > 0) metrics.events(lane, "no_distinct_id", this.#noDistinctId);
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
-    for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, "error", code, count);
+    for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
     for (const [bit, count] of this.#warningCounts ?? []) metrics.warnings(warningCodes[bit]!, count);
   }
 }

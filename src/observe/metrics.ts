@@ -2,7 +2,7 @@
 // prom-client's registry reads them at scrape. Labels are bounded: never a project, a key or a path a client chose.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { ItemErrorCode, WarningCode } from "../errors.ts";
+import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
 import type { Lane, Route } from "../types.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
@@ -16,16 +16,6 @@ const lanes = ["live", "historical"] as const satisfies readonly Lane[];
 const routes = ["capture", "batch", "other"] as const satisfies readonly (Route | "other")[];
 /** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
 const abortPhases = ["head", "body", "answer"] as const;
-const warningCodes = [
-  "missing_set",
-  "missing_group_set",
-  "missing_current_url",
-  "missing_screen_name",
-  "missing_timestamp",
-  "invalid_timestamp",
-  "invalid_uuid",
-  "invalid_person_profile",
-] as const satisfies readonly WarningCode[];
 const ackFailureCauses = ["timeout", "disconnected", "no_responders", "store_full", "refused", "malformed"] as const;
 const outcomeOfReason = {
   none: "stored",
@@ -143,7 +133,7 @@ export class Metrics {
     this.#aborted.add(phasePlace[phase], 1);
   }
 
-  events(lane: Lane, _outcome: EventOutcome, reason: EventReason, count: number): void {
+  events(lane: Lane, reason: EventReason, count: number): void {
     this.#events.add(lanePlace[lane] * reasons.length + reasonPlace[reason], count);
   }
 

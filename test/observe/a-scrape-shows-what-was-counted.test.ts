@@ -59,10 +59,10 @@ test("requests", async () => {
 
 test("events, by the outcome their reason belongs to", async () => {
   metrics = createMetrics();
-  metrics.events("live", "stored", "none", 100);
-  metrics.events("live", "dropped", "no_event", 2);
-  metrics.events("historical", "dropped", "no_distinct_id", 3);
-  metrics.events("historical", "error", "event_too_large", 4);
+  metrics.events("live", "none", 100);
+  metrics.events("live", "no_event", 2);
+  metrics.events("historical", "no_distinct_id", 3);
+  metrics.events("historical", "event_too_large", 4);
   metrics.warnings("invalid_uuid", 5);
   metrics.slowPathItems(6);
   metrics.distinctIdsCut(7);
