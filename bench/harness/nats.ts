@@ -1,7 +1,7 @@
 // A nats-server of the bench's own: random port, empty store on the project's disk (a store in memory would make
 // fsync free), the embedded server's settings but for the sync interval. Creates the streams as Penstock does.
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -174,4 +174,11 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
     if (--left === 0) break;
   }
   return events;
+}
+
+/** The stores and bodies of runs; what is expensive to get again stays. */
+export function removeWorkFiles(): void {
+  for (const name of readdirSync(workFolder)) {
+    if (/^(nats|body)-/.test(name)) rmSync(join(workFolder, name), { recursive: true, force: true });
+  }
 }

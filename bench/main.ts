@@ -1,0 +1,136 @@
+// `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1 when an acknowledged event is not
+// in the stream, or anything else about a run is not as it must be; a budget that is not met is told, and is no failure.
+
+import { writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { Bench, Row } from "./harness/bench.ts";
+import { type ClosedLoop, hasWrk } from "./harness/load.ts";
+import { removeWorkFiles } from "./harness/nats.ts";
+import { budgetsOf, budgetTable } from "./report/budgets.ts";
+import { comparisonSvg } from "./report/chart.ts";
+import { machine, versions } from "./report/machine.ts";
+import { resultsFolder, writeResult } from "./report/result.ts";
+import { tablesOf } from "./report/tables.ts";
+import { figure } from "./report/text-table.ts";
+import { fsyncs } from "./scenarios/fsyncs.ts";
+import { growth } from "./scenarios/growth.ts";
+import { latency } from "./scenarios/latency.ts";
+import { limits } from "./scenarios/limits.ts";
+import { publish } from "./scenarios/publish.ts";
+import { scan } from "./scenarios/scan.ts";
+import { projects, sizes, throughput } from "./scenarios/throughput.ts";
+
+interface Options {
+  readonly quick: boolean;
+  readonly growth: boolean;
+  readonly only?: string[];
+  readonly rounds?: number;
+  readonly client?: ClosedLoop;
+}
+
+const scenarios = { throughput, limits, fsyncs, scan, latency, publish, sizes, projects, growth };
+type ScenarioName = keyof typeof scenarios;
+const names = Object.keys(scenarios) as ScenarioName[];
+/** Growth has a run of its own: with it the whole would take too long. */
+const usual = names.filter((name) => name !== "growth");
+const quickly = usual.filter((name) => name !== "sizes" && name !== "projects");
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("must be a whole number of 1 or more");
+  return value;
+}
+
+function readOptions(): Options {
+  return new Command("bench")
+    .description("Measures Penstock against what one would write in an afternoon, and against the budgets.")
+    .option("--quick", "one round of the main scenarios, in under two minutes", false)
+    .addOption(new Option("--only <names...>", "only these scenarios").choices(names))
+    .option("--rounds <count>", "so many rounds of everything", wholeNumber)
+    .option("--growth", "how cost grows with batch size, connections, event size and projects, and nothing else", false)
+    .addOption(
+      new Option("--client <name>", "what makes the load of small requests; default: wrk where it is installed").choices([
+        "wrk",
+        "autocannon",
+      ]),
+    )
+    .parse()
+    .opts<Options>();
+}
+
+function chosen({ quick, growth: onlyGrowth, only }: Options): readonly ScenarioName[] {
+  if (only !== undefined) return names.filter((name) => only.includes(name));
+  if (onlyGrowth) return ["growth"];
+  return quick ? quickly : usual;
+}
+
+/** What a line of progress shows of a row. */
+const headlines: readonly (readonly [string, string])[] = [
+  ["eventsPerSecond", "events/s"],
+  ["p99", "ms p99"],
+  ["bytesPerSecond", "bytes/s"],
+  ["restBytes", "bytes at rest"],
+  ["aboveBytes", "bytes above rest"],
+  ["loopDelayP99Ms", "ms loop delay p99"],
+  ["fsyncsPerMessage", "fsyncs a message"],
+];
+
+function progressLine({ scenario, variant, sync, round, values }: Row): string {
+  const [name, unit] = headlines.find(([field]) => field in values) ?? ["", ""];
+  const parts = [`round ${round}`, variant, ...(sync === "" ? [] : [`sync ${sync}`]), scenario];
+  return `${parts.join(", ")}: ${figure(values[name] ?? Number.NaN)} ${unit}`;
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  const closedLoop = options.client ?? (hasWrk() ? "wrk" : "autocannon");
+  const at = new Date().toISOString();
+  const beganMs = performance.now();
+  const rows: Row[] = [];
+  const remarks: string[] = [];
+  const say = (text: string) => process.stdout.write(`[${((performance.now() - beganMs) / 1_000).toFixed(0)} s] ${text}\n`);
+  const bench: Bench = {
+    quick: options.quick,
+    closedLoop,
+    rounds: (count) => options.rounds ?? (options.quick ? 1 : count),
+    note(row) {
+      rows.push(row);
+      say(progressLine(row));
+    },
+    remark(text) {
+      remarks.push(text);
+      say(text);
+    },
+  };
+  const machineHere = machine();
+  const versionsHere = versions(closedLoop);
+  process.stdout.write(`${JSON.stringify({ ...machineHere, ...versionsHere }, null, 1)}\n`);
+  try {
+    for (const name of chosen(options)) {
+      say(name);
+      await scenarios[name](bench);
+    }
+  } finally {
+    removeWorkFiles();
+  }
+  const budgets = budgetsOf(rows);
+  process.stdout.write(`\n\n${tablesOf(rows)}\n\n\nBudgets\n\n${budgetTable(budgets)}\n\n`);
+  for (const remark of remarks) process.stdout.write(`${remark}\n`);
+  const result = { at, arguments: process.argv.slice(2), machine: machineHere, versions: versionsHere, remarks, budgets, rows };
+  process.stdout.write(`\nwritten: ${relative("", writeResult(result))}\n`);
+  const { cpu, cores, filesystem } = machineHere;
+  const caption = `${cores} cores of ${cpu}, ${filesystem}, load included; nats-server ${versionsHere.natsServer}, ${versionsHere.closedLoop}; ${at.slice(0, 10)}, ${versionsHere.commit}`;
+  const svg = comparisonSvg(rows, caption);
+  if (svg === undefined) return;
+  const file = join(resultsFolder, "comparison.svg");
+  writeFileSync(file, svg);
+  process.stdout.write(`written: ${relative("", file)}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`bench failed: ${(error as Error).stack ?? String(error)}\n`);
+  process.exitCode = 1;
+}

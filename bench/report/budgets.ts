@@ -1,0 +1,86 @@
+// The budgets: what each row must reach, what this run measured, and whether it did. A row that was not measured says so;
+// it is never taken as met.
+
+import type { Row } from "../harness/bench.ts";
+import { medianAt, type Where } from "./statistics.ts";
+import { figure, textTable } from "./text-table.ts";
+
+export interface Budget {
+  readonly what: string;
+  readonly target: number;
+  readonly bound: "at least" | "at most";
+  readonly unit: string;
+  readonly measured: number;
+}
+
+const mib = 1_048_576;
+const million = 1e6;
+
+export function budgetsOf(rows: readonly Row[]): Budget[] {
+  const at = (where: Where, value: string) => medianAt(rows, { group: "throughput", ...where }, value);
+  const rate = (scenario: string, variant: string, sync: Row["sync"]) =>
+    at({ scenario, variant, sync }, "eventsPerSecond");
+  const ratio = (scenario: string, sync: Row["sync"]) =>
+    rate(scenario, "penstock", sync) / rate(scenario, "fastify", sync);
+  const limit = (scenario: string, value: string) =>
+    medianAt(rows, { group: "limits", scenario, variant: "penstock", sync: "always" }, value);
+  const scanRate = (variant: string) =>
+    medianAt(rows, { group: "scan", scenario: "18 MB batch", variant, sync: "" }, "bytesPerSecond");
+  const singles: Where = { scenario: "single events, 128 connections", variant: "penstock", sync: "always" };
+  const hundreds: Where = { scenario: "batches of 100", variant: "penstock", sync: "always" };
+  const beside = "small requests beside large ones";
+  const least = (what: string, target: number, measured: number): Budget => ({
+    ...{ what, target, measured, bound: "at least", unit: "×" },
+  });
+  const most = (what: string, target: number, measured: number, unit: string): Budget => ({
+    ...{ what, target, measured, bound: "at most", unit },
+  });
+  return [
+    least("single events, sync always: requests/s against the baseline", 9, ratio(singles.scenario, "always")),
+    least("batches of 100, sync always: events/s against the baseline", 30, ratio("batches of 100", "always")),
+    least("single events, lazy sync: requests/s against the baseline", 6, ratio(singles.scenario, "lazy")),
+    least(
+      "single events, lazy sync: requests/s against the ceiling",
+      0.55,
+      rate(singles.scenario, "penstock", "lazy") / rate(singles.scenario, "ceiling", ""),
+    ),
+    least("batches of 100, lazy sync: events/s against the baseline", 15, ratio("batches of 100", "lazy")),
+    least("batches of 19 MB, lazy sync: events/s against the baseline", 20, ratio("batches of 19 MB", "lazy")),
+    most("gateway CPU for a million events in batches of 100", 1.3, at(hundreds, "serverCpuSecondsPerMillion"), "s"),
+    least("scan with full validation, 18 MB batch, against JSON.parse", 6, scanRate("addon") / scanRate("JSON.parse")),
+    most("memory at rest after load", 200, limit("memory at rest after load", "restBytes") / mib, "MiB"),
+    most(
+      "peak memory above rest, 20 MB bodies, 4 at a time",
+      3 * 20 * 4,
+      limit("large bodies, 4 at a time", "aboveBytes") / mib,
+      "MiB",
+    ),
+    most("event-loop delay p99 while two clients post 19 MB batches", 20, limit(beside, "loopDelayP99Ms"), "ms"),
+    most("p99 of small requests beside those, against alone", 3, limit(beside, "p99Ratio"), "×"),
+    most(
+      "fsyncs for a million single events, sync always, 128 connections",
+      40_000,
+      (at(singles, "messages") / at(singles, "events")) * million,
+      "",
+    ),
+  ];
+}
+
+export function isMet({ bound, target, measured }: Budget): boolean | undefined {
+  if (!Number.isFinite(measured)) return undefined;
+  return bound === "at least" ? measured >= target : measured <= target;
+}
+
+export function budgetTable(budgets: readonly Budget[]): string {
+  const lines = budgets.map((budget) => {
+    const { what, bound, target, unit, measured } = budget;
+    const met = isMet(budget);
+    return [
+      what,
+      met === undefined ? "not measured" : met ? "met" : "NOT MET",
+      `${bound} ${figure(target)} ${unit}`.trimEnd(),
+      `${figure(measured)} ${Number.isFinite(measured) ? unit : ""}`.trimEnd(),
+    ];
+  });
+  return textTable(["budget", "", "target", "measured"], lines, 2);
+}

@@ -1,0 +1,107 @@
+// The tables of a run: medians, every round, ratios against the baseline and the ceiling of the same run, CPU, memory,
+// and whether it was the server that was measured.
+
+import type { Row } from "../harness/bench.ts";
+import { variantTitles } from "../harness/variants.ts";
+import { firstLimit } from "../scenarios/growth.ts";
+import { medianAt, places, valuesAt, type Where } from "./statistics.ts";
+import { figure, mebibytes, textTable } from "./text-table.ts";
+
+const wholeCore = 1;
+
+export function tablesOf(rows: readonly Row[]): string {
+  const parts: string[] = [];
+  for (const group of new Set(rows.map((row) => row.group))) {
+    const own = rows.filter((row) => row.group === group);
+    parts.push(`${titles[group] ?? group}\n\n${tableOf(group, own)}`);
+  }
+  return parts.join("\n\n\n");
+}
+
+const titles: Readonly<Record<string, string>> = {
+  throughput: "Throughput: events acknowledged a second",
+  sizes: "Other sizes: events acknowledged a second",
+  projects: "Projects and partitions: events acknowledged a second",
+  latency: "Latency at a fixed rate, ms, from the time a request was due",
+  scan: "The scan alone: MB a second",
+  publish: "Publishing alone: events acknowledged a second",
+  limits: "Large bodies and those beside them (sync always)",
+  fsyncs: "One PubAck, one fsync?",
+};
+
+function tableOf(group: string, rows: readonly Row[]): string {
+  if (group === "latency") return latencyTable(rows);
+  if (group === "scan") return scanTable(rows);
+  if (group === "limits" || group === "fsyncs") return valuesTable(rows);
+  return throughputTable(rows, group.startsWith("growth"));
+}
+
+function titleOf(variant: string): string {
+  return Object.hasOwn(variantTitles, variant) ? variantTitles[variant as keyof typeof variantTitles] : variant;
+}
+
+function rounds(values: readonly number[], unit = 1): string {
+  return values.map((value) => figure(value / unit)).join(" ");
+}
+
+function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
+  const head = [
+    ...["load", "sync", "server", "events/s", "× baseline", "of ceiling", "CPU s / million", "server cores"],
+    ...["nats cores", "client cores", "peak MiB", isGrowth ? "first limit" : "", "rounds"],
+  ];
+  const lines = places(rows).map((place) => {
+    const at = (value: string) => medianAt(rows, place, value);
+    const rate = at("eventsPerSecond");
+    const against = (other: Partial<Where>) => rate / medianAt(rows, { ...place, ...other }, "eventsPerSecond");
+    const cores = at("serverCores");
+    const limit = isGrowth
+      ? firstLimit({ serverCores: cores, natsCores: at("natsCores"), clientCores: at("clientCores") })
+      : cores < wholeCore
+        ? "client-limited"
+        : "";
+    return [
+      ...[place.scenario, place.sync, titleOf(place.variant), figure(rate)],
+      place.variant === "fastify" ? "" : figure(against({ variant: "fastify" })),
+      place.variant === "ceiling" ? "" : figure(against({ variant: "ceiling", sync: "" })),
+      ...[figure(at("serverCpuSecondsPerMillion")), figure(cores), figure(at("natsCores")), figure(at("clientCores"))],
+      ...[mebibytes(at("peakBytes")), limit, rounds(valuesAt(rows, place, "eventsPerSecond"))],
+    ];
+  });
+  return textTable(head, lines, 3);
+}
+
+function latencyTable(rows: readonly Row[]): string {
+  const fields = ["rate", "achieved", "p50", "p90", "p99", "p999", "max"];
+  const lines = places(rows).map((place) => [
+    ...[place.scenario, place.sync, titleOf(place.variant)],
+    ...fields.map((field) => figure(medianAt(rows, place, field))),
+    rounds(valuesAt(rows, place, "p99")),
+  ]);
+  return textTable(["", "sync", "server", ...fields, "p99 by round"], lines, 3);
+}
+
+function scanTable(rows: readonly Row[]): string {
+  const lines = places(rows)
+    .toSorted((left, right) => left.scenario.localeCompare(right.scenario))
+    .map((place) => {
+      const rate = medianAt(rows, place, "bytesPerSecond");
+      const parse = medianAt(rows, { ...place, variant: "JSON.parse" }, "bytesPerSecond");
+      const all = valuesAt(rows, place, "bytesPerSecond");
+      return [place.scenario, place.variant, figure(rate / 1e6), figure(rate / parse), rounds(all, 1e6)];
+    });
+  return textTable(["body", "by", "MB/s", "× JSON.parse", "rounds"], lines, 2);
+}
+
+function valuesTable(rows: readonly Row[]): string {
+  const lines = places(rows).flatMap((place) => {
+    const sample = rows.find((row) => row.scenario === place.scenario);
+    return Object.keys(sample?.values ?? {}).map((value) => {
+      const isBytes = value.endsWith("Bytes");
+      const unit = isBytes ? 1_048_576 : 1;
+      const all = valuesAt(rows, place, value);
+      const name = isBytes ? value.replace(/Bytes$/, ", MiB") : value;
+      return [place.scenario, name, figure(medianAt(rows, place, value) / unit), rounds(all, unit)];
+    });
+  });
+  return textTable(["what", "", "median", "rounds"], lines, 2);
+}

@@ -1,0 +1,23 @@
+// A table in plain text: the first columns to the left, numbers to the right, widths as needed.
+
+/** `leftColumns` of each row are text; the rest are numbers, aligned to the right. */
+export function textTable(head: readonly string[], rows: readonly (readonly string[])[], leftColumns: number): string {
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, column) => (column < leftColumns ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .join("  ")
+      .trimEnd();
+  return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
+}
+
+/** Three digits that count, thousands with commas; "-" when it is not known. */
+export function figure(value: number): string {
+  if (!Number.isFinite(value)) return "-";
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en");
+  return value.toPrecision(3).replace(/\.?0+$/, "") || "0";
+}
+
+export function mebibytes(bytes: number): string {
+  return figure(bytes / 1_048_576);
+}

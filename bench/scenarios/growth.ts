@@ -1,0 +1,67 @@
+// How cost grows with each size, the others fixed: batch size, connections, projects, event size. Penstock alone, with
+// the durable setting. The first limit is named from what each process used while the load ran.
+
+import { availableParallelism } from "node:os";
+import { type Bench, runCells, valuesOf } from "../harness/bench.ts";
+import { singleBody } from "../harness/bodies.ts";
+import type { Load } from "../harness/load.ts";
+import { openSession } from "../harness/session.ts";
+import { batches, huge, singles, singlesOf } from "./loads.ts";
+
+const cells = [{ variant: "penstock" as const, sync: "always" as const }];
+/** Of a core, from where a single-threaded process counts as the limit. */
+const busyCore = 0.85;
+/** Of all cores, from where there is nothing left for anybody. */
+const busyMachine = 0.9;
+
+export async function growth(bench: Bench): Promise<void> {
+  const rounds = bench.rounds(3);
+  const seconds = bench.quick ? 1 : 2;
+  const run = (group: string, loads: readonly Load[]) =>
+    runCells(bench, { group, cells, loads: () => loads, rounds, warmUpSeconds: 1, warmEach: false });
+  await run("growth: batch size", [
+    ...[1, 10, 100, 1_000, 10_000].map((events) => batches(events, seconds)),
+    huge(bench.quick ? 8 : 16),
+  ]);
+  await run(
+    "growth: connections",
+    [1, 4, 16, 64, 128, 256, 512, 1_024].map((connections) => singles(connections, seconds)),
+  );
+  await run(
+    "growth: event size",
+    [0, 600, 2_000, 20_000, 200_000].map((padding) => {
+      const body = singleBody(0, 0, padding);
+      return { ...singles(128, seconds), name: `single events of ${body.length.toLocaleString("en")} bytes`, bodies: [body] };
+    }),
+  );
+  for (const projects of [1, 10, 100, 1_000, 10_000]) await growProjects(bench, projects, rounds);
+}
+
+async function growProjects(bench: Bench, projects: number, rounds: number): Promise<void> {
+  for (let round = 1; round <= rounds; round++) {
+    const session = await openSession({ ...cells[0]!, projects, closedLoop: bench.closedLoop });
+    try {
+      const load = singlesOf(projects, bench.quick ? 1 : 2);
+      await session.warmUp(load, 1);
+      const values = valuesOf(await session.measure(load));
+      bench.note({ group: "growth: projects", scenario: load.name, ...cells[0]!, round, values });
+    } finally {
+      await session.close();
+    }
+  }
+}
+
+/** What would have to give for the rate to rise. */
+export function firstLimit(values: Readonly<Record<string, number>>): string {
+  const cores: readonly (readonly [string, number])[] = [
+    ["gateway CPU", values["serverCores"] ?? 0],
+    ["nats-server CPU", values["natsCores"] ?? 0],
+    ["client CPU", values["clientCores"] ?? 0],
+  ];
+  const [name, most] = cores.reduce((high, next) => (next[1] > high[1] ? next : high));
+  const total = cores.reduce((sum, [, used]) => sum + used, 0);
+  if (total >= busyMachine * availableParallelism()) return `all cores, most by ${name}`;
+  // nats-server has threads: one core is not its limit.
+  if (most >= busyCore && name !== "nats-server CPU") return name;
+  return "disk (waiting for fsync)";
+}
