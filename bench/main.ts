@@ -50,10 +50,10 @@ function readOptions(): Options {
     .option("--rounds <count>", "so many rounds of everything", wholeNumber)
     .option("--growth", "how cost grows with batch size, connections, event size and projects, and nothing else", false)
     .addOption(
-      new Option("--client <name>", "what makes the load of small requests; default: wrk where it is installed").choices([
-        "wrk",
-        "autocannon",
-      ]),
+      new Option(
+        "--client <name>",
+        "what makes the load of small requests; default: wrk where it is installed",
+      ).choices(["wrk", "autocannon"]),
     )
     .parse()
     .opts<Options>();
@@ -89,7 +89,8 @@ async function main(): Promise<void> {
   const beganMs = performance.now();
   const rows: Row[] = [];
   const remarks: string[] = [];
-  const say = (text: string) => process.stdout.write(`[${((performance.now() - beganMs) / 1_000).toFixed(0)} s] ${text}\n`);
+  const say = (text: string) =>
+    process.stdout.write(`[${((performance.now() - beganMs) / 1_000).toFixed(0)} s] ${text}\n`);
   const bench: Bench = {
     quick: options.quick,
     closedLoop,
@@ -117,7 +118,15 @@ async function main(): Promise<void> {
   const budgets = budgetsOf(rows);
   process.stdout.write(`\n\n${tablesOf(rows)}\n\n\nBudgets\n\n${budgetTable(budgets)}\n\n`);
   for (const remark of remarks) process.stdout.write(`${remark}\n`);
-  const result = { at, arguments: process.argv.slice(2), machine: machineHere, versions: versionsHere, remarks, budgets, rows };
+  const result = {
+    at,
+    arguments: process.argv.slice(2),
+    machine: machineHere,
+    versions: versionsHere,
+    remarks,
+    budgets,
+    rows,
+  };
   process.stdout.write(`\nwritten: ${relative("", writeResult(result))}\n`);
   const { cpu, cores, filesystem } = machineHere;
   const caption = `${cores} cores of ${cpu}, ${filesystem}, load included; nats-server ${versionsHere.natsServer}, ${versionsHere.closedLoop}; ${at.slice(0, 10)}, ${versionsHere.commit}`;

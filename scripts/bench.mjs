@@ -8,7 +8,9 @@ import { root, runtimeNode } from "./lib/project.mjs";
 
 function runBench() {
   if (!isAddonCurrent() || !isDistCurrent()) {
-    process.stderr.write(`Penstock is not built: run \`npm run setup\`; log of the scanner's last build: ${addonLog}\n`);
+    process.stderr.write(
+      `Penstock is not built: run \`npm run setup\`; log of the scanner's last build: ${addonLog}\n`,
+    );
     return 1;
   }
   const args = ["--disable-warning=ExperimentalWarning", join(root, "bench", "main.ts"), ...process.argv.slice(2)];

@@ -1,9 +1,9 @@
 // The baseline with the web framework taken out of the question: uWebSockets.js, JSON.parse, js.publish per event. What
 // lies between this and Penstock is the scanner and the group commit.
 
+import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { gunzip } from "node:zlib";
 import { jetstream } from "@nats-io/jetstream";
-import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { type CaptureBody, connectToNats, liveSubject, readProjects, recordOf, storable } from "./records.ts";
 
 /** As the Fastify baseline's. */

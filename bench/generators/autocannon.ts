@@ -23,9 +23,7 @@ function rotate(client: autocannon.Client): void {
   client.setRequests([...bodies.slice(from), ...bodies.slice(0, from)].map((body) => ({ body })));
 }
 
-const useWorkers =
-  !job.lines && job.connections >= connectionsForWorkers &&
-  availableParallelism() >= coresForWorkers;
+const useWorkers = !job.lines && job.connections >= connectionsForWorkers && availableParallelism() >= coresForWorkers;
 
 const result = await autocannon({
   url: `${job.url}${job.path}`,

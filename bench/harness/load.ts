@@ -1,8 +1,8 @@
 // Runs a load generator in a process of its own against one server and answers what it saw. Knows the generators;
 // knows nothing of what the server is.
 
-import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -90,7 +90,10 @@ async function runWrk(url: string, load: Load): Promise<LoadRun> {
     ],
   });
   const line = child.line((text) => (text.startsWith("{") ? text : undefined), load.seconds * 1_000 + graceMs);
-  return await watched(child, line.then((text) => ({ ...(JSON.parse(text) as LoadResult), latencyMs: undefined })));
+  return await watched(
+    child,
+    line.then((text) => ({ ...(JSON.parse(text) as LoadResult), latencyMs: undefined })),
+  );
 }
 
 /** Reads the client's CPU while it lives, because afterwards nobody knows it. */

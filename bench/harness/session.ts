@@ -1,8 +1,8 @@
 // One server under test with a nats-server of its own, both fresh. Each load is measured from an empty stream, and
 // fails the bench when the stream does not hold what was acknowledged.
 
-import { type BenchNats, startNats, type Sync } from "./nats.ts";
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
+import { type BenchNats, type Sync, startNats } from "./nats.ts";
 import { cpuSeconds, memoryBytes, resetPeakMemory } from "./process-stats.ts";
 import { startVariant, type Variant, type VariantServer } from "./variants.ts";
 
@@ -37,7 +37,6 @@ export interface Session {
   /** A short run of the same load, not measured. */
   warmUp(load: Load, seconds: number): Promise<LoadRun>;
   measure(load: Load): Promise<Measurement>;
-  /** Events that Penstock says it has stored, all in all. */
   close(): Promise<void>;
 }
 

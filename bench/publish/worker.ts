@@ -41,7 +41,15 @@ async function frames(): Promise<void> {
   const admission = createAdmission(config.config.inflightBytesMax);
   const nowMs = () => performance.now();
   const metrics = createMetrics();
-  const publisher = createPublisher({ link, config: config.config, nowMs, processId: "bench-0123456789", metrics, admission, log });
+  const publisher = createPublisher({
+    link,
+    config: config.config,
+    nowMs,
+    processId: "bench-0123456789",
+    metrics,
+    admission,
+    log,
+  });
   const project: Project = { id: projectId, name: "", keys: [], enabled: true };
   await new Promise<void>((resolve, reject) => {
     let open = way.waiting;

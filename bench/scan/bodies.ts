@@ -16,7 +16,10 @@ function withProperties(index: number, properties: unknown): unknown {
 }
 
 function wide(index: number): unknown {
-  const names = Array.from({ length: 500 }, (_, place) => [`property_${place}`, place % 3 === 0 ? `value ${index}` : place]);
+  const names = Array.from({ length: 500 }, (_, place) => [
+    `property_${place}`,
+    place % 3 === 0 ? `value ${index}` : place,
+  ]);
   return withProperties(index, Object.fromEntries(names));
 }
 

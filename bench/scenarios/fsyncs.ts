@@ -24,7 +24,9 @@ export async function fsyncs(bench: Bench): Promise<void> {
       program: "strace",
       args: ["-f", "-c", "-e", "trace=fsync,fdatasync", "-p", String(session.nats?.pid)],
     });
-    const attached = await trace.line((line) => (/attached/.test(line) ? true : undefined), attachMsMax).catch(() => false);
+    const attached = await trace
+      .line((line) => (/attached/.test(line) ? true : undefined), attachMsMax)
+      .catch(() => false);
     if (!attached) {
       bench.remark("fsyncs are counted as PubAcks: strace may not attach to check that they are the same");
       await trace.end();
@@ -36,7 +38,14 @@ export async function fsyncs(bench: Bench): Promise<void> {
     const calls = [...trace.said().matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s.*?(?:fsync|fdatasync)$/gm)];
     const fsyncCalls = calls.reduce((sum, match) => sum + Number(match[1]), 0);
     const values = { fsyncCalls, messages, events, fsyncsPerMessage: fsyncCalls / messages };
-    bench.note({ group: "fsyncs", scenario: "fsync calls by strace", variant: "penstock", sync: "always", round: 1, values });
+    bench.note({
+      group: "fsyncs",
+      scenario: "fsync calls by strace",
+      variant: "penstock",
+      sync: "always",
+      round: 1,
+      values,
+    });
   } finally {
     await session.close();
   }

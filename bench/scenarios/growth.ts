@@ -31,7 +31,11 @@ export async function growth(bench: Bench): Promise<void> {
     "growth: event size",
     [0, 600, 2_000, 20_000, 200_000].map((padding) => {
       const body = singleBody(0, 0, padding);
-      return { ...singles(128, seconds), name: `single events of ${body.length.toLocaleString("en")} bytes`, bodies: [body] };
+      return {
+        ...singles(128, seconds),
+        name: `single events of ${body.length.toLocaleString("en")} bytes`,
+        bodies: [body],
+      };
     }),
   );
   for (const projects of [1, 10, 100, 1_000, 10_000]) await growProjects(bench, projects, rounds);

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
 import { runLoad } from "../harness/load.ts";
-import { memoryBytes, resetPeakMemory } from "../harness/process-stats.ts";
+import { memoryBytes } from "../harness/process-stats.ts";
 import { openSession, type Session } from "../harness/session.ts";
 import { huge, singles } from "./loads.ts";
 
@@ -60,9 +60,10 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
   const stored = await session.nats?.stored("by header");
   const refused = beside.refused + beside.failed + neighbour.refused + neighbour.failed;
   if (stored?.events !== acknowledged || refused > 0) {
-    throw new Error(`${acknowledged} events acknowledged, ${stored?.events} stored, ${refused} requests not answered 200`);
+    throw new Error(
+      `${acknowledged} events acknowledged, ${stored?.events} stored, ${refused} requests not answered 200`,
+    );
   }
-  resetPeakMemory(session.server.child.pid);
   const aloneP99Ms = alone.latencyMs?.p99 ?? Number.NaN;
   const besideP99Ms = beside.latencyMs?.p99 ?? Number.NaN;
   return {

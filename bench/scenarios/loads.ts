@@ -33,7 +33,9 @@ export function singlesOf(projects: number, seconds: number): Load {
   return {
     ...singles(128, seconds),
     name: `single events, 128 connections, ${projects.toLocaleString("en")} projects`,
-    bodies: made(`projects ${projects}`, () => Array.from({ length: projects }, (_, index) => singleBody(index, index))),
+    bodies: made(`projects ${projects}`, () =>
+      Array.from({ length: projects }, (_, index) => singleBody(index, index)),
+    ),
   };
 }
 

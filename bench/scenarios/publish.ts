@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { type Bench, inOrder } from "../harness/bench.ts";
 import { startChild } from "../harness/child.ts";
 import { startNats } from "../harness/nats.ts";
-import type { PublishAnswer } from "../publish/worker.ts";
 import { type PublishWay, publishWays } from "../publish/ways.ts";
+import type { PublishAnswer } from "../publish/worker.ts";
 
 const worker = join(import.meta.dirname, "..", "publish", "worker.ts");
 const workerMsMax = 120_000;
@@ -32,7 +32,14 @@ export async function publish(bench: Bench): Promise<void> {
           bytesPerSecond: answer.bytes / answer.seconds,
           serverCpuSecondsPerMillion: (answer.cpuSeconds / answer.acknowledged) * million,
         };
-        bench.note({ group: "publish", scenario: "publish alone", variant: way.name, sync: way.by === "raw" ? "" : sync, round, values });
+        bench.note({
+          group: "publish",
+          scenario: "publish alone",
+          variant: way.name,
+          sync: way.by === "raw" ? "" : sync,
+          round,
+          values,
+        });
       } finally {
         await nats.end();
       }

@@ -51,9 +51,7 @@ export async function sizes(bench: Bench): Promise<void> {
       batches(10, 1),
       batches(100, 1, true),
       batches(1_000, 1),
-      ...(cell.variant === "fastify" && cell.sync === "always"
-        ? [huge(1)]
-        : [huge(hugeAmount(cell, true), true)]),
+      ...(cell.variant === "fastify" && cell.sync === "always" ? [huge(1)] : [huge(hugeAmount(cell, true), true)]),
     ],
     rounds: bench.rounds(2),
     warmUpSeconds: 1,
@@ -72,7 +70,8 @@ export async function projects(bench: Bench): Promise<void> {
     await runCells(bench, {
       group: "projects",
       // The baseline has one partition.
-      cells: partitions === 1 ? penstockAndBaseline : penstockAndBaseline.filter(({ variant }) => variant === "penstock"),
+      cells:
+        partitions === 1 ? penstockAndBaseline : penstockAndBaseline.filter(({ variant }) => variant === "penstock"),
       loads: () => [partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` }],
       rounds,
       projects: count,

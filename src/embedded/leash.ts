@@ -2,9 +2,10 @@
 // process ended, the server is told to stop. Knows one process; starting it again is nats-server.ts's job.
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /** The server's own pid, not the shell's. */
+  /** The server's own pid, not the shell's. Rejected with an EmbeddedError when there never was one. */
   readonly pid: Promise<number>;
   /** Fulfilled when the shell has ended, with what the server wrote to standard error. */
   readonly ended: Promise<{ readonly status: number | null; readonly said: string }>;
@@ -39,28 +40,29 @@ exit "$status"
 /** `command` is the program and its arguments. Never throws: a program that cannot be started has `ended`. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  const shell = spawn("sh", args, { stdio: ["pipe", "pipe", "pipe"], detached: true });
+  // With no descriptors left the shell has no streams, which the types do not say.
+  const shell: ChildProcess = spawn("sh", args, { stdio: ["pipe", "pipe", "pipe"], detached: true });
   let said = "";
-  shell.stderr.setEncoding("utf8").on("data", (text: string) => {
+  shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-saidCharsMax);
   });
   // Writing is never tried, but the pipe breaks when the shell dies first.
-  shell.stdin.on("error", () => {});
+  shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; said: string }>((resolve) => {
-    shell.once("error", (error) => resolve({ status: null, said: error.message }));
+    shell.once("error", (error) => resolve({ status: null, said: `its shell does not start: ${error.message}` }));
     shell.once("exit", (status) => resolve({ status, said }));
   });
   return {
     pid: pidFrom(shell, ended),
     ended,
-    letGo: () => void shell.stdin.destroy(),
+    letGo: () => void shell.stdin?.destroy(),
   };
 }
 
 function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>): Promise<number> {
   const pid = new Promise<number>((resolve, reject) => {
     shell.stdout?.setEncoding("utf8").once("data", (line: string) => resolve(Number.parseInt(line, 10)));
-    ended.then(({ said }) => reject(new Error(`start nats-server: it ended: ${said.trim()}`)));
+    ended.then(({ said }) => reject(new EmbeddedError(`start nats-server: it ended: ${said.trim()}`)));
   });
   // Whoever awaits it hears of it; nobody has to.
   pid.catch(() => {});

@@ -16,7 +16,7 @@ import {
   writeConnectionNote,
   writeNatsConfig,
 } from "./nats-config.ts";
-import { identify, isRunning, type ProcessHost } from "./process-identity.ts";
+import { identify, isRunning, type ProcessHost, type ProcessIdentity, untilGone } from "./process-identity.ts";
 
 export interface EmbeddedLog {
   info(fields: object, message: string): void;
@@ -78,21 +78,24 @@ async function supervise(
   const closing = new AbortController();
   let server: LeashedServer;
   let pid = 0;
+  /** Of the server, taken while it surely was the one with that pid; undefined if it never came to be. */
+  let identity: ProcessIdentity | undefined;
   let port = -1;
   let restarts = 0;
 
   /** One start: fulfilled when the server listens. */
   async function start(stop: AbortSignal | undefined): Promise<void> {
+    identity = undefined;
     removePortsFiles(dataDir);
     const config = writeNatsConfig({ dataDir, port, token, storeBytesMax });
     server = startOnLeash([binary.file, "-c", config], stopGraceSeconds);
     try {
       pid = await server.pid;
+      identity = identify(pid, host);
       // Noted before it listens: whoever takes over from a gateway that dies now has to know of it.
-      const startedAt = identify(pid, host)?.startedAt ?? "";
-      writeConnectionNote(dataDir, { url: "", token, pid, startedAt });
+      if (identity !== undefined) writeConnectionNote(dataDir, { url: "", token, ...identity });
       port = await portOf(pid, { server, dataDir, log, stop });
-      writeConnectionNote(dataDir, { url: `nats://127.0.0.1:${port}`, token, pid, startedAt });
+      if (identity !== undefined) writeConnectionNote(dataDir, { url: `nats://127.0.0.1:${port}`, token, ...identity });
     } catch (error) {
       await end();
       throw error;
@@ -101,10 +104,9 @@ async function supervise(
 
   /** Waits until the server is gone, and not only the shell that held it. */
   async function end(): Promise<void> {
-    const identity = identify(pid, host);
     server.letGo();
     await server.ended;
-    while (identity !== undefined && isRunning(identity, host)) await delay(pollMs);
+    if (identity !== undefined) await untilGone(identity, host);
   }
 
   async function keepRunning(): Promise<void> {

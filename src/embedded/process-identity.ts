@@ -2,7 +2,8 @@
 // does not name a process. Its start time does.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 
 /** What main.ts lends of `process`, which only it may touch. */
 export interface ProcessHost {
@@ -16,6 +17,8 @@ export interface ProcessIdentity {
   /** Opaque; empty where the platform did not tell. */
   readonly startedAt: string;
 }
+
+const pollMs = 15;
 
 /** Undefined when there is no such process, or only a dead one that nobody has reaped. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
@@ -33,7 +36,12 @@ export function isRunning(identity: ProcessIdentity, host: ProcessHost): boolean
   return now !== undefined && (identity.startedAt === "" || now.startedAt === identity.startedAt);
 }
 
-/** The start time, "" if it cannot be told, undefined for a zombie. */
+/** Fulfilled at once when the pid is another process's by now. */
+export async function untilGone(identity: ProcessIdentity, host: ProcessHost): Promise<void> {
+  while (isRunning(identity, host)) await delay(pollMs);
+}
+
+/** The start time, "" if it cannot be told, undefined for a zombie and for none. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -42,7 +50,8 @@ function startOf(pid: number): string | undefined {
     if (fields[0] === "Z" || fields[0] === "X") return undefined;
     return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}:${fields[19]}`;
   } catch {
-    return startFromPs(pid);
+    // Where there is a /proc, a process that is not in it has ended since it was asked for.
+    return existsSync("/proc/self/stat") ? undefined : startFromPs(pid);
   }
 }
 

@@ -1,7 +1,7 @@
 // The frames that were sent and are not settled: publishes them, reads the replies, sends again under the same message id,
 // and gives up at the deadline. Says `refused` only when every send was answered with a refusal. Must not choose what is sent.
 
-import { createInbox, type Msg } from "@nats-io/transport-node";
+import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { ErrorCode } from "../errors.ts";
 import type { FrameOutcome } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
@@ -35,6 +35,8 @@ export interface InFlight {
 
 /** After a refusal that may pass: no stream, no leader, an error of the store. */
 const refusedPauseMs = 100;
+/** The server may close the subscription to the PubAcks, as when permissions change. Until it is made again nothing is acknowledged. */
+const subscribeAgainMs = 1_000;
 
 export function createInFlight(options: InFlightOptions): InFlight {
   const { link, ackTimeoutMs, nowMs, metrics, log, settled, storeFull } = options;
@@ -42,8 +44,18 @@ export function createInFlight(options: InFlightOptions): InFlight {
   // In the order of first sends, which is the order they are sent again in.
   const frames = new Map<string, Frame>();
   const replyPrefix = `${createInbox()}.`;
-  const subscription = connection.subscribe(`${replyPrefix}*`, { callback: onReply });
+  let subscription = subscribe();
+  let subscribeTimer: NodeJS.Timeout | undefined;
   let lastToken = 0;
+
+  function subscribe(): Subscription {
+    return connection.subscribe(`${replyPrefix}*`, { callback: onReply });
+  }
+
+  /** Tried again for as long as the server closes it again. What it missed is asked for by sending again. */
+  function subscribeAgain(): void {
+    if (!connection.isClosed()) subscription = subscribe();
+  }
 
   function send(frame: Frame, now: number): void {
     frame.token = (++lastToken).toString(36);
@@ -73,7 +85,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
 
   function onReply(error: Error | null, message: Msg): void {
     if (error !== null) {
-      log.error({ reason: error.message }, "the subscription to PubAcks failed");
+      log.error({ reason: error.message }, "the subscription to PubAcks was closed: it is made again");
+      clearTimeout(subscribeTimer);
+      subscribeTimer = setTimeout(subscribeAgain, subscribeAgainMs).unref();
       return;
     }
     const frame = frames.get(message.subject.slice(replyPrefix.length));
@@ -94,6 +108,15 @@ export function createInFlight(options: InFlightOptions): InFlight {
         metrics.ackFailed("store_full");
         storeFull(frame, ack === "server_full");
         finish(frame, outcomeUnacked(frame), "store_full");
+        break;
+      case "too_large":
+        frame.refusals++;
+        metrics.ackFailed("refused");
+        log.error(
+          { subject: frame.projectLane.subject, bytes: frame.length },
+          "the stream's max_msg_size refuses a frame",
+        );
+        finish(frame, outcomeUnacked(frame), "unavailable");
         break;
       case "no_responders":
       case "refused":
@@ -157,7 +180,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
     abandon() {
       for (const frame of frames.values()) expire(frame);
     },
-    close: () => subscription.unsubscribe(),
+    close() {
+      clearTimeout(subscribeTimer);
+      subscription.unsubscribe();
+    },
   };
 }
 

@@ -14,6 +14,7 @@ import {
 } from "@nats-io/jetstream";
 import type { Lane } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
+import { headerBytesMax } from "./frame.ts";
 import { lanes, streamName, streamSubject } from "./subject.ts";
 
 export interface StreamSettings {
@@ -63,6 +64,11 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
   let followsReconnects = false;
   let ensuring = false;
 
+  /** What a stream must take in one message: a full frame with its headers. */
+  function messageBytes(): number {
+    return Math.min(settings.frameBytesMax + headerBytesMax, link.messageBytesMax);
+  }
+
   async function ensureAll(signal: AbortSignal | undefined): Promise<void> {
     for (const config of wanted) await ensureReady(config, signal);
   }
@@ -73,7 +79,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
     for (;;) {
       signal?.throwIfAborted();
       try {
-        await ensureOne(await manager(link, ensureTimeoutMs), config, log);
+        await ensureOne(await manager(link, ensureTimeoutMs), config, { messageBytes: messageBytes(), log });
         return;
       } catch (error) {
         if (error instanceof StreamError) throw error;
@@ -115,7 +121,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
         const found = new Map<string, StreamInfo>();
         const jsm = await manager(link, checkTimeoutMs);
         for await (const info of jsm.streams.list(`${settings.subjectPrefix}.>`)) found.set(info.config.name, info);
-        return wanted.flatMap((config) => faultOf(config, found.get(config.name), settings.frameBytesMax));
+        return wanted.flatMap((config) => faultsOf(config, found.get(config.name), messageBytes()));
       } catch (error) {
         return [`JetStream does not answer: ${(error as Error).message}`];
       }
@@ -127,13 +133,21 @@ function manager(link: NatsLink, timeout: number): Promise<JetStreamManager> {
   return jetstreamManager(link.connection, { checkAPI: false, timeout });
 }
 
-function faultOf(wanted: WantedConfig, info: StreamInfo | undefined, frameBytesMax: number): string[] {
+function faultsOf(wanted: WantedConfig, info: StreamInfo | undefined, messageBytes: number): string[] {
   if (info === undefined) return [`stream ${wanted.name} is missing`];
+  const faults: string[] = [];
+  // Anyone may edit a stream while it is in use.
+  const broken = brokenPromises(wanted, info.config, messageBytes);
+  if (broken.length > 0) faults.push(brokenText(wanted, broken));
   const bytesMax = info.config.max_bytes;
-  if (bytesMax > 0 && info.state.bytes + frameBytesMax > bytesMax) {
-    return [`stream ${wanted.name} is full: ${info.state.bytes} of ${bytesMax} bytes`];
+  if (bytesMax > 0 && info.state.bytes + messageBytes > bytesMax) {
+    faults.push(`stream ${wanted.name} is full: ${info.state.bytes} of ${bytesMax} bytes`);
   }
-  return [];
+  return faults;
+}
+
+function brokenText(wanted: WantedConfig, broken: readonly string[]): string {
+  return `stream ${wanted.name} would break what a 200 promises: ${broken.join("; ")}`;
 }
 
 /** The settings of a stream that Penstock cares about; the rest is the operator's. */
@@ -170,7 +184,13 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
   };
 }
 
-async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, log: PublishLog): Promise<void> {
+interface EnsureOptions {
+  readonly messageBytes: number;
+  readonly log: PublishLog;
+}
+
+async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: EnsureOptions): Promise<void> {
+  const { messageBytes, log } = options;
   const existing = await infoOf(jsm, wanted.name);
   if (existing === undefined) {
     await jsm.streams.add(wanted).catch((error: unknown) => {
@@ -180,10 +200,8 @@ async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, log: Publi
     return;
   }
   const { config } = existing;
-  const broken = brokenPromises(wanted, config);
-  if (broken.length > 0) {
-    throw new StreamError(`use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`);
-  }
+  const broken = brokenPromises(wanted, config, messageBytes);
+  if (broken.length > 0) throw new StreamError(brokenText(wanted, broken));
   const raised = raisedLimits(wanted, config);
   const kept = keptLimits(wanted, config);
   if (kept.length > 0) log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
@@ -212,7 +230,7 @@ function changeFault(error: unknown, action: string, wanted: WantedConfig): unkn
   return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hint}`, { cause: error });
 }
 
-function brokenPromises(wanted: WantedConfig, config: StreamConfig): string[] {
+function brokenPromises(wanted: WantedConfig, config: StreamConfig, messageBytes: number): string[] {
   const broken: string[] = [];
   if (config.storage !== wanted.storage) broken.push(`storage is ${config.storage}, not file`);
   if (config.retention !== wanted.retention) broken.push(`retention is ${config.retention}, not limits`);
@@ -220,6 +238,10 @@ function brokenPromises(wanted: WantedConfig, config: StreamConfig): string[] {
   if (config.max_msgs > 0) broken.push(`it has a limit of ${config.max_msgs} messages`);
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
+  }
+  // 0 and -1 are "none". A frame that is too large costs everyone who has a line in it.
+  if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
+    broken.push(`it takes ${config.max_msg_size} bytes in one message, a full frame has ${messageBytes}`);
   }
   if (!(config.subjects ?? []).includes(wanted.subjects[0]!)) broken.push(`it does not take ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");

@@ -1,8 +1,8 @@
-// Group commit. The lines of a project gather in its open frame; the frame leaves when it is full, or at the end of the
-// event-loop turn if the windows have room, else when an acknowledgement makes room. Nothing is ever published from within a
-// caller's call, so a frame may be joined after it was sealed, within the same turn. No timer, closure or promise per request.
+// Group commit. The lines of a project gather in its open frame; a full one is sealed and makes way for another. Frames leave
+// at the end of the event-loop turn if the windows have room, else when an acknowledgement makes room. Nothing is ever published
+// from within a caller's call, so a frame may be joined after it was sealed, within the same turn. No timer, closure or promise
+// per request.
 
-import { Buffer } from "node:buffer";
 import type { ErrorCode } from "../errors.ts";
 import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
@@ -57,7 +57,6 @@ const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1
 const tickMs = 25;
 /** How long a stream that said it is full is not asked again. */
 const fullPauseMs = 1_000;
-const noMemory = Buffer.alloc(0);
 
 export function createPublisher(options: PublisherOptions): GroupPublisher {
   const { link, config, nowMs, processId, metrics, admission, log } = options;
@@ -204,6 +203,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
       // Lines that nobody joined are of a request that failed half-way: nobody was promised anything.
       if (frame.waiters.length > 0) return named(frame);
+      giveBack(frame);
     }
     if (open === undefined || open.waiters.length === 0) return undefined;
     projectLane.open = undefined;
@@ -222,13 +222,12 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    const { projectLane, memory } = frame;
+    const { projectLane } = frame;
     admission.release(frame.admittedBytes);
-    frame.memory = noMemory;
-    frame.buffer = noMemory;
     // The client sends from the frame's memory. An acknowledgement says that all of it has left; a frame that was sent again, or never
     // answered, may still be on its way, so its memory is not used again.
-    if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) pool.give(memory);
+    if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
+    else frame.letGo();
     if (hasFrame(projectLane)) markReady(projectLane);
     else scheduleFlush();
     restIfIdle(projectLane);
@@ -240,6 +239,11 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
         waiterFailureLogged = true;
       }
     }
+  }
+
+  function giveBack(frame: Frame): void {
+    pool.give(frame.memory);
+    frame.letGo();
   }
 
   function restIfIdle(projectLane: ProjectLane): void {
@@ -323,12 +327,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
       return new Frame(projectLaneOf(lane === "live" ? "bulk" : lane, project.id), pool.take(bytes));
     },
     submit,
-    discard(sink) {
-      const frame = frameOf(sink);
-      pool.give(frame.memory);
-      frame.memory = noMemory;
-      frame.buffer = noMemory;
-    },
+    discard: (sink) => giveBack(frameOf(sink)),
     drain,
     close() {
       clearTimeout(tickTimer);
