@@ -3,7 +3,8 @@
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { addonLog, isAddonCurrent, isDistCurrent } from "./lib/install.mjs";
+import { addonLog, isAddonCurrent } from "./lib/addon.mjs";
+import { isDistCurrent } from "./lib/install.mjs";
 import { root, runtimeNode } from "./lib/project.mjs";
 
 function runBench() {

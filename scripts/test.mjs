@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { addonLog, isAddonCurrent } from "./lib/install.mjs";
+import { addonLog, isAddonCurrent } from "./lib/addon.mjs";
 import { cacheDir, modulesDir, root, runtimeNode } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);

@@ -29,9 +29,15 @@ app.addContentTypeParser("application/json", { parseAs: "string" }, (_request, b
   }
 });
 
-app.addHook("preParsing", async (request, _reply, payload) =>
-  request.headers["content-encoding"] === "gzip" ? payload.pipe(createGunzip()) : payload,
-);
+app.addHook("preParsing", async (request, _reply, payload) => {
+  if (request.headers["content-encoding"] !== "gzip") return payload;
+  // Fastify compares this with Content-Length, which counts the compressed bytes.
+  const inflated = Object.assign(createGunzip(), { receivedEncodedLength: 0 });
+  payload.on("data", (chunk: Buffer) => {
+    inflated.receivedEncodedLength += chunk.length;
+  });
+  return payload.pipe(inflated);
+});
 
 async function capture(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const body = request.body as CaptureBody;

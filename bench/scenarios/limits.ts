@@ -12,7 +12,7 @@ const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
 /** How long the memory is watched for coming back after the load; the least seen counts. */
-const restMs = 8_000;
+const restMs = 5_000;
 
 export async function limits(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
@@ -24,7 +24,7 @@ export async function limits(bench: Bench): Promise<void> {
         bench.note({ group: "limits", scenario, variant: "penstock", sync: "always", round, values });
       note("large bodies, 4 at a time", await memoryUnderLargeBodies(session, bench.quick ? 8 : 24));
       note("small requests beside large ones", await besideLargeBodies(session, bench));
-      note("memory at rest after load", { restBytes: await restBytes(session, bench.quick ? restMs / 4 : restMs) });
+      note("memory at rest after load", { restBytes: await restBytes(session, bench.quick ? restMs / 2 : restMs) });
     } finally {
       await session.close();
     }

@@ -12,7 +12,7 @@ const workerMsMax = 120_000;
 const million = 1e6;
 
 export async function publish(bench: Bench): Promise<void> {
-  const rounds = bench.rounds(3);
+  const rounds = bench.rounds(2);
   const ways = bench.quick ? publishWays.filter((way) => way.waiting !== 128) : publishWays;
   const cells = (["always", "lazy"] as const).flatMap((sync) =>
     // Nothing is stored of the raw bytes, so there is nothing to sync.

@@ -60,7 +60,7 @@ export async function sizes(bench: Bench): Promise<void> {
 }
 
 export async function projects(bench: Bench): Promise<void> {
-  const rounds = bench.rounds(2);
+  const rounds = bench.rounds(1);
   for (const { count, partitions } of [
     { count: 100, partitions: 1 },
     { count: 10_000, partitions: 1 },

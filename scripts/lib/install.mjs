@@ -1,17 +1,7 @@
-// The steps that bring node_modules, the native addon and dist/ up to date. Each is skipped when its stamp matches its
-// inputs, and leaves what was there before untouched or clearly unfinished when it is interrupted.
+// The steps that bring node_modules and dist/ up to date. Each is skipped when its stamp matches its inputs, and leaves
+// what was there before untouched or clearly unfinished when it is interrupted.
 
-import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -19,7 +9,6 @@ import {
   cacheDir,
   hostEnvironment,
   modulesDir,
-  pinnedNodeDir,
   root,
   runtimeNode,
   SetupError,
@@ -27,17 +16,7 @@ import {
 } from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
 
-const addonDir = join(root, "src", "scan", "addon");
 const distDir = join(root, "dist");
-const logsDir = join(cacheDir, "logs");
-export const addonLog = join(logsDir, "addon.log");
-
-/** Runs a program quietly; answers its exit status and all it said. */
-function run(program, args, env) {
-  const done = spawnSync(program, args, { cwd: root, env, encoding: "utf8", maxBuffer: 64 * 1_048_576 });
-  const said = done.error === undefined ? `${done.stdout}${done.stderr}` : `${done.error.message}\n`;
-  return { ok: done.status === 0, said };
-}
 
 function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
@@ -63,13 +42,13 @@ export function arePackagesCurrent() {
   return stampIs("packages", packagesKey()) && existsSync(join(modulesDir, ".package-lock.json"));
 }
 
-export function installPackages() {
+export async function installPackages(runner) {
   if (arePackagesCurrent()) return;
   removeStamp("packages");
   if (!isInstalled()) {
     announce("installing packages (npm ci)");
     const args = ["ci", "--include=dev", "--include=optional", "--engine-strict=false", "--no-audit", "--no-fund"];
-    const { ok, said } = run("npm", [...args, "--loglevel=error"], hostEnvironment());
+    const { ok, said } = await runner.run("npm", [...args, "--loglevel=error"], { env: hostEnvironment() });
     if (!ok) throw new SetupError(`${said}npm ci failed: see above`);
   }
   const version = versionOf(runtimeNode(), /^v(\d+)\.(\d+)\.(\d+)/);
@@ -77,46 +56,6 @@ export function installPackages() {
     throw new SetupError(`Node 22 was installed but does not run on this host: ${runtimeNode()} --version`);
   }
   writeStamp("packages", packagesKey());
-}
-
-function addonKey() {
-  const simdjson = join(modulesDir, "@nozbe", "simdjson", "package.json");
-  const node = join(pinnedNodeDir(), "package.json");
-  const inputs = [simdjson, ...(existsSync(node) ? [node] : [])];
-  return keyOf([...filesUnder(addonDir, (name) => /\.(gyp|gypi|cc|h)$/.test(name)), ...inputs], [process.arch]);
-}
-
-export function isAddonCurrent() {
-  if (!existsSync(join(modulesDir, "@nozbe", "simdjson"))) return false;
-  const release = join(addonDir, "build", "Release");
-  return (
-    stampIs("addon", addonKey()) && existsSync(release) && readdirSync(release).some((name) => name.endsWith(".node"))
-  );
-}
-
-/** Builds the native scanner. A failure is told and is not fatal: the gateway has a scanner in JavaScript. */
-export function buildAddon() {
-  if (isAddonCurrent()) return;
-  removeStamp("addon");
-  announce("building the native scanner");
-  // Taken before the build: a source edited while it runs makes the next set-up build again.
-  const key = addonKey();
-  const nodedir = pinnedNodeDir();
-  const gyp = join(modulesDir, "node-gyp", "bin", "node-gyp.js");
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => name.toLowerCase() !== "npm_config_nodedir"),
-  );
-  const shipped = existsSync(join(nodedir, "include"));
-  const { ok, said } = run(
-    runtimeNode(),
-    [gyp, "rebuild", "--directory", addonDir, ...(shipped ? [`--nodedir=${nodedir}`] : [])],
-    { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
-  );
-  mkdirSync(logsDir, { recursive: true });
-  writeFileSync(addonLog, said);
-  if (ok) writeStamp("addon", key);
-  else
-    announce(`WARNING: the native scanner was not built, the slow one in JavaScript is used instead; log: ${addonLog}`);
 }
 
 function distKey() {
@@ -131,7 +70,7 @@ export function isDistCurrent() {
   );
 }
 
-export function buildDist() {
+export async function buildDist(runner) {
   if (isDistCurrent()) return;
   removeStamp("dist");
   announce("compiling TypeScript");
@@ -141,7 +80,7 @@ export function buildDist() {
   const compiler = join(modulesDir, "typescript", "bin", "tsc");
   const sources = pathToFileURL(`${join(root, "src")}/`).href;
   const args = ["-p", "tsconfig.build.json", "--outDir", next, "--sourceRoot", sources];
-  const { ok, said } = run(runtimeNode(), [compiler, ...args], process.env);
+  const { ok, said } = await runner.run(runtimeNode(), [compiler, ...args]);
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
   const last = join(cacheDir, "dist-last");

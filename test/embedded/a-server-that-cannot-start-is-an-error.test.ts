@@ -33,7 +33,12 @@ test("a shell that is missing at a restart is tried again, and the server comes 
   } finally {
     process.env["PATH"] = inherited;
   }
-  const client = await connect({ servers: embedded.url, token: embedded.token, maxReconnectAttempts: -1, waitOnFirstConnect: true });
+  const client = await connect({
+    servers: embedded.url,
+    token: embedded.token,
+    maxReconnectAttempts: -1,
+    waitOnFirstConnect: true,
+  });
   await client.flush();
   await client.close();
 });

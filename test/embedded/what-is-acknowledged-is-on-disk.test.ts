@@ -36,7 +36,9 @@ test("everything that holds the token is for its owner alone", async () => {
 test("it listens on loopback and nowhere else, and wants the token", async () => {
   const { url, token, pid } = await embeddedOn(temporaryFolder());
   expect(new URL(url).hostname).toBe("127.0.0.1");
-  expect(listenersOf(pid)).toEqual([`0100007F:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`]);
+  expect(listenersOf(pid)).toEqual([
+    `0100007F:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`,
+  ]);
   for (const wrong of [undefined, `${token}x`]) {
     const options = { servers: url, maxReconnectAttempts: 0, ...(wrong === undefined ? {} : { token: wrong }) };
     await expect(connect(options)).rejects.toThrow(/authorization/i);

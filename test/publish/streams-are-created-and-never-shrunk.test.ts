@@ -91,11 +91,13 @@ test("a stream that would break what a 200 promises stops the start, and says al
     storage: "memory",
     discard: "old",
     max_msgs: 10,
+    max_msg_size: 1_000,
     max_bytes: mebibyte,
   });
   await expect(ensure(settings)).rejects.toThrow(
     `use stream ${name}: it would break what a 200 promises: ` +
-      "storage is memory, not file; discard is old, not new; it has a limit of 10 messages",
+      "storage is memory, not file; discard is old, not new; it has a limit of 10 messages; " +
+      "it takes 1000 bytes in one message, a full frame has 524800",
   );
 });
 

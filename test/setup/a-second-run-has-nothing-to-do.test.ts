@@ -2,49 +2,15 @@
 // again. npm is a stand-in that fails: the packages are there.
 
 import { spawn, spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../embedded/embedded-kit.ts";
-import { findNatsServer } from "../kit/nats-server.ts";
-
-const root = path.resolve(import.meta.dirname, "../..");
-const addonSource = `#include <node_api.h>
-static napi_value Init(napi_env env, napi_value exports) { return exports; }
-NAPI_MODULE(tiny, Init)
-`;
-
-function write(file: string, text: string): void {
-  mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(file, text);
-}
-
-function smallProject(): string {
-  const folder = temporaryFolder();
-  for (const name of ["scripts", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"]) {
-    cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
-  }
-  symlinkSync(path.join(root, "node_modules"), path.join(folder, "node_modules"));
-  write(path.join(folder, "src/main.ts"), 'console.log("one", process.argv[2]);\nprocess.exitCode = 3;\n');
-  write(path.join(folder, "src/scan/addon/binding.gyp"), '{"targets":[{"target_name":"tiny","sources":["tiny.cc"]}]}');
-  write(path.join(folder, "src/scan/addon/tiny.cc"), addonSource);
-  write(path.join(folder, "bin/npm"), "#!/bin/sh\necho npm was called\nexit 1\n");
-  chmodSync(path.join(folder, "bin/npm"), 0o755);
-  return folder;
-}
+import { linkPackages, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
 test("build, build at once, build nothing, build what changed", async () => {
-  const folder = smallProject();
-  const env = { ...process.env, PATH: `${folder}/bin:${process.env["PATH"]}`, PENSTOCK_NATS_SERVER: findNatsServer() };
+  const folder = smallProject({ npm: "#!/bin/sh\necho npm was called\nexit 1\n" });
+  linkPackages(folder);
+  const env = setupEnvironment(folder);
   const script = (name: string, ...args: string[]) =>
     spawnSync(process.execPath, [path.join(folder, "scripts", name), ...args], { cwd: folder, env, encoding: "utf8" });
 

@@ -1,0 +1,48 @@
+// Whether processes and process groups still run. A process that ended and that nobody has waited for (init is missing
+// in many containers) does not count as running.
+
+import { readdirSync, readFileSync } from "node:fs";
+
+export function isAlive(pid) {
+  return answers(pid) && statOf(pid)?.isOver !== true;
+}
+
+/** True while any process of the group runs. */
+export function isGroupAlive(group) {
+  if (!answers(-group)) return false;
+  if (statOf(process.pid) === undefined) return true;
+  return readdirSync("/proc").some((name) => {
+    const stat = /^\d+$/.test(name) ? statOf(name) : undefined;
+    return stat !== undefined && stat.group === group && !stat.isOver;
+  });
+}
+
+/** Sends the signal to each process of the group; nothing happens when it is gone. */
+export function signalGroup(group, signal) {
+  try {
+    process.kill(-group, signal);
+  } catch (error) {
+    if (error.code !== "ESRCH" && error.code !== "EPERM") throw error;
+  }
+}
+
+function answers(target) {
+  try {
+    process.kill(target, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+/** What Linux tells of a process; undefined when it is gone, and on other systems. */
+function statOf(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The program's name stands in brackets and may itself hold brackets and spaces.
+    const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return { isOver: state === "Z" || state === "X", group: Number(group) };
+  } catch {
+    return undefined;
+  }
+}
