@@ -11,6 +11,7 @@ import { budgetsOf, budgetTable } from "./report/budgets.ts";
 import { comparisonSvg } from "./report/chart.ts";
 import { machine, versions } from "./report/machine.ts";
 import { resultsFolder, writeResult } from "./report/result.ts";
+import { median } from "./report/statistics.ts";
 import { tablesOf } from "./report/tables.ts";
 import { figure } from "./report/text-table.ts";
 import { fsyncs } from "./scenarios/fsyncs.ts";
@@ -65,6 +66,9 @@ function chosen({ quick, growth: onlyGrowth, only }: Options): readonly Scenario
   return quick ? quickly : usual;
 }
 
+/** The kernel's own work for the disk and the network is in it, so it is never nothing. */
+const otherCoresMax = 0.3;
+
 /** What a line of progress shows of a row. */
 const headlines: readonly (readonly [string, string])[] = [
   ["eventsPerSecond", "events/s"],
@@ -115,8 +119,12 @@ async function main(): Promise<void> {
   } finally {
     removeWorkFiles();
   }
+  const otherCores = median(rows.map((row) => row.values["otherCores"] ?? Number.NaN).filter(Number.isFinite));
+  if (otherCores > otherCoresMax) {
+    bench.remark(`other processes used ${figure(otherCores)} cores (median): repeat this on a machine that is quiet`);
+  }
   const budgets = budgetsOf(rows);
-  process.stdout.write(`\n\n${tablesOf(rows)}\n\n\nBudgets\n\n${budgetTable(budgets)}\n\n`);
+  process.stdout.write(`\n\n${tablesOf(rows)}\n\n\n${budgetTable(budgets)}\n\n`);
   for (const remark of remarks) process.stdout.write(`${remark}\n`);
   const result = {
     at,

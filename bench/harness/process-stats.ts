@@ -38,3 +38,15 @@ export function resetPeakMemory(pid: number | undefined): boolean {
     return false;
   }
 }
+
+/** Core-seconds that anything on this machine has used since it started, time taken by other guests of its host included. */
+export function machineCpuSeconds(): number {
+  try {
+    const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "").split(" ").map(Number);
+    // user nice system idle iowait irq softirq steal: all but idle and iowait.
+    const busy = fields.slice(0, 8).filter((_, place) => place !== 3 && place !== 4);
+    return busy.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond;
+  } catch {
+    return Number.NaN;
+  }
+}

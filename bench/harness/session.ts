@@ -3,7 +3,7 @@
 
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
 import { type BenchNats, type Sync, startNats } from "./nats.ts";
-import { cpuSeconds, memoryBytes, resetPeakMemory } from "./process-stats.ts";
+import { cpuSeconds, machineCpuSeconds, memoryBytes, resetPeakMemory } from "./process-stats.ts";
 import { startVariant, type Variant, type VariantServer } from "./variants.ts";
 
 export interface SessionOptions {
@@ -27,6 +27,8 @@ export interface Measurement {
   readonly serverCores: number;
   readonly natsCores: number;
   readonly clientCores: number;
+  /** Of everything on the machine beside the three. */
+  readonly otherCores: number;
   readonly peakBytes: number;
   readonly run: LoadRun;
 }
@@ -71,10 +73,15 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     await nats?.purge();
     const storedBefore = await eventsStoredByOwnCount(server.adminUrl);
     resetPeakMemory(server.child.pid);
-    const before = { server: cpuSeconds(server.child.pid), nats: cpuSeconds(nats?.pid) };
+    const before = { server: cpuSeconds(server.child.pid), nats: cpuSeconds(nats?.pid), machine: machineCpuSeconds() };
+    const beganMs = performance.now();
     const run = await runLoad(server.url, load, closedLoop);
     const serverCpu = cpuSeconds(server.child.pid) - before.server;
     const natsCpu = nats === undefined ? 0 : cpuSeconds(nats.pid) - before.nats;
+    // The generator also starts and ends within this, so its own seconds would make others' use look larger.
+    const wallSeconds = (performance.now() - beganMs) / 1_000;
+    const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
+    const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
     const peakBytes = memoryBytes(server.child.pid, "VmHWM");
     const events = (run.requests - run.refused) * load.eventsPerRequest;
     const stored = nats === undefined ? { events, messages: 0 } : await nats.stored(countsEvents);
@@ -95,6 +102,7 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
       serverCores: serverCpu / run.seconds,
       natsCores: natsCpu / run.seconds,
       clientCores: run.clientCpuSeconds / run.seconds,
+      otherCores: Math.max(0, machineCores - usedCores),
       peakBytes,
       run,
     };

@@ -71,7 +71,9 @@ export function isMet({ bound, target, measured }: Budget): boolean | undefined 
   return bound === "at least" ? measured >= target : measured <= target;
 }
 
+/** "" when this run measured none of them. */
 export function budgetTable(budgets: readonly Budget[]): string {
+  if (budgets.every((budget) => isMet(budget) === undefined)) return "";
   const lines = budgets.map((budget) => {
     const { what, bound, target, unit, measured } = budget;
     const met = isMet(budget);
@@ -82,5 +84,5 @@ export function budgetTable(budgets: readonly Budget[]): string {
       `${figure(measured)} ${Number.isFinite(measured) ? unit : ""}`.trimEnd(),
     ];
   });
-  return textTable(["budget", "", "target", "measured"], lines, 2);
+  return `Budgets\n\n${textTable(["budget", "", "target", "measured"], lines, 2)}`;
 }

@@ -46,26 +46,27 @@ function rounds(values: readonly number[], unit = 1): string {
 }
 
 function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
+  const compared = isGrowth ? [] : ["× baseline", "of ceiling"];
   const head = [
-    ...["load", "sync", "server", "events/s", "× baseline", "of ceiling", "CPU s / million", "server cores"],
-    ...["nats cores", "client cores", "peak MiB", isGrowth ? "first limit" : "", "rounds"],
+    ...["load", "sync", "server", "events/s", ...compared, "CPU s / million", "server cores", "nats cores"],
+    ...["client cores", "other cores", "peak MiB", isGrowth ? "first limit" : "", "rounds"],
   ];
   const lines = places(rows).map((place) => {
     const at = (value: string) => medianAt(rows, place, value);
     const rate = at("eventsPerSecond");
     const against = (other: Partial<Where>) => rate / medianAt(rows, { ...place, ...other }, "eventsPerSecond");
-    const cores = at("serverCores");
-    const limit = isGrowth
-      ? firstLimit({ serverCores: cores, natsCores: at("natsCores"), clientCores: at("clientCores") })
-      : cores < wholeCore
-        ? "client-limited"
-        : "";
-    return [
-      ...[place.scenario, place.sync, titleOf(place.variant), figure(rate)],
+    const ratios = [
       place.variant === "fastify" ? "" : figure(against({ variant: "fastify" })),
       place.variant === "ceiling" ? "" : figure(against({ variant: "ceiling", sync: "" })),
-      ...[figure(at("serverCpuSecondsPerMillion")), figure(cores), figure(at("natsCores")), figure(at("clientCores"))],
-      ...[mebibytes(at("peakBytes")), limit, rounds(valuesAt(rows, place, "eventsPerSecond"))],
+    ];
+    const coreNames = ["serverCores", "natsCores", "clientCores", "otherCores"];
+    const cores = Object.fromEntries(coreNames.map((name) => [name, at(name)]));
+    const clientLimited = (cores["serverCores"] ?? 0) < wholeCore ? "client-limited" : "";
+    return [
+      ...[place.scenario, place.sync, titleOf(place.variant), figure(rate), ...(isGrowth ? [] : ratios)],
+      ...[at("serverCpuSecondsPerMillion"), ...Object.values(cores)].map(figure),
+      ...[mebibytes(at("peakBytes")), isGrowth ? firstLimit(cores) : clientLimited],
+      rounds(valuesAt(rows, place, "eventsPerSecond")),
     ];
   });
   return textTable(head, lines, 3);

@@ -61,11 +61,12 @@ export function firstLimit(values: Readonly<Record<string, number>>): string {
     ["gateway CPU", values["serverCores"] ?? 0],
     ["nats-server CPU", values["natsCores"] ?? 0],
     ["client CPU", values["clientCores"] ?? 0],
+    ["other processes", values["otherCores"] ?? 0],
   ];
   const [name, most] = cores.reduce((high, next) => (next[1] > high[1] ? next : high));
   const total = cores.reduce((sum, [, used]) => sum + used, 0);
   if (total >= busyMachine * availableParallelism()) return `all cores, most by ${name}`;
-  // nats-server has threads: one core is not its limit.
-  if (most >= busyCore && name !== "nats-server CPU") return name;
+  // The gateway and the client have one thread each; the others have many, so one core is not their limit.
+  if (most >= busyCore && (name === "gateway CPU" || name === "client CPU")) return name;
   return "disk (waiting for fsync)";
 }
