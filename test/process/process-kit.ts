@@ -104,13 +104,13 @@ function addAll(set: Set<string>, ids: readonly string[]): void {
   for (const id of ids) set.add(id);
 }
 
-/** How often the stream of the running gateway on the folder has each id. */
-export async function storedIds(dataDir: string): Promise<Map<string, number>> {
+/** How often the stream of the running gateway on the folder has each id of the project. */
+export async function storedIds(dataDir: string, project = "demo"): Promise<Map<string, number>> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) throw new Error(`read the stream: nothing runs on ${dataDir}`);
   const connection = await connect({ servers: note.url, token: note.token });
   try {
-    const frames = await readFrames(connection, "penstock.live.*.demo");
+    const frames = await readFrames(connection, `penstock.live.*.${project}`);
     const counts = new Map<string, number>();
     for (const { properties } of frames.flatMap((frame) => frame.events)) {
       const id = String(properties["id"]);
