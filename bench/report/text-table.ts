@@ -11,9 +11,13 @@ export function textTable(head: readonly string[], rows: readonly (readonly stri
   return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
 }
 
+/** Differences of clocks that ought to be 0. */
+const nothing = 1e-6;
+
 /** Three digits that count, thousands with commas; "-" when it is not known. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return "-";
+  if (Math.abs(value) < nothing) return "0";
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en");
   return value.toPrecision(3).replace(/\.?0+$/, "") || "0";
 }

@@ -41,7 +41,7 @@ async function memoryUnderLargeBodies(session: Session, amount: number): Promise
 
 /** 200 small requests a second, first alone, then while two clients post 19 MB bodies without pause. */
 async function besideLargeBodies(session: Session, bench: Bench): Promise<Record<string, number>> {
-  const seconds = bench.quick ? 3 : 4;
+  const seconds = 3;
   const small = { ...singles(32, seconds), rate: smallRate };
   await session.nats?.purge();
   const alone = await runLoad(session.server.url, small, bench.closedLoop);

@@ -21,7 +21,7 @@ export async function scan(bench: Bench): Promise<void> {
     for (const name of inOrder(names, round)) {
       const child = startChild({
         program: process.execPath,
-        args: ["--disable-warning=ExperimentalWarning", worker, name, bench.quick ? "0.1" : "0.2"],
+        args: ["--disable-warning=ExperimentalWarning", worker, name, bench.quick ? "0.1" : "0.15"],
         ipc: true,
       });
       const answer = await child.message<Record<string, number>>(workerMsMax);
