@@ -114,6 +114,7 @@ export function createIntake(options: IntakeOptions): Intake {
         await (placing.pending.framesAtMost(framesAheadMax) ?? nextTurn());
         end = endOfTurn(scanner.table, start, rows);
         items.takeRows(placing, start, end);
+        placing.frames.endTurn();
       }
     }
     finish(exchange, placing);

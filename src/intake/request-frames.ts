@@ -15,6 +15,8 @@ export interface RequestFramesOptions {
 export interface RequestFrames {
   /** A sink with room for a line of `bytes`, for the item at `index`. Valid until the next call. */
   sinkFor(bytes: number, index: number): FrameSink;
+  /** Before other requests get a turn: a shared frame that has their lines too may leave in it, so what is in it is handed over. */
+  endTurn(): void;
   /** Hands over the last lines. */
   finish(): void;
   /** Takes back the lines that are not handed over yet, of a request that came to nothing. */
@@ -52,6 +54,10 @@ export class SharedFrames implements RequestFrames {
     this.#frame = undefined;
   }
 
+  endTurn(): void {
+    this.finish();
+  }
+
   finish(): void {
     if (this.#frame === undefined) return;
     const { publisher, pending, deadlineMs } = this.#options;
@@ -84,6 +90,9 @@ export class OwnFrames implements RequestFrames {
     this.#lastIndex = index;
     return this.#frame;
   }
+
+  /** Nobody else has lines in an own frame, and it leaves when it is submitted. */
+  endTurn(): void {}
 
   finish(): void {
     const frame = this.#frame;
