@@ -43,11 +43,21 @@ function wholeNumber(text: string): number {
   return value;
 }
 
+/** One argument of --only: a name, or several with commas between. */
+function scenarioNames(text: string, before: readonly string[] = []): string[] {
+  const given = text.split(",").filter((name) => name !== "");
+  for (const name of given) {
+    if (!Object.hasOwn(scenarios, name))
+      throw new InvalidArgumentError(`must be of ${names.join(", ")}: got "${name}"`);
+  }
+  return [...before, ...given];
+}
+
 function readOptions(): Options {
   return new Command("bench")
     .description("Measures Penstock against what one would write in an afternoon, and against the budgets.")
     .option("--quick", "one round of the main scenarios, in under two minutes", false)
-    .addOption(new Option("--only <names...>", "only these scenarios").choices(names))
+    .option("--only <names...>", `only these scenarios, of ${names.join(", ")}`, scenarioNames)
     .option("--rounds <count>", "so many rounds of everything", wholeNumber)
     .option("--growth", "how cost grows with batch size, connections, event size and projects, and nothing else", false)
     .addOption(

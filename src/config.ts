@@ -153,6 +153,12 @@ export const settings = {
     unit: "bytes",
     why: "a frame leaves when this full; less if the server's max_payload asks",
   }),
+  frameScope: setting({
+    parse: oneOf("project", "partition"),
+    fallback: "project",
+    unit: "project/partition",
+    why: "whose small live requests share a message: those of one project, or of all in a partition",
+  }),
   framesUnackedMax: setting({
     parse: wholeNumber(1, 65_536),
     fallback: "64",

@@ -105,7 +105,10 @@ export interface Publisher {
   /** Largest frame the server takes, in bytes of payload; the largest record is the same. */
   readonly frameBytesMax: number;
   readonly recordBytesMax: number;
-  /** The project's shared open frame on the lane, with room for at least `bytes` more (bytes <= frameBytesMax). */
+  /**
+   * The open frame that takes the project's lines on the lane, with room for at least `bytes` more (bytes <= frameBytesMax). It may
+   * take those of other projects too, so a line must say whose it is.
+   */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /** Declares the appended lines as this waiter's; the frame leaves by the rules of group commit. */
   join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;

@@ -4,7 +4,7 @@
 import type { ClosedLoop, Load } from "./load.ts";
 import type { Sync } from "./nats.ts";
 import { type Measurement, openSession } from "./session.ts";
-import type { Variant } from "./variants.ts";
+import { type FrameScope, type Variant, variantTitles } from "./variants.ts";
 
 export interface Row {
   readonly group: string;
@@ -29,6 +29,8 @@ export interface Bench {
 export interface Cell {
   readonly variant: Variant;
   readonly sync: Sync;
+  /** Of Penstock, where it is not the default. */
+  readonly frameScope?: FrameScope;
 }
 
 export interface CellsOptions {
@@ -55,13 +57,18 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
           const measurement = await session.measure(load);
           const { variant } = cell;
           const sync = variant === "ceiling" ? "" : cell.sync;
-          bench.note({ group, scenario: load.name, variant, sync, round, values: valuesOf(measurement) });
+          bench.note({ group, scenario: load.name, variant: nameOf(cell), sync, round, values: valuesOf(measurement) });
         }
       } finally {
         await session.close();
       }
     }
   }
+}
+
+/** What a row says it measured: a variant, or its title with the setting that is not the default. */
+function nameOf({ variant, frameScope }: Cell): string {
+  return frameScope === undefined ? variant : `${variantTitles[variant]}, frame scope ${frameScope}`;
 }
 
 /** A large body is one request, which may take seconds. */

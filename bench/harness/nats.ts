@@ -34,7 +34,7 @@ export const workFolder = resolve(import.meta.dirname, "../../.cache/bench");
 /** The default of nats-server: an acknowledgement does not wait for the disk. */
 const lazyInterval = "2m";
 const streamBytesMax = 4_294_967_296;
-const storeBytesMax = 128 * 1_073_741_824;
+const storeBytesMax = 256 * 1_073_741_824;
 const startMsMax = 20_000;
 const settlePollMs = 50;
 const settlePolls = 3;

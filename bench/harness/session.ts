@@ -4,13 +4,14 @@
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
 import { type BenchNats, type Sync, startNats } from "./nats.ts";
 import { cpuSeconds, machineCpuSeconds, memoryBytes, resetPeakMemory } from "./process-stats.ts";
-import { startVariant, type Variant, type VariantServer } from "./variants.ts";
+import { type FrameScope, startVariant, type Variant, type VariantServer } from "./variants.ts";
 
 export interface SessionOptions {
   readonly variant: Variant;
   readonly sync: Sync;
   readonly projects?: number;
   readonly partitions?: number;
+  readonly frameScope?: FrameScope;
   readonly closedLoop: ClosedLoop;
 }
 
@@ -45,11 +46,11 @@ export interface Session {
 const million = 1e6;
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { variant, sync, projects = 1, partitions = 1, closedLoop } = options;
+  const { variant, sync, projects = 1, partitions = 1, frameScope = "project", closedLoop } = options;
   const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions);
   try {
     await nats?.addProjects(projects);
-    const server = await startVariant(variant, { natsUrl: nats?.url ?? "", projects, partitions });
+    const server = await startVariant(variant, { natsUrl: nats?.url ?? "", projects, partitions, frameScope });
     return sessionOf({ variant, nats, server, closedLoop });
   } catch (error) {
     await nats?.end();

@@ -2,15 +2,20 @@
 // them in a process of its own and answers where it listens.
 
 import { join, resolve } from "node:path";
+import type { Config } from "../../src/config.ts";
 import { type Child, startChild } from "./child.ts";
 
 export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";
+
+export type FrameScope = Config["frameScope"];
 
 export interface VariantOptions {
   /** "" for the ceiling, which stores nothing. */
   readonly natsUrl: string;
   readonly projects: number;
   readonly partitions: number;
+  /** Penstock's alone. */
+  readonly frameScope: FrameScope;
 }
 
 export interface VariantServer {
@@ -47,7 +52,7 @@ export async function startVariant(variant: Variant, options: VariantOptions): P
   return { child, url: `http://127.0.0.1:${port}`, adminUrl: undefined };
 }
 
-async function startPenstock({ natsUrl, partitions }: VariantOptions): Promise<VariantServer> {
+async function startPenstock({ natsUrl, partitions, frameScope }: VariantOptions): Promise<VariantServer> {
   const child = startChild({
     program: process.execPath,
     args: [join(root, "dist", "main.js"), "serve"],
@@ -57,6 +62,7 @@ async function startPenstock({ natsUrl, partitions }: VariantOptions): Promise<V
       PENSTOCK_ADMIN_PORT: "0",
       PENSTOCK_NATS_URL: natsUrl,
       PENSTOCK_PARTITIONS: String(partitions),
+      PENSTOCK_FRAME_SCOPE: frameScope,
     },
   });
   const { port, adminPort } = await child.line((line) => {

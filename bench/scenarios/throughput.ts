@@ -59,19 +59,23 @@ export async function sizes(bench: Bench): Promise<void> {
   });
 }
 
+const penstockAlone = penstockAndBaseline.filter(({ variant }) => variant === "penstock");
+const sharedByPartition = penstockAlone.map((cell) => ({ ...cell, frameScope: "partition" as const }));
+
 export async function projects(bench: Bench): Promise<void> {
   const rounds = bench.rounds(1);
   for (const { count, partitions } of [
     { count: 100, partitions: 1 },
     { count: 10_000, partitions: 1 },
     { count: 100, partitions: 4 },
+    { count: 100, partitions: 16 },
+    { count: 10_000, partitions: 16 },
   ]) {
     const load = singlesOf(count, 1);
     await runCells(bench, {
       group: "projects",
       // The baseline has one partition.
-      cells:
-        partitions === 1 ? penstockAndBaseline : penstockAndBaseline.filter(({ variant }) => variant === "penstock"),
+      cells: partitions === 1 ? [...penstockAndBaseline, ...sharedByPartition] : penstockAlone,
       loads: () => [partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` }],
       rounds,
       projects: count,

@@ -3,8 +3,9 @@
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { DeliverPolicy, type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { Config } from "../config.ts";
+import { manyProjects } from "../publish/subject.ts";
 import type { Lane } from "../types.ts";
 import type { CommandContext } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
@@ -19,7 +20,7 @@ export interface TailOptions {
 interface Tail {
   readonly js: JetStreamClient;
   readonly context: CommandContext;
-  readonly fromStart: boolean;
+  readonly options: TailOptions;
 }
 
 interface Source {
@@ -36,15 +37,21 @@ export async function tail(config: Config, options: TailOptions, context: Comman
   const connection = await openNats(findNats(config, context.host));
   try {
     const js = jetstream(connection);
-    const subjects = options.lanes.map((lane) => `${config.subjectPrefix}.${lane}.*.${options.project ?? "*"}`);
+    const subjects = options.lanes.flatMap((lane) => subjectsOf(config.subjectPrefix, lane, options.project));
     const sources = await streamsOf(js, subjects, context);
     if (sources.length === 0) return;
-    const streams = sources.map(({ stream }) => stream).join(", ");
+    const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
     context.stderr.write(`tail: following ${streams}; Ctrl-C ends it\n`);
-    await Promise.all(sources.map((source) => follow({ js, context, fromStart: options.fromStart }, source)));
+    await Promise.all(sources.map((source) => follow({ js, context, options }, source)));
   } finally {
     await connection.close();
   }
+}
+
+/** A project's own messages, and those it may share. Two consumers a stream: one with both subjects needs nats-server 2.10. */
+function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
+  const tokens = project === undefined ? ["*"] : [project, manyProjects];
+  return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
 /** Waits until the gateway has made the streams; empty when told to stop before. */
@@ -62,11 +69,11 @@ async function streamsOf(js: JetStreamClient, subjects: readonly string[], conte
   return [];
 }
 
-async function follow({ js, context, fromStart }: Tail, { stream, subject }: Source): Promise<void> {
+async function follow({ js, context, options }: Tail, { stream, subject }: Source): Promise<void> {
   const { stdout, stop } = context;
   const consumer = await js.consumers.get(stream, {
     filter_subjects: subject,
-    deliver_policy: fromStart ? DeliverPolicy.All : DeliverPolicy.New,
+    deliver_policy: options.fromStart ? DeliverPolicy.All : DeliverPolicy.New,
   });
   const messages = await consumer.consume({ max_messages: framesAhead });
   const end = () => messages.stop();
@@ -74,6 +81,15 @@ async function follow({ js, context, fromStart }: Tail, { stream, subject }: Sou
   if (stop.aborted) end();
   for await (const message of messages) {
     if (stop.aborted) break;
-    if (!stdout.write(message.data)) await once(stdout, "drain", { signal: stop }).catch(() => {});
+    const records = message.subject.endsWith(`.${manyProjects}`) ? recordsOf(message, options.project) : message.data;
+    if (!stdout.write(records)) await once(stdout, "drain", { signal: stop }).catch(() => {});
   }
+}
+
+/** The lines of one project, or of all. */
+function recordsOf(message: JsMsg, project: string | undefined): Uint8Array | string {
+  if (project === undefined) return message.data;
+  const lines = message.string().split("\n").slice(0, -1);
+  const own = lines.filter((line) => (JSON.parse(line) as { project_id?: unknown }).project_id === project);
+  return own.map((line) => `${line}\n`).join("");
 }

@@ -1,39 +1,39 @@
-// Which project-lane's frame leaves next. Live ones go first; bulk and history give way, so that a live frame has one or two of
-// their frames before it in the store, never a queue. Must not look into frames.
+// Which queue's frame leaves next. Live ones go first; bulk and history give way, so that a live frame has one or two of
+// their frames before it in the store, never all of them. Must not look into frames.
 
 import { Fifo } from "./fifo.ts";
-import type { Frame, ProjectLane } from "./frame.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
 
 /** Another background frame leaves while fewer bytes of them than this are unacknowledged. */
 const backgroundBytesUnackedMax = 524_288;
 
 export class Departures {
-  readonly #live = new Fifo<ProjectLane>();
-  readonly #background = new Fifo<ProjectLane>();
+  readonly #live = new Fifo<FrameQueue>();
+  readonly #background = new Fifo<FrameQueue>();
   #backgroundBytesUnacked = 0;
 
-  /** Whether a lane could leave now. */
+  /** Whether a frame could leave now. */
   get waiting(): boolean {
     return this.#live.length > 0 || this.#backgroundMayLeave();
   }
 
-  /** The lane has a frame to send. In it once, until it is answered by `next`. */
-  push(projectLane: ProjectLane): void {
-    (projectLane.background ? this.#background : this.#live).push(projectLane);
+  /** The queue has a frame to send. In it once, until it is answered by `next`. */
+  push(queue: FrameQueue): void {
+    (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /** One background frame is always under way, so that it gets on however busy the live lane is. */
-  next(): ProjectLane | undefined {
+  next(): FrameQueue | undefined {
     const background = this.#backgroundMayLeave() && (this.#backgroundBytesUnacked === 0 || this.#live.length === 0);
     return background ? this.#background.shift() : this.#live.shift();
   }
 
   left(frame: Frame): void {
-    if (frame.projectLane.background) this.#backgroundBytesUnacked += frame.length;
+    if (frame.queue.background) this.#backgroundBytesUnacked += frame.length;
   }
 
   settled(frame: Frame): void {
-    if (frame.projectLane.background) this.#backgroundBytesUnacked -= frame.length;
+    if (frame.queue.background) this.#backgroundBytesUnacked -= frame.length;
   }
 
   #backgroundMayLeave(): boolean {

@@ -1,4 +1,4 @@
-// A frame, the project-lane it belongs to, and the pool its buffer comes from. State only: when a frame leaves and what
+// A frame, the queue it belongs to, and the pool its buffer comes from. State only: when a frame leaves and what
 // becomes of it is the publisher's.
 
 import { Buffer } from "node:buffer";
@@ -6,8 +6,8 @@ import type { FrameSink, FrameWaiter, Lane } from "../types.ts";
 import { Fifo } from "./fifo.ts";
 import type { StreamState } from "./stream-states.ts";
 
-/** What one project has under way on one lane. */
-export class ProjectLane {
+/** What one project, or one partition, has under way on one way to the store. */
+export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
@@ -20,9 +20,9 @@ export class ProjectLane {
   /** Frames that will get no more lines, in the order they are to be sent. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
-  /** In the publisher's queue of lanes that may send. */
+  /** Among the queues that may send. */
   ready = false;
-  /** Among the lanes that have anything under way. */
+  /** Among the queues that have anything under way. */
   busy = false;
 
   constructor(lane: Lane, stream: StreamState, options: { subject: string; window: number; background: boolean }) {
@@ -44,7 +44,7 @@ const noMemory = Buffer.alloc(0);
 
 /** One object shape for shared and own frames. */
 export class Frame implements FrameSink {
-  readonly projectLane: ProjectLane;
+  readonly queue: FrameQueue;
   /** What the pool gave. */
   memory: Buffer;
   /** The part of the memory that is for lines. */
@@ -69,8 +69,8 @@ export class Frame implements FrameSink {
   /** The last send was answered with a refusal; it waits for retryAtMs. */
   pausing = false;
 
-  constructor(projectLane: ProjectLane, memory: Buffer) {
-    this.projectLane = projectLane;
+  constructor(queue: FrameQueue, memory: Buffer) {
+    this.queue = queue;
     this.memory = memory;
     this.buffer = roomForLines(memory);
   }
@@ -94,7 +94,7 @@ export class Frame implements FrameSink {
     const headers =
       `NATS/1.0\r\nNats-Msg-Id: ${this.messageId}\r\nPenstock-Events: ${this.events}\r\n` +
       "Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n\r\n";
-    const { subject } = this.projectLane;
+    const { subject } = this.queue;
     const head = `HPUB ${subject} ${reply} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
     const start = headRoomBytes - head.length;
     if (start < 0) throw new Error(`make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`);
@@ -115,6 +115,8 @@ export const messageIdLengthMax = 256;
 
 /** What the pool keeps for reuse; past it buffers are left to the garbage collector. */
 const pooledBytesMax = 16 * 1_048_576;
+/** With no frame for so long, the pool keeps nothing. */
+const idleMs = 2_000;
 const smallBytes = 4_096;
 const mediumBytes = 65_536;
 
@@ -130,6 +132,17 @@ export function createMemoryPool(frameBytesMax: number): MemoryPool {
   const sizes = [smallBytes, mediumBytes, frameBytesMax].filter((size) => size <= frameBytesMax).map(memoryBytes);
   const free = new Map<number, Buffer[]>(sizes.map((size) => [size, []]));
   let pooledBytes = 0;
+  let idleTimer: NodeJS.Timeout | undefined;
+
+  function emptyPool(): void {
+    idleTimer = undefined;
+    pooledBytes = 0;
+    for (const kept of free.values()) {
+      // Given back to the system now: an idle process collects no garbage.
+      for (const memory of kept.splice(0)) if (memory.buffer instanceof ArrayBuffer) memory.buffer.transfer(0);
+    }
+  }
+
   return {
     take(lineBytes) {
       const needed = memoryBytes(lineBytes);
@@ -144,6 +157,8 @@ export function createMemoryPool(frameBytesMax: number): MemoryPool {
       if (kept === undefined || pooledBytes + memory.length > pooledBytesMax) return;
       pooledBytes += memory.length;
       kept.push(memory);
+      if (idleTimer === undefined) idleTimer = setTimeout(emptyPool, idleMs).unref();
+      else idleTimer.refresh();
     },
   };
 }

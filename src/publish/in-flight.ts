@@ -61,7 +61,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
     frame.token = (++lastToken).toString(36);
     frame.firstSentMs = now;
     frames.set(frame.token, frame);
-    metrics.frameSent(frame.projectLane.lane, frame.events, frame.length);
+    metrics.frameSent(frame.queue.lane, frame.events, frame.length);
     attempt(frame, now);
   }
 
@@ -96,7 +96,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const ack = readPubAck(message);
     switch (ack) {
       case "duplicate":
-        metrics.duplicateFrame(frame.projectLane.lane, frame.events);
+        metrics.duplicateFrame(frame.queue.lane, frame.events);
         acknowledge(frame, ack);
         break;
       case "stored":
@@ -112,10 +112,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
       case "too_large":
         frame.refusals++;
         metrics.ackFailed("refused");
-        log.error(
-          { subject: frame.projectLane.subject, bytes: frame.length },
-          "the stream's max_msg_size refuses a frame",
-        );
+        log.error({ subject: frame.queue.subject, bytes: frame.length }, "the stream's max_msg_size refuses a frame");
         finish(frame, outcomeUnacked(frame), "unavailable");
         break;
       case "no_responders":
@@ -132,7 +129,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
   }
 
   function acknowledge(frame: Frame, outcome: "stored" | "duplicate"): void {
-    metrics.frameAcked(frame.projectLane.lane, (nowMs() - frame.firstSentMs) / 1_000);
+    metrics.frameAcked(frame.queue.lane, (nowMs() - frame.firstSentMs) / 1_000);
     finish(frame, outcome, undefined);
   }
 

@@ -1,4 +1,4 @@
-// Group commit. The lines of a project gather in its open frame; a full one is sealed and makes way for another. Frames leave
+// Group commit. Lines gather in the open frame of their queue; a full one is sealed and makes way for another. Frames leave
 // at the end of the event-loop turn if the windows have room, else when an acknowledgement makes room. Nothing is ever published
 // from within a caller's call, so a frame may be joined after it was sealed, within the same turn. No timer, closure or promise
 // per request.
@@ -7,17 +7,18 @@ import type { ErrorCode } from "../errors.ts";
 import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { Departures } from "./departures.ts";
-import { createMemoryPool, Frame, headerBytesMax, messageIdLengthMax, ProjectLane } from "./frame.ts";
+import { createMemoryPool, Frame, type FrameQueue, headerBytesMax, messageIdLengthMax } from "./frame.ts";
+import { createFrameQueues, type FrameScope } from "./frame-queues.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { createStreamStates } from "./stream-states.ts";
-import { partitionOf, subjectOf } from "./subject.ts";
 
 export interface PublisherOptions {
   readonly link: NatsLink;
   readonly config: {
     readonly subjectPrefix: string;
     readonly partitions: number;
+    readonly frameScope: FrameScope;
     readonly frameBytesMax: number;
     readonly framesUnackedMax: number;
     readonly ackTimeoutMs: number;
@@ -40,19 +41,6 @@ export interface GroupPublisher extends Publisher {
   close(): void;
 }
 
-/**
- * The ways frames take. On the live lane, the frames of large requests go beside the shared ones (`bulk`), so that a single event
- * does not wait for megabytes that came before it. History has one way, which keeps its order.
- */
-type Way = Lane | "bulk";
-
-/**
- * Frames a project may have unacknowledged on a lane. For history one is what keeps the order, also when a frame is sent
- * again. For live events it was measured (sync_interval always, 128 requests at a time, two cores shared with the server):
- * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000 fsyncs per million; a wider
- * one spends on more PubAcks what it gains in overlap, for frames of 512 KiB too.
- */
-const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
 /** How exact deadlines are. One timer for all frames, running only while there are any. */
 const tickMs = 25;
 /** How long a stream that said it is full is not asked again. */
@@ -62,14 +50,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   const { link, config, nowMs, processId, metrics, admission, log } = options;
   const pool = createMemoryPool(config.frameBytesMax);
   const streams = createStreamStates(config.partitions);
-  // One entry per project and lane: as many as the registry has projects, some 200 bytes each.
-  const projectLanes: Record<Way, Map<string, ProjectLane>> = {
-    live: new Map(),
-    bulk: new Map(),
-    historical: new Map(),
-  };
+  const queues = createFrameQueues(config, streams);
   const departures = new Departures();
-  const busy = new Set<ProjectLane>();
+  const busy = new Set<FrameQueue>();
   const inFlight = createInFlight({ link, ackTimeoutMs: config.ackTimeoutMs, nowMs, metrics, log, settled, storeFull });
   let lastSharedId = 0;
   let flushScheduled = false;
@@ -78,18 +61,6 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   let drainDeadlineMs = Number.POSITIVE_INFINITY;
   let drained: (() => void) | undefined;
   let waiterFailureLogged = false;
-
-  function projectLaneOf(way: Way, projectId: string): ProjectLane {
-    const known = projectLanes[way].get(projectId);
-    if (known !== undefined) return known;
-    const lane = way === "historical" ? "historical" : "live";
-    const partition = partitionOf(projectId, config.partitions);
-    const subject = subjectOf(config.subjectPrefix, lane, { partition, projectId });
-    const stream = streams.of(lane, partition);
-    const created = new ProjectLane(lane, stream, { subject, window: windows[way], background: way !== "live" });
-    projectLanes[way].set(projectId, created);
-    return created;
-  }
 
   function recordBytesMax(): number {
     return link.messageBytesMax - headerBytesMax;
@@ -100,8 +71,8 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink {
-    const projectLane = projectLaneOf(lane, project.id);
-    const open = projectLane.open;
+    const queue = queues.of(lane, project.id);
+    const open = queue.open;
     if (open !== undefined) {
       const bytesNeeded = open.length + bytes;
       if (bytesNeeded <= open.buffer.length) return open;
@@ -109,10 +80,10 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
         grow(open, bytesNeeded);
         return open;
       }
-      seal(projectLane, open);
+      seal(queue, open);
     }
-    projectLane.open = new Frame(projectLane, pool.take(bytes));
-    return projectLane.open;
+    queue.open = new Frame(queue, pool.take(bytes));
+    return queue.open;
   }
 
   function grow(frame: Frame, bytes: number): void {
@@ -121,9 +92,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     pool.give(memory);
   }
 
-  function seal(projectLane: ProjectLane, frame: Frame): void {
-    projectLane.open = undefined;
-    projectLane.sealed.push(frame);
+  function seal(queue: FrameQueue, frame: Frame): void {
+    queue.open = undefined;
+    queue.sealed.push(frame);
   }
 
   function join(sink: FrameSink, waiter: FrameWaiter, deadlineMs: number): void {
@@ -137,33 +108,33 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     if (frame.length === 0 || messageId === "" || messageId.length > messageIdLengthMax) {
       throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
     }
-    const { projectLane } = frame;
+    const { queue } = frame;
     // What came before is stored before; what comes after gets a frame behind this one.
-    if (projectLane.open !== undefined && projectLane.open.length > 0) seal(projectLane, projectLane.open);
-    projectLane.sealed.push(frame);
+    if (queue.open !== undefined && queue.open.length > 0) seal(queue, queue.open);
+    queue.sealed.push(frame);
     frame.messageId = messageId;
     addWaiter(frame, waiter, deadlineMs);
   }
 
   function addWaiter(frame: Frame, waiter: FrameWaiter, deadlineMs: number): void {
-    const { projectLane } = frame;
+    const { queue } = frame;
     admission.take(frame.length - frame.admittedBytes);
     frame.admittedBytes = frame.length;
     frame.waiters.push(waiter);
     if (deadlineMs < frame.deadlineMs) frame.deadlineMs = deadlineMs;
-    if (!projectLane.busy) {
-      projectLane.busy = true;
-      busy.add(projectLane);
+    if (!queue.busy) {
+      queue.busy = true;
+      busy.add(queue);
       tickTimer ??= setTimeout(tick, tickMs);
     }
-    markReady(projectLane);
+    markReady(queue);
   }
 
-  function markReady(projectLane: ProjectLane): void {
-    if (!projectLane.ready) {
-      if (projectLane.unacked >= projectLane.window) return;
-      projectLane.ready = true;
-      departures.push(projectLane);
+  function markReady(queue: FrameQueue): void {
+    if (!queue.ready) {
+      if (queue.unacked >= queue.window) return;
+      queue.ready = true;
+      departures.push(queue);
     }
     scheduleFlush();
   }
@@ -174,39 +145,39 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     setImmediate(flush);
   }
 
-  /** Sends one frame of each lane that waits, in turn, until a window is full. */
+  /** Sends one frame of each queue that waits, in turn, until a window is full. */
   function flush(): void {
     flushScheduled = false;
     const now = nowMs();
     while (link.connected && inFlight.count < config.framesUnackedMax) {
-      const projectLane = departures.next();
-      if (projectLane === undefined) return;
-      projectLane.ready = false;
-      const frame = nextFrame(projectLane);
+      const queue = departures.next();
+      if (queue === undefined) return;
+      queue.ready = false;
+      const frame = nextFrame(queue);
       if (frame === undefined) {
-        restIfIdle(projectLane);
+        restIfIdle(queue);
         continue;
       }
-      if (now < projectLane.stream.fullUntilMs) {
+      if (now < queue.stream.fullUntilMs) {
         settle(frame, "refused", "store_full");
       } else {
-        projectLane.unacked++;
+        queue.unacked++;
         departures.left(frame);
         inFlight.send(frame, now);
       }
-      if (hasFrame(projectLane)) markReady(projectLane);
+      if (hasFrame(queue)) markReady(queue);
     }
   }
 
-  function nextFrame(projectLane: ProjectLane): Frame | undefined {
-    const { sealed, open } = projectLane;
+  function nextFrame(queue: FrameQueue): Frame | undefined {
+    const { sealed, open } = queue;
     for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
       // Lines that nobody joined are of a request that failed half-way: nobody was promised anything.
       if (frame.waiters.length > 0) return named(frame);
       giveBack(frame);
     }
     if (open === undefined || open.waiters.length === 0) return undefined;
-    projectLane.open = undefined;
+    queue.open = undefined;
     return named(open);
   }
 
@@ -216,21 +187,21 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function settled(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    frame.projectLane.unacked--;
+    frame.queue.unacked--;
     departures.settled(frame);
     settle(frame, outcome, code);
   }
 
   function settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    const { projectLane } = frame;
+    const { queue } = frame;
     admission.release(frame.admittedBytes);
     // The client sends from the frame's memory. An acknowledgement says that all of it has left; a frame that was sent again, or never
     // answered, may still be on its way, so its memory is not used again.
     if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
     else frame.letGo();
-    if (hasFrame(projectLane)) markReady(projectLane);
+    if (hasFrame(queue)) markReady(queue);
     else scheduleFlush();
-    restIfIdle(projectLane);
+    restIfIdle(queue);
     for (const waiter of frame.waiters) {
       try {
         waiter.frameSettled(outcome, code);
@@ -246,16 +217,16 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     frame.letGo();
   }
 
-  function restIfIdle(projectLane: ProjectLane): void {
-    if (!projectLane.busy || projectLane.unacked > 0 || hasFrame(projectLane)) return;
-    projectLane.busy = false;
-    busy.delete(projectLane);
+  function restIfIdle(queue: FrameQueue): void {
+    if (!queue.busy || queue.unacked > 0 || hasFrame(queue)) return;
+    queue.busy = false;
+    busy.delete(queue);
     if (busy.size === 0) drained?.();
   }
 
   function storeFull(frame: Frame, wholeServer: boolean): void {
     const fullUntilMs = nowMs() + fullPauseMs;
-    frame.projectLane.stream.fullUntilMs = fullUntilMs;
+    frame.queue.stream.fullUntilMs = fullUntilMs;
     if (wholeServer) streams.allFullUntil(fullUntilMs);
   }
 
@@ -263,28 +234,28 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     tickTimer = undefined;
     const now = nowMs();
     inFlight.tick(now);
-    for (const projectLane of busy) expireWaiting(projectLane, now);
+    for (const queue of busy) expireWaiting(queue, now);
     if (now >= drainDeadlineMs) abandon();
     if (busy.size > 0) tickTimer ??= setTimeout(tick, tickMs);
   }
 
   /** Frames that never left by their deadline. */
-  function expireWaiting(projectLane: ProjectLane, now: number): void {
-    if (projectLane.sealed.length > 0) {
-      for (const frame of projectLane.sealed.take((waiting) => waiting.deadlineMs <= now)) {
+  function expireWaiting(queue: FrameQueue, now: number): void {
+    if (queue.sealed.length > 0) {
+      for (const frame of queue.sealed.take((waiting) => waiting.deadlineMs <= now)) {
         settle(frame, "refused", "timeout");
       }
     }
-    const { open } = projectLane;
+    const { open } = queue;
     if (open === undefined || open.deadlineMs > now) return;
-    projectLane.open = undefined;
+    queue.open = undefined;
     settle(open, "refused", "timeout");
   }
 
   function abandon(): void {
     inFlight.abandon();
-    for (const projectLane of busy) {
-      for (let frame = nextFrame(projectLane); frame !== undefined; frame = nextFrame(projectLane)) {
+    for (const queue of busy) {
+      for (let frame = nextFrame(queue); frame !== undefined; frame = nextFrame(queue)) {
         settle(frame, "refused", "draining");
       }
     }
@@ -324,7 +295,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     sharedFrame,
     join,
     ownFrame(lane, project, bytes) {
-      return new Frame(projectLaneOf(lane === "live" ? "bulk" : lane, project.id), pool.take(bytes));
+      return new Frame(queues.of(lane === "live" ? "bulk" : lane, project.id), pool.take(bytes));
     },
     submit,
     discard: (sink) => giveBack(frameOf(sink)),
@@ -341,6 +312,6 @@ function frameOf(sink: FrameSink): Frame {
   return sink;
 }
 
-function hasFrame(projectLane: ProjectLane): boolean {
-  return projectLane.sealed.length > 0 || (projectLane.open !== undefined && projectLane.open.waiters.length > 0);
+function hasFrame(queue: FrameQueue): boolean {
+  return queue.sealed.length > 0 || (queue.open !== undefined && queue.open.waiters.length > 0);
 }

@@ -23,12 +23,15 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** `penstock.live.0.<project id>`. */
+/** In place of the project id, in the subject of messages that hold events of several projects. No project id has a `~`. */
+export const manyProjects = "~";
+
+/** `penstock.live.0.<project id>`, or `penstock.live.0.~`. */
 export function subjectOf(prefix: string, lane: Lane, target: { partition: number; projectId: string }): string {
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** What a stream subscribes to: every project of one lane and partition. */
+/** What a stream subscribes to: every project of one lane and partition, and `~`. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }

@@ -5,6 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { expect } from "vitest";
 import type { ErrorCode } from "../../src/errors.ts";
 import { connectNats, type NatsLink } from "../../src/publish/connection.ts";
+import type { FrameScope } from "../../src/publish/frame-queues.ts";
 import { createStreams, type StreamSettings, type Streams } from "../../src/publish/jetstream.ts";
 import type { AckFailureCause, PublishMetrics } from "../../src/publish/publish-metrics.ts";
 import { createPublisher, type GroupPublisher } from "../../src/publish/publisher.ts";
@@ -16,6 +17,7 @@ export interface RigOptions {
   settings?: Partial<StreamSettings>;
   ackTimeoutMs?: number;
   framesUnackedMax?: number;
+  frameScope?: FrameScope;
   pingIntervalMs?: number;
 }
 
@@ -42,7 +44,11 @@ export interface Rig {
   /** Adds a line to the shared frame; resolves when the frame is settled. */
   send(lane: Lane, line: string, more?: { project?: string; withinMs?: number }): Promise<Settled>;
   /** Submits a frame of its own. */
-  sendOwn(lane: Lane, lines: string[], more: { messageId: string; withinMs?: number }): Promise<Settled>;
+  sendOwn(
+    lane: Lane,
+    lines: string[],
+    more: { messageId: string; project?: string; withinMs?: number },
+  ): Promise<Settled>;
   /** Everything in the stream, in order. */
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
   /** Closes, having checked that no byte is left in the admission budget. */
@@ -125,6 +131,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     link,
     config: {
       ...settings,
+      frameScope: options.frameScope ?? "project",
       framesUnackedMax: options.framesUnackedMax ?? 64,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },
@@ -151,9 +158,9 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
         publisher.join(sink, { frameSettled }, performance.now() + withinMs);
       });
     },
-    sendOwn(lane, ownLines, { messageId, withinMs = withinMsDefault }) {
+    sendOwn(lane, ownLines, { messageId, project = "alpha", withinMs = withinMsDefault }) {
       const bytes = ownLines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
-      const sink = publisher.ownFrame(lane, projectOf("alpha"), bytes);
+      const sink = publisher.ownFrame(lane, projectOf(project), bytes);
       for (const line of ownLines) append(sink, line);
       return new Promise((resolve) => {
         const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void => resolve({ outcome, code });

@@ -1,0 +1,69 @@
+// `tail --project` shows the events of that project and no others, whether they are stored in messages of its own or in those
+// that it shares; without --project it shows all.
+
+import { Writable } from "node:stream";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type TailOptions, tail } from "../../src/commands/tail.ts";
+import { lanes } from "../../src/publish/subject.ts";
+import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+
+let gateway: TestGateway;
+let alpha: TestProject;
+let beta: TestProject;
+const all = ["alpha first", "alpha large", "alpha last", "alpha old", "beta first", "beta last"];
+
+beforeAll(async () => {
+  gateway = await startTestGateway({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
+  alpha = await gateway.project();
+  beta = await gateway.project();
+  const post = async (project: TestProject, event: string, more: object = {}, properties: object = {}) => {
+    const batch = [{ event, distinct_id: "u", properties: { ...properties, about: alpha.id + beta.id } }];
+    const { status } = await gateway.post("/batch/", { api_key: project.key, batch, ...more });
+    expect(status).toBe(200);
+  };
+  await Promise.all([post(alpha, "alpha first"), post(beta, "beta first")]);
+  await post(alpha, "alpha large", {}, { padding: "x".repeat(600_000) });
+  await post(alpha, "alpha old", { historical_migration: true });
+  await Promise.all([post(alpha, "alpha last"), post(beta, "beta last")]);
+});
+
+afterAll(async () => {
+  await gateway.stop();
+});
+
+/** Runs tail until it has shown as many events, and compares their names, in any order. */
+async function tailed(options: Partial<TailOptions>, events: string[]): Promise<void> {
+  const stop = new AbortController();
+  let text = "";
+  const stdout = new Writable({
+    write(chunk: Buffer, _, done) {
+      text += chunk.toString();
+      done();
+    },
+  });
+  const stderr = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const shown = (): string[] =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => (JSON.parse(line) as { event: string }).event)
+      .toSorted();
+  const outside = { env: {}, host: process, mainFile: "", channel: process, stdout, stderr, stop: stop.signal };
+  const running = tail(gateway.config, { project: undefined, lanes, fromStart: true, ...options }, outside);
+  try {
+    await until(() => shown().length >= events.length);
+  } finally {
+    stop.abort();
+    await running;
+  }
+  expect(shown()).toEqual(events);
+}
+
+test("of one project, the events of single, large and historical requests", async () => {
+  await tailed({ project: alpha.id }, ["alpha first", "alpha large", "alpha last", "alpha old"]);
+  await tailed({ project: beta.id }, ["beta first", "beta last"]);
+});
+
+test("of all projects, everything", async () => {
+  await tailed({}, all);
+});
