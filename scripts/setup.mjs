@@ -1,9 +1,9 @@
-// Brings a fresh clone to where `npm run up` works: packages, the pinned Node, the native scanner, dist/, nats-server.
+// Brings a fresh clone to where `npm run up` works: packages, the pinned Node, the addons, dist/, nats-server.
 // Runs on the host's Node 18 before anything is installed. Every step is skipped when there is nothing to do, and may
 // be interrupted at any point and run again: nothing that it started is left running.
 
 import { constants } from "node:os";
-import { buildAddon, isAddonCurrent } from "./lib/addon.mjs";
+import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
 import { arePackagesCurrent, buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
 import { fetchNatsServer, hasNatsServer } from "./lib/nats-server.mjs";
@@ -17,9 +17,9 @@ async function setUp() {
   requireNode();
   const giveBack = await takeLock(runner);
   try {
-    if (!arePackagesCurrent() || !isAddonCurrent()) requirePrograms();
+    if (!arePackagesCurrent() || addonsNotBuilt().length > 0) requirePrograms();
     await installPackages(runner);
-    await buildAddon(runner);
+    await buildAddons(runner);
     await buildDist(runner);
     if (!hasNatsServer()) await fetchNatsServer(runner);
   } finally {

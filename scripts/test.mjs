@@ -1,19 +1,20 @@
 // Runs the tests on the pinned Node and closes with their count, alone on a line. Fails when a test failed, when none
-// ran, and when the native scanner is not there: the tests that compare the two scanners would compare nothing.
+// ran, and when an addon is not there: the tests that compare the two scanners would compare nothing.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { addonLog, isAddonCurrent } from "./lib/addon.mjs";
+import { addonsNotBuilt } from "./lib/addon.mjs";
 import { cacheDir, modulesDir, root, runtimeNode } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
 
 function runTests() {
-  if (!isAddonCurrent()) {
-    process.stderr.write(`the native scanner is not built: run \`npm run setup\`; log of the last try: ${addonLog}\n`);
-    return 1;
+  const notBuilt = addonsNotBuilt();
+  for (const { name, log } of notBuilt) {
+    process.stderr.write(`the ${name} is not built: run \`npm run setup\`; log of the last try: ${log}\n`);
   }
+  if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
   const vitest = join(modulesDir, "vitest", "vitest.mjs");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${resultFile}`];

@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import { createRecordWriter } from "./events/record.ts";
 import { createUuidSource } from "./events/uuid.ts";
 import { createAdminServer } from "./http/admin.ts";
+import { type ConnectionId, loadConnectionId } from "./http/connection-id.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createIntake } from "./intake/intake.ts";
@@ -84,7 +85,18 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       nextTurn: setImmediate,
     });
     const refusal = () => publisher.refusal();
-    const http = createHttpServer({ config, intake, admission, metrics, log, clock, random: Math.random, refusal });
+    const connectionId = config.recordIp ? connectionIdentity(log) : undefined;
+    const http = createHttpServer({
+      config,
+      intake,
+      admission,
+      metrics,
+      log,
+      clock,
+      random: Math.random,
+      refusal,
+      connectionId,
+    });
     closers.push(() => http.close());
     metrics.watch({
       requestsInflight: () => http.inflight(),
@@ -117,11 +129,20 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
 
 function scannerFactory(log: Log): () => BackgroundScanner {
   try {
-    loadAddon();
+    loadAddon().returnLargeBlocks();
     return createNativeScanner;
   } catch (error) {
     log.warn({ err: error }, "the native scanner is not there: scanning with JSON.parse, many times slower");
     return createReferenceScanner;
+  }
+}
+
+function connectionIdentity(log: Log): ConnectionId | undefined {
+  try {
+    return loadConnectionId();
+  } catch (error) {
+    log.debug({ err: error }, "the connection addon is not there: addresses are read with every request, not once");
+    return undefined;
   }
 }
 

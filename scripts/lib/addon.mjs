@@ -1,4 +1,4 @@
-// Builds the native scanner where node-gyp can: make splits paths at spaces, and no quoting helps, so a tree at such a
+// Builds the addons where node-gyp can: make splits paths at spaces, and no quoting helps, so a tree at such a
 // path is built in a copy elsewhere that reaches the packages through a link. A failure is told and is not fatal.
 
 import {
@@ -18,36 +18,66 @@ import { join } from "node:path";
 import { announce, cacheDir, modulesDir, pinnedNodeDir, root, runtimeNode } from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
 
-const addonDir = join(root, "src", "scan", "addon");
 const logsDir = join(cacheDir, "logs");
-export const addonLog = join(logsDir, "addon.log");
 
-function addonKey() {
-  const simdjson = join(modulesDir, "@nozbe", "simdjson", "package.json");
+/** `without` is what happens as long as it is not built; `packages` are what its sources include. */
+const rows = [
+  {
+    step: "scan-addon",
+    folder: join("src", "scan", "addon"),
+    name: "native scanner",
+    without: "the slow one in JavaScript is used instead",
+    packages: ["@nozbe/simdjson"],
+  },
+  {
+    step: "http-addon",
+    folder: join("src", "http", "addon"),
+    name: "connection addon",
+    without: "client addresses are read with every request, which is slower",
+    packages: [],
+  },
+];
+
+const addons = rows
+  .map((row) => ({ ...row, dir: join(root, row.folder), log: join(logsDir, `${row.step}.log`) }))
+  .filter((addon) => existsSync(join(addon.dir, "binding.gyp")));
+
+/** The addons whose build is missing or older than its sources: each with its `name` and the `log` of its last build. */
+export function addonsNotBuilt() {
+  return addons.filter((addon) => !isCurrent(addon));
+}
+
+/** Builds what is not current. A failure is not fatal: the gateway does without, more slowly. */
+export async function buildAddons(runner) {
+  for (const addon of addonsNotBuilt()) await buildAddon(addon, runner);
+}
+
+function isCurrent(addon) {
+  if (!addon.packages.every((name) => existsSync(join(modulesDir, name)))) return false;
+  return stampIs(addon.step, keyFor(addon)) && builtIn(addon.dir).length > 0;
+}
+
+function keyFor({ dir, packages }) {
+  const manifests = packages.map((name) => join(modulesDir, name, "package.json"));
   const node = join(pinnedNodeDir(), "package.json");
-  const inputs = [simdjson, ...(existsSync(node) ? [node] : [])];
-  return keyOf([...filesUnder(addonDir, (name) => /\.(gyp|gypi|cc|h)$/.test(name)), ...inputs], [process.arch]);
+  const isPinned = existsSync(node);
+  const inputs = [...manifests, ...(isPinned ? [node] : [])];
+  const texts = [process.arch, ...(isPinned ? [] : [process.version])];
+  return keyOf([...filesUnder(dir, (name) => /\.(gyp|gypi|cc|h)$/.test(name)), ...inputs], texts);
 }
 
-export function isAddonCurrent() {
-  if (!existsSync(join(modulesDir, "@nozbe", "simdjson"))) return false;
-  return stampIs("addon", addonKey()) && builtIn(addonDir).length > 0;
-}
-
-/** Builds what is not current. A failure is not fatal: the gateway has a scanner in JavaScript. */
-export async function buildAddon(runner) {
-  if (isAddonCurrent()) return;
-  removeStamp("addon");
-  announce("building the native scanner");
+async function buildAddon(addon, runner) {
+  removeStamp(addon.step);
+  announce(`building the ${addon.name}`);
   // Taken before the build: a source edited while it runs makes the next set-up build again.
-  const key = addonKey();
-  const { ok, said } = isPlain(root) ? await buildIn(root, runner) : await buildElsewhere(runner);
+  const key = keyFor(addon);
+  const { ok, said } = isPlain(root) ? await buildIn(root, addon, runner) : await buildElsewhere(addon, runner);
   mkdirSync(logsDir, { recursive: true });
-  writeFileSync(addonLog, said);
-  if (ok) return writeStamp("addon", key);
-  announce("WARNING: the native scanner was not built, the slow one in JavaScript is used instead");
+  writeFileSync(addon.log, said);
+  if (ok) return writeStamp(addon.step, key);
+  announce(`WARNING: the ${addon.name} was not built, ${addon.without}`);
   announce(`  why: ${reasonIn(said)}`);
-  announce(`  log: ${addonLog}`);
+  announce(`  log: ${addon.log}`);
 }
 
 /** True when make and the shell take the path as it is. */
@@ -55,23 +85,23 @@ function isPlain(path) {
   return !/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(path);
 }
 
-async function buildElsewhere(runner) {
+async function buildElsewhere(addon, runner) {
   const place = isPlain(tmpdir()) ? tmpdir() : "/tmp";
   const work = mkdtempSync(join(place, "penstock-addon-"));
   try {
-    const copy = join(work, "src", "scan", "addon");
-    cpSync(addonDir, copy, { recursive: true, filter: (path) => path !== join(addonDir, "build") });
+    const copy = join(work, addon.folder);
+    cpSync(addon.dir, copy, { recursive: true, filter: (path) => path !== join(addon.dir, "build") });
     symlinkSync(modulesDir, join(work, "node_modules"));
-    const result = await buildIn(work, runner);
-    if (result.ok) takeOver(copy);
+    const result = await buildIn(work, addon, runner);
+    if (result.ok) takeOver(copy, addon.dir);
     return result;
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-function takeOver(copy) {
-  const release = join(addonDir, "build", "Release");
+function takeOver(copy, dir) {
+  const release = join(dir, "build", "Release");
   mkdirSync(release, { recursive: true });
   for (const name of builtIn(copy)) {
     // Copied beside its place and renamed: the two folders may be on different disks, and a running gateway may have
@@ -81,8 +111,8 @@ function takeOver(copy) {
   }
 }
 
-/** Builds in a tree that has src/scan/addon and node_modules. */
-function buildIn(tree, runner) {
+/** Builds in a tree that has the addon's folder and node_modules. */
+function buildIn(tree, addon, runner) {
   const modules = join(tree, "node_modules");
   const nodedir = pinnedNodeDir(modules);
   const env = Object.fromEntries(
@@ -92,7 +122,7 @@ function buildIn(tree, runner) {
   // node-gyp writes its own path into the makefiles: the links keep it free of what the link points to.
   const links = tree === root ? [] : ["--preserve-symlinks", "--preserve-symlinks-main"];
   const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
-  const directory = join(tree, "src", "scan", "addon");
+  const directory = join(tree, addon.folder);
   const args = [...links, gyp, "rebuild", "--directory", directory, ...(shipped ? [`--nodedir=${nodedir}`] : [])];
   return runner.run(runtimeNode(), args, { env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) } });
 }

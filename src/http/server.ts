@@ -1,13 +1,15 @@
 // The public endpoints: routes, refusals before the body is read, listening and draining. Knows nothing of events;
 // bodies go to the intake, answers come back through the exchange.
 
-import type { us_listen_socket } from "uWebSockets.js";
+import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import { App, type HttpRequest, type HttpResponse, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { createServer } from "node:net";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Admission, Intake } from "../types.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
 import { createAddressReader } from "./client-address.ts";
+import { createConnectionAddresses } from "./connection-addresses.ts";
+import type { ConnectionId } from "./connection-id.ts";
 import {
   type Clock,
   type ExchangeShared,
@@ -35,6 +37,8 @@ export interface HttpServerOptions {
   readonly random: () => number;
   /** The code to refuse every request with for now, before its body is read. */
   readonly refusal?: () => ErrorCode | undefined;
+  /** With it a client's address is read once a connection, else once a request. */
+  readonly connectionId?: ConnectionId | undefined;
 }
 
 /**
@@ -64,7 +68,6 @@ const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send 
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { config, admission, clock, metrics } = options;
-  const addressText = createAddressReader();
   const shared: ExchangeShared = {
     admission,
     clock,
@@ -82,6 +85,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     monotonicMs: () => clock.monotonicMs(),
   });
   const app = App();
+  const clientAddress = config.recordIp ? addressSource(app, options.connectionId) : () => "";
   let listening: us_listen_socket | undefined;
 
   for (const [path, label] of Object.entries(endpoints)) {
@@ -107,7 +111,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       origin: request.getHeader("origin"),
       contentEncoding: request.getHeader("content-encoding"),
       bytesDeclared: declared === "" ? -1 : Number(declared),
-      clientAddress: config.recordIp ? addressText(response.getRemoteAddress()) : "",
+      clientAddress: clientAddress(response),
     });
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
@@ -177,6 +181,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (listening !== undefined) us_listen_socket_close(listening);
     listening = undefined;
   }
+}
+
+/** What tells the address of a response's client. Called before the app listens: it is to see every connection open. */
+function addressSource(app: TemplatedApp, connectionId: ConnectionId | undefined): (response: HttpResponse) => string {
+  const text = createAddressReader();
+  const read = (response: HttpResponse) => text(response.getRemoteAddress());
+  if (connectionId === undefined) return read;
+  const addresses = createConnectionAddresses(connectionId, read);
+  app.filter(addresses.follow);
+  return addresses.of;
 }
 
 /** Asks Node for the reason that uWS keeps to itself. */

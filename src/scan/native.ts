@@ -18,6 +18,8 @@ interface NativeScanner {
 export interface Addon {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
+  /** Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed. */
+  readonly returnLargeBlocks: () => void;
 }
 
 const addonPlaces = ["./addon/build/Release/event_scan.node", "../../src/scan/addon/build/Release/event_scan.node"];

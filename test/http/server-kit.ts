@@ -4,6 +4,7 @@
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import type { ErrorCode } from "../../src/errors.ts";
+import type { ConnectionId } from "../../src/http/connection-id.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
 import type { Admission, Exchange, IntakeReport } from "../../src/types.ts";
@@ -42,10 +43,16 @@ export interface TestServer {
   refusal: ErrorCode | undefined;
 }
 
+export interface TestServerConfig {
+  readonly recordIp?: boolean;
+  readonly host?: string;
+  readonly connectionId?: ConnectionId | undefined;
+}
+
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
 /** Started for one test, closed after it; by then all bytes in flight must have been given back. */
-export async function startTestServer(config: { recordIp?: boolean; host?: string } = {}): Promise<TestServer> {
+export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = createAdmission(inflightBytesMax);
   const taken: Taken[] = [];
   const finished: string[] = [];
@@ -66,6 +73,7 @@ export async function startTestServer(config: { recordIp?: boolean; host?: strin
     clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
     random: Math.random,
     refusal: () => server.refusal,
+    connectionId: config.connectionId,
   });
   const host = config.host ?? "127.0.0.1";
   const port = await http.listen(host, 0);
@@ -121,9 +129,10 @@ export interface Wire {
   closed(): boolean;
 }
 
-/** A connection of one's own. Writes leave at once, each in a segment of its own. */
-export async function connectTo(server: TestServer, host = "127.0.0.1"): Promise<Wire> {
-  const socket = createConnection({ host, port: server.port, noDelay: true });
+/** A connection of one's own, from the address `from` if given. Writes leave at once, each in a segment of its own. */
+export async function connectTo(server: TestServer, host = "127.0.0.1", from?: string): Promise<Wire> {
+  const own = from === undefined ? {} : { localAddress: from };
+  const socket = createConnection({ host, port: server.port, noDelay: true, ...own });
   open.find((entry) => entry.server === server)?.sockets.push(socket);
   let received = Buffer.alloc(0);
   let closed = false;

@@ -8,6 +8,10 @@
 
 #include <new>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "background.h"
 #include "call.h"
 #include "layout.h"
@@ -71,6 +75,16 @@ napi_value in_background(napi_env env, napi_callback_info info) {
   return penstock::get_call(env, info, task, call) ? penstock::start_in_background(env, call) : nullptr;
 }
 
+// Bodies lie in blocks of up to 20 MB. As such blocks are freed, glibc by itself raises its thresholds to their size, takes
+// the next ones from the heap, and keeps up to twice as much at the heap's end for good. Fixed thresholds end that.
+napi_value return_large_blocks(napi_env, napi_callback_info) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+  return nullptr;
+}
+
 napi_property_descriptor method(const char* name, napi_callback callback) {
   return {name, nullptr, callback, nullptr, nullptr, nullptr, napi_default_method, nullptr};
 }
@@ -85,11 +99,12 @@ NAPI_MODULE_INIT() {
       method("scanMoreInBackground", in_background<Task::kScanMore>),
   };
   penstock::choose_processor_code();
+  const napi_property_descriptor memory = method("returnLargeBlocks", return_large_blocks);
   napi_value scanner_class = nullptr;
   if (napi_define_class(env, "EventScanner", NAPI_AUTO_LENGTH, construct, nullptr, sizeof methods / sizeof *methods,
                         methods, &scanner_class) != napi_ok ||
       napi_set_named_property(env, exports, "EventScanner", scanner_class) != napi_ok ||
-      !penstock::set_layout(env, exports)) {
+      napi_define_properties(env, exports, 1, &memory) != napi_ok || !penstock::set_layout(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

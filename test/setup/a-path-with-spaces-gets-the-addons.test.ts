@@ -1,0 +1,55 @@
+// In a folder whose name make would split, the addons are built all the same, load, and are not built again; one that
+// does not compile is told with the compiler's own words, and is not fatal.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { linkPackages, root, setupEnvironment, smallProject, write } from "./setup-kit.ts";
+
+const connectionAddon = "src/http/addon";
+
+test("built once, loaded, and their faults told", () => {
+  const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
+  linkPackages(folder);
+  for (const file of ["binding.gyp", "connection_id.cc"]) {
+    cpSync(path.join(root, connectionAddon, file), path.join(folder, connectionAddon, file));
+  }
+  const elsewhere = mkdtempSync(path.join(tmpdir(), "penstock-test-tmp-"));
+  onTestFinished(() => rmSync(elsewhere, { recursive: true, force: true }));
+  const setUp = () =>
+    spawnSync(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
+      cwd: folder,
+      env: { ...setupEnvironment(folder), TMPDIR: elsewhere },
+      encoding: "utf8",
+    });
+
+  expect(setUp()).toMatchObject({
+    status: 0,
+    stdout: "setup: building the native scanner\nsetup: building the connection addon\nsetup: compiling TypeScript\n",
+  });
+  for (const addon of [
+    "src/scan/addon/build/Release/tiny.node",
+    `${connectionAddon}/build/Release/connection_id.node`,
+  ]) {
+    execFileSync(process.execPath, ["-e", "require(process.argv[1])", path.join(folder, addon)]);
+  }
+  expect(setUp()).toMatchObject({ status: 0, stdout: "", stderr: "" });
+
+  const faults = [
+    { file: "src/scan/addon/tiny.cc", name: "native scanner" },
+    { file: `${connectionAddon}/connection_id.cc`, name: "connection addon" },
+  ];
+  for (const { file } of faults) write(path.join(folder, file), "#error this is wrong\n");
+  const failed = setUp();
+  expect(failed.status).toBe(0);
+  for (const { file, name } of faults) {
+    const warning = new RegExp(
+      `WARNING: the ${name} was not built, .*\n.* why: .*${path.basename(file)}:1:2: error: .*this is wrong\n.* log: (.*)`,
+    ).exec(failed.stdout);
+    expect(warning, failed.stdout).not.toBeNull();
+    expect(existsSync(warning?.[1] ?? "")).toBe(true);
+  }
+  expect(readdirSync(elsewhere)).toEqual([]);
+});
