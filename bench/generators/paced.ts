@@ -81,10 +81,11 @@ async function pace(): Promise<bigint> {
   let due = 0;
   while (due < total) {
     const elapsedMs = Number((process.hrtime.bigint() - beginNs) / nsPerMs);
-    const dueNow = Math.min(total, Math.floor(((elapsedMs + 1) * rate) / 1_000));
-    for (; due < dueNow; due++) {
+    for (; due < total; due++) {
       // Whole milliseconds: the burst that the request belongs to.
-      const dueNs = beginNs + BigInt(Math.floor((due * 1_000) / rate)) * nsPerMs;
+      const dueMs = Math.floor((due * 1_000) / rate);
+      if (dueMs > elapsedMs) break;
+      const dueNs = beginNs + BigInt(dueMs) * nsPerMs;
       const connection = idle.pop();
       if (connection === undefined) dueTimes.push(dueNs);
       else send(connection, dueNs);
