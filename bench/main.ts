@@ -20,7 +20,7 @@ import { latency } from "./scenarios/latency.ts";
 import { limits } from "./scenarios/limits.ts";
 import { publish } from "./scenarios/publish.ts";
 import { scan } from "./scenarios/scan.ts";
-import { projects, sizes, throughput } from "./scenarios/throughput.ts";
+import { projects, sizes, throughput, workers } from "./scenarios/throughput.ts";
 
 interface Options {
   readonly quick: boolean;
@@ -30,12 +30,12 @@ interface Options {
   readonly client?: ClosedLoop;
 }
 
-const scenarios = { throughput, limits, fsyncs, scan, latency, publish, sizes, projects, growth };
+const scenarios = { throughput, limits, fsyncs, scan, latency, publish, sizes, projects, workers, growth };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
 const usual = names.filter((name) => name !== "growth");
-const quickly = usual.filter((name) => name !== "sizes" && name !== "projects");
+const quickly = usual.filter((name) => !["sizes", "projects", "workers"].includes(name));
 
 function wholeNumber(text: string): number {
   const value = Number(text);

@@ -31,6 +31,7 @@ export interface Cell {
   readonly sync: Sync;
   /** Of Penstock, where it is not the default. */
   readonly frameScope?: FrameScope;
+  readonly workers?: number;
 }
 
 export interface CellsOptions {
@@ -67,8 +68,9 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
 }
 
 /** What a row says it measured: a variant, or its title with the setting that is not the default. */
-function nameOf({ variant, frameScope }: Cell): string {
-  return frameScope === undefined ? variant : `${variantTitles[variant]}, frame scope ${frameScope}`;
+function nameOf({ variant, frameScope, workers }: Cell): string {
+  if (frameScope !== undefined) return `${variantTitles[variant]}, frame scope ${frameScope}`;
+  return workers === undefined ? variant : `${variantTitles[variant]}, ${workers} workers`;
 }
 
 /** A large body is one request, which may take seconds. */

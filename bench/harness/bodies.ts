@@ -37,6 +37,15 @@ export function singleBody(index: number, project = 0, paddingBytes = 0): Buffer
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), ...event(index, paddingBytes) }));
 }
 
+/** The same with less in it: about 200 bytes. */
+export function smallBody(): Buffer {
+  const { event: name, distinct_id, timestamp, properties } = event(1);
+  const { $current_url } = properties as Record<string, unknown>;
+  return Buffer.from(
+    JSON.stringify({ api_key: keyOf(0), event: name, distinct_id, timestamp, properties: { $current_url } }),
+  );
+}
+
 /** A body for /batch/ of so many events. */
 export function batchBody(events: number, project = 0): Buffer {
   const batch = Array.from({ length: events }, (_, index) => event(index));

@@ -1,7 +1,7 @@
 // What a process has used, from /proc: CPU of all its threads, resident memory and its peak. Linux only; elsewhere the
 // figures are missing, never made up.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 /** Clock ticks a second in /proc; fixed at 100 in every Linux ABI that Node runs on. */
 const ticksPerSecond = 100;
@@ -16,6 +16,21 @@ export function cpuSeconds(pid: number | undefined): number {
     return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
   } catch {
     return Number.NaN;
+  }
+}
+
+/** The same of a process and the processes it has started, as far as they still run. */
+export function treeCpuSeconds(pid: number | undefined): number {
+  return cpuSeconds(pid) + childrenOf(pid).reduce((sum, child) => sum + (treeCpuSeconds(child) || 0), 0);
+}
+
+function childrenOf(pid: number | undefined): number[] {
+  try {
+    const tasks = readdirSync(`/proc/${pid}/task`);
+    const lists = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8"));
+    return lists.flatMap((list) => list.split(" ").filter(Boolean).map(Number));
+  } catch {
+    return [];
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
 import { type BenchNats, type Sync, startNats } from "./nats.ts";
-import { cpuSeconds, machineCpuSeconds, memoryBytes, resetPeakMemory } from "./process-stats.ts";
+import { cpuSeconds, machineCpuSeconds, memoryBytes, resetPeakMemory, treeCpuSeconds } from "./process-stats.ts";
 import { type FrameScope, startVariant, type Variant, type VariantServer } from "./variants.ts";
 
 export interface SessionOptions {
@@ -12,6 +12,7 @@ export interface SessionOptions {
   readonly projects?: number;
   readonly partitions?: number;
   readonly frameScope?: FrameScope;
+  readonly workers?: number;
   readonly closedLoop: ClosedLoop;
 }
 
@@ -46,11 +47,12 @@ export interface Session {
 const million = 1e6;
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { variant, sync, projects = 1, partitions = 1, frameScope = "project", closedLoop } = options;
+  const { variant, sync, projects = 1, partitions = 1, frameScope = "project", workers = 1, closedLoop } = options;
   const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions);
   try {
     await nats?.addProjects(projects);
-    const server = await startVariant(variant, { natsUrl: nats?.url ?? "", projects, partitions, frameScope });
+    const natsUrl = nats?.url ?? "";
+    const server = await startVariant(variant, { natsUrl, projects, partitions, frameScope, workers });
     return sessionOf({ variant, nats, server, closedLoop });
   } catch (error) {
     await nats?.end();
@@ -74,10 +76,14 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     await nats?.purge();
     const storedBefore = await eventsStoredByOwnCount(server.adminUrl);
     resetPeakMemory(server.child.pid);
-    const before = { server: cpuSeconds(server.child.pid), nats: cpuSeconds(nats?.pid), machine: machineCpuSeconds() };
+    const before = {
+      server: treeCpuSeconds(server.child.pid),
+      nats: cpuSeconds(nats?.pid),
+      machine: machineCpuSeconds(),
+    };
     const beganMs = performance.now();
     const run = await runLoad(server.url, load, closedLoop);
-    const serverCpu = cpuSeconds(server.child.pid) - before.server;
+    const serverCpu = treeCpuSeconds(server.child.pid) - before.server;
     const natsCpu = nats === undefined ? 0 : cpuSeconds(nats.pid) - before.nats;
     // The generator also starts and ends within this, so its own seconds would make others' use look larger.
     const wallSeconds = (performance.now() - beganMs) / 1_000;

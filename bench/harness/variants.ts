@@ -16,6 +16,7 @@ export interface VariantOptions {
   readonly partitions: number;
   /** Penstock's alone. */
   readonly frameScope: FrameScope;
+  readonly workers: number;
 }
 
 export interface VariantServer {
@@ -52,7 +53,7 @@ export async function startVariant(variant: Variant, options: VariantOptions): P
   return { child, url: `http://127.0.0.1:${port}`, adminUrl: undefined };
 }
 
-async function startPenstock({ natsUrl, partitions, frameScope }: VariantOptions): Promise<VariantServer> {
+async function startPenstock({ natsUrl, partitions, frameScope, workers }: VariantOptions): Promise<VariantServer> {
   const child = startChild({
     program: process.execPath,
     args: [join(root, "dist", "main.js"), "serve"],
@@ -63,10 +64,11 @@ async function startPenstock({ natsUrl, partitions, frameScope }: VariantOptions
       PENSTOCK_NATS_URL: natsUrl,
       PENSTOCK_PARTITIONS: String(partitions),
       PENSTOCK_FRAME_SCOPE: frameScope,
+      PENSTOCK_WORKERS: String(workers),
     },
   });
   const { port, adminPort } = await child.line((line) => {
-    if (!line.includes('"listening"')) return undefined;
+    if (!line.includes(workers === 1 ? '"listening"' : '"all workers listen"')) return undefined;
     return JSON.parse(line) as { port: number; adminPort: number };
   }, startMsMax);
   return { child, url: `http://127.0.0.1:${port}`, adminUrl: `http://127.0.0.1:${adminPort}` };

@@ -23,6 +23,7 @@ const titles: Readonly<Record<string, string>> = {
   throughput: "Throughput: events acknowledged a second",
   sizes: "Other sizes: events acknowledged a second",
   projects: "Projects and partitions: events acknowledged a second",
+  workers: "Processes on one port: events acknowledged a second",
   latency: "Latency at a fixed rate, ms, from the time a request was due",
   scan: "The scan alone: MB a second",
   publish: "Publishing alone: events acknowledged a second",

@@ -3,7 +3,7 @@
 
 import { availableParallelism } from "node:os";
 import { type Bench, runCells, valuesOf } from "../harness/bench.ts";
-import { singleBody } from "../harness/bodies.ts";
+import { singleBody, smallBody } from "../harness/bodies.ts";
 import type { Load } from "../harness/load.ts";
 import { openSession } from "../harness/session.ts";
 import { batches, huge, singles, singlesOf } from "./loads.ts";
@@ -29,8 +29,7 @@ export async function growth(bench: Bench): Promise<void> {
   );
   await run(
     "growth: event size",
-    [0, 600, 2_000, 20_000, 200_000].map((padding) => {
-      const body = singleBody(0, 0, padding);
+    [smallBody(), ...[0, 600, 2_000, 20_000, 200_000].map((padding) => singleBody(0, 0, padding))].map((body) => {
       return {
         ...singles(128, seconds),
         name: `single events of ${body.length.toLocaleString("en")} bytes`,

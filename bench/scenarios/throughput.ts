@@ -85,3 +85,19 @@ export async function projects(bench: Bench): Promise<void> {
     });
   }
 }
+
+/** One process against two on the port. What it shows depends on the cores that the client and nats-server leave: see their columns. */
+export async function workers(bench: Bench): Promise<void> {
+  const seconds = bench.quick ? 1 : 2;
+  await runCells(bench, {
+    group: "workers",
+    cells: both.flatMap((sync) => [
+      { variant: "penstock" as const, sync },
+      { variant: "penstock" as const, sync, workers: 2 },
+    ]),
+    loads: () => [singles(128, seconds), batches(100, seconds)],
+    rounds: bench.rounds(3),
+    warmUpSeconds: 1,
+    warmEach: true,
+  });
+}

@@ -3,7 +3,7 @@
 
 /** Two bodies of the default cap; what is beyond is given back at once, smallest blocks first. */
 const KEPT_BYTES_MAX = 44_040_192;
-const IDLE_MS = 2_000;
+const IDLE_MS = 10_000;
 /** A block is not spent on a body that needs less than this share of it. */
 const WASTE_FACTOR = 4;
 

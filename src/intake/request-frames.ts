@@ -23,6 +23,17 @@ export interface RequestFrames {
   abandon(): void;
 }
 
+/**
+ * A frame of a large request holds up what comes behind it for as long as the disk takes. Measured beside two clients that post
+ * 19 MB batches: single events took 3.4 ms (p99 12.5) behind frames of 512 KiB, 2.3 ms (9.3) behind these, and 1.9 ms (9.8)
+ * behind half of that, while the batches lost 13 and 33 %.
+ */
+const ownFrameBytesMax = 262_144;
+
+function ownFrameBytes(publisher: Publisher): number {
+  return Math.min(publisher.frameBytesMax, ownFrameBytesMax);
+}
+
 export class SharedFrames implements RequestFrames {
   readonly #options: RequestFramesOptions;
   #frame: FrameSink | undefined = undefined;
@@ -82,9 +93,9 @@ export class OwnFrames implements RequestFrames {
 
   sinkFor(bytes: number, index: number): FrameSink {
     const { publisher, lane, project } = this.#options;
-    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax) this.finish();
+    if (this.#frame !== undefined && this.#frame.length + bytes > ownFrameBytes(publisher)) this.finish();
     if (this.#frame === undefined) {
-      this.#frame = publisher.ownFrame(lane, project, Math.max(bytes, publisher.frameBytesMax));
+      this.#frame = publisher.ownFrame(lane, project, Math.max(bytes, ownFrameBytes(publisher)));
       this.#firstIndex = index;
     }
     this.#lastIndex = index;

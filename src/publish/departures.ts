@@ -12,6 +12,11 @@ export class Departures {
   readonly #background = new Fifo<FrameQueue>();
   #backgroundBytesUnacked = 0;
 
+  /** Whether a live frame may find background ones before it in the store. */
+  get backgroundUnderWay(): boolean {
+    return this.#backgroundBytesUnacked > 0;
+  }
+
   /** Whether a frame could leave now. */
   get waiting(): boolean {
     return this.#live.length > 0 || this.#backgroundMayLeave();

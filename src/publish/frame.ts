@@ -116,7 +116,7 @@ export const messageIdLengthMax = 256;
 /** What the pool keeps for reuse; past it buffers are left to the garbage collector. */
 const pooledBytesMax = 16 * 1_048_576;
 /** With no frame for so long, the pool keeps nothing. */
-const idleMs = 2_000;
+const idleMs = 10_000;
 const smallBytes = 4_096;
 const mediumBytes = 65_536;
 

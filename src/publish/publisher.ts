@@ -132,11 +132,16 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
 
   function markReady(queue: FrameQueue): void {
     if (!queue.ready) {
-      if (queue.unacked >= queue.window) return;
+      if (queue.unacked >= windowOf(queue)) return;
       queue.ready = true;
       departures.push(queue);
     }
     scheduleFlush();
+  }
+
+  /** A live frame that waits behind a background one in the store does not hold up the next as well. */
+  function windowOf(queue: FrameQueue): number {
+    return queue.background || !departures.backgroundUnderWay ? queue.window : queue.window + 1;
   }
 
   function scheduleFlush(): void {

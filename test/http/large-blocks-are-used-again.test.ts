@@ -34,10 +34,10 @@ test("when no body comes for a while, nothing is kept", () => {
   vi.useFakeTimers();
   const memory = new BodyMemory();
   memory.give(memory.take(MIB));
-  vi.advanceTimersByTime(1_500);
+  vi.advanceTimersByTime(7_500);
   memory.give(memory.take(MIB));
-  vi.advanceTimersByTime(1_500);
+  vi.advanceTimersByTime(7_500);
   expect(memory.keptBytes).toBe(MIB);
-  vi.advanceTimersByTime(1_000);
+  vi.advanceTimersByTime(5_000);
   expect(memory.keptBytes).toBe(0);
 });
