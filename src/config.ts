@@ -151,7 +151,7 @@ export const settings = {
     parse: wholeNumber(1_024, 64 * MIB),
     fallback: String(512 * 1_024),
     unit: "bytes",
-    why: "a frame leaves when this full; less if the server's max_payload asks",
+    why: "a frame leaves when this full, one of a large request at 256 KiB; less if the server's max_payload asks",
   }),
   frameScope: setting({
     parse: oneOf("project", "partition"),

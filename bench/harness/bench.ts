@@ -58,7 +58,8 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
           const measurement = await session.measure(load);
           const { variant } = cell;
           const sync = variant === "ceiling" ? "" : cell.sync;
-          bench.note({ group, scenario: load.name, variant: nameOf(cell), sync, round, values: valuesOf(measurement) });
+          const values = { ...valuesOf(measurement), ...(cell.workers === undefined ? {} : { workers: cell.workers }) };
+          bench.note({ group, scenario: load.name, variant: nameOf(cell), sync, round, values });
         }
       } finally {
         await session.close();

@@ -19,9 +19,14 @@ export function cpuSeconds(pid: number | undefined): number {
   }
 }
 
-/** The same of a process and the processes it has started, as far as they still run. */
+/** The same of a process and the processes it has started. NaN when one of them cannot be read. */
 export function treeCpuSeconds(pid: number | undefined): number {
-  return cpuSeconds(pid) + childrenOf(pid).reduce((sum, child) => sum + (treeCpuSeconds(child) || 0), 0);
+  return processTree(pid).reduce<number>((sum, each) => sum + cpuSeconds(each), 0);
+}
+
+/** A process and all that it has started and that still run. [pid] without /proc. */
+export function processTree(pid: number | undefined): (number | undefined)[] {
+  return [pid, ...childrenOf(pid).flatMap(processTree)];
 }
 
 function childrenOf(pid: number | undefined): number[] {

@@ -3,7 +3,14 @@
 
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
 import { type BenchNats, type Sync, startNats } from "./nats.ts";
-import { cpuSeconds, machineCpuSeconds, memoryBytes, resetPeakMemory, treeCpuSeconds } from "./process-stats.ts";
+import {
+  cpuSeconds,
+  machineCpuSeconds,
+  memoryBytes,
+  processTree,
+  resetPeakMemory,
+  treeCpuSeconds,
+} from "./process-stats.ts";
 import { type FrameScope, startVariant, type Variant, type VariantServer } from "./variants.ts";
 
 export interface SessionOptions {
@@ -75,7 +82,8 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     await nats?.stored("one a message");
     await nats?.purge();
     const storedBefore = await eventsStoredByOwnCount(server.adminUrl);
-    resetPeakMemory(server.child.pid);
+    const tree = processTree(server.child.pid);
+    for (const pid of tree) resetPeakMemory(pid);
     const before = {
       server: treeCpuSeconds(server.child.pid),
       nats: cpuSeconds(nats?.pid),
@@ -89,7 +97,8 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     const wallSeconds = (performance.now() - beganMs) / 1_000;
     const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
     const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
-    const peakBytes = memoryBytes(server.child.pid, "VmHWM");
+    // Of several processes each one's peak, with the pages that they share in each.
+    const peakBytes = tree.reduce<number>((sum, pid) => sum + memoryBytes(pid, "VmHWM"), 0);
     const events = (run.requests - run.refused) * load.eventsPerRequest;
     const stored = nats === undefined ? { events, messages: 0 } : await nats.stored(countsEvents);
     reconcile({ load, run, acknowledged: events, stored: stored.events, variant });

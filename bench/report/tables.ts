@@ -62,7 +62,7 @@ function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
     ];
     const coreNames = ["serverCores", "natsCores", "clientCores", "otherCores"];
     const cores = Object.fromEntries(coreNames.map((name) => [name, at(name)]));
-    const clientLimited = (cores["serverCores"] ?? 0) < wholeCore ? "client-limited" : "";
+    const clientLimited = (cores["serverCores"] ?? 0) < wholeCore * (at("workers") || 1) ? "client-limited" : "";
     return [
       ...[place.scenario, place.sync, titleOf(place.variant), figure(rate), ...(isGrowth ? [] : ratios)],
       ...[at("serverCpuSecondsPerMillion"), ...Object.values(cores)].map(figure),

@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
-import { runLoad } from "../harness/load.ts";
+import { type LoadRun, runLoad } from "../harness/load.ts";
 import { memoryBytes } from "../harness/process-stats.ts";
 import { openSession, type Session } from "../harness/session.ts";
 import { huge, singles } from "./loads.ts";
@@ -13,6 +13,8 @@ const neighbours = 2;
 const smallRate = 200;
 /** How long the large bodies have come when the measurement begins: the first of them have fresh memory to fill. */
 const settleMs = 1_500;
+/** How much longer than the small requests the large ones come, at least: both generators take a while to start. */
+const slackSeconds = 2;
 /** How long the memory is watched for coming back after the load; the least seen counts. Buffers are kept for 10 s. */
 const restMs = 12_000;
 
@@ -50,14 +52,25 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
   await session.nats?.stored("one a message");
   await session.nats?.purge();
   const { amount: _, ...endless } = huge(neighbours);
-  const large = { ...endless, seconds: seconds + settleMs / 1_000 + 1, connections: neighbours };
-  const neighbourRuns = runLoad(session.server.url, large, bench.closedLoop);
-  await delay(settleMs);
-  // A scrape begins the window that the next one reads.
-  await loopDelayP99(session);
-  const beside = await runLoad(session.server.url, small, bench.closedLoop);
-  const loopDelayP99Ms = (await loopDelayP99(session)) * 1_000;
-  const neighbour = await neighbourRuns;
+  const large = { ...endless, seconds: seconds + settleMs / 1_000 + slackSeconds, connections: neighbours };
+  let neighbourEnded = false;
+  const [neighbour, { beside, loopDelayP99Ms }] = await Promise.all([
+    runLoad(session.server.url, large, bench.closedLoop).finally(() => {
+      neighbourEnded = true;
+    }),
+    besideThem(),
+  ]);
+
+  async function besideThem(): Promise<{ beside: LoadRun; loopDelayP99Ms: number }> {
+    await delay(settleMs);
+    // A scrape begins the window that the next one reads.
+    await loopDelayP99(session);
+    const run = await runLoad(session.server.url, small, bench.closedLoop);
+    const seconds = await loopDelayP99(session);
+    if (neighbourEnded) throw new Error("the large bodies ended before the small requests beside them");
+    return { beside: run, loopDelayP99Ms: seconds * 1_000 };
+  }
+
   const acknowledged = beside.requests + neighbour.requests * large.eventsPerRequest;
   const stored = await session.nats?.stored("by header");
   const refused = beside.refused + beside.failed + neighbour.refused + neighbour.failed;

@@ -50,7 +50,7 @@ export async function tail(config: Config, options: TailOptions, context: Comman
 
 /** A project's own messages, and those it may share. Two consumers a stream: one with both subjects needs nats-server 2.10. */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
-  const tokens = project === undefined ? ["*"] : [project, manyProjects];
+  const tokens = project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 

@@ -113,12 +113,21 @@ export function createIntake(options: IntakeOptions): Intake {
       for (let start = 0, end = 0; start < rows && !placing.pending.failed; start = end) {
         await (placing.pending.framesAtMost(framesAheadMax) ?? nextTurn());
         end = endOfTurn(scanner.table, start, rows);
-        items.takeRows(placing, start, end);
-        placing.frames.endTurn();
+        takeSlice(placing, start, end);
       }
     }
     finish(exchange, placing);
     return undefined;
+  }
+
+  function takeSlice(placing: Placing, start: number, end: number): void {
+    try {
+      items.takeRows(placing, start, end);
+      placing.frames.endTurn();
+    } catch (bug) {
+      placing.frames.abandon();
+      throw bug;
+    }
   }
 
   function refusedNow(): Problem | undefined {

@@ -4,8 +4,8 @@
 import { Fifo } from "./fifo.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
 
-/** Another background frame leaves while fewer bytes of them than this are unacknowledged. */
-const backgroundBytesUnackedMax = 524_288;
+/** Another background frame leaves while fewer bytes of them than this are unacknowledged: two frames of large requests. */
+const backgroundBytesUnackedMax = 393_216;
 
 export class Departures {
   readonly #live = new Fifo<FrameQueue>();

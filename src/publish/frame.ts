@@ -6,12 +6,12 @@ import type { FrameSink, FrameWaiter, Lane } from "../types.ts";
 import { Fifo } from "./fifo.ts";
 import type { StreamState } from "./stream-states.ts";
 
-/** What one project, or one partition, has under way on one way to the store. */
+/** What one project, or one partition, has under way, by one of the ways to the store. */
 export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
-  /** Frames that may be unacknowledged at a time. */
+  /** Frames that may be unacknowledged at a time; the publisher lets a live queue have one more beside background frames. */
   readonly window: number;
   /** Gives way to live frames. */
   readonly background: boolean;
@@ -115,10 +115,12 @@ export const messageIdLengthMax = 256;
 
 /** What the pool keeps for reuse; past it buffers are left to the garbage collector. */
 const pooledBytesMax = 16 * 1_048_576;
-/** With no frame for so long, the pool keeps nothing. */
+/** With no frame given back for so long, the pool keeps nothing. */
 const idleMs = 10_000;
 const smallBytes = 4_096;
 const mediumBytes = 65_536;
+/** The frames of large requests. */
+const largeBytes = 262_144;
 
 export interface MemoryPool {
   /** Memory of a frame for at least `lineBytes` of lines, with whatever it held before. */
@@ -127,9 +129,11 @@ export interface MemoryPool {
   give(memory: Buffer): void;
 }
 
-/** Three size classes, the largest being a full frame; larger memory is made for the occasion. */
+/** Four size classes, the largest being a full frame; larger memory is made for the occasion. */
 export function createMemoryPool(frameBytesMax: number): MemoryPool {
-  const sizes = [smallBytes, mediumBytes, frameBytesMax].filter((size) => size <= frameBytesMax).map(memoryBytes);
+  const sizes = [smallBytes, mediumBytes, largeBytes, frameBytesMax]
+    .filter((size) => size <= frameBytesMax)
+    .map(memoryBytes);
   const free = new Map<number, Buffer[]>(sizes.map((size) => [size, []]));
   let pooledBytes = 0;
   let idleTimer: NodeJS.Timeout | undefined;
@@ -138,7 +142,7 @@ export function createMemoryPool(frameBytesMax: number): MemoryPool {
     idleTimer = undefined;
     pooledBytes = 0;
     for (const kept of free.values()) {
-      // Given back to the system now: an idle process collects no garbage.
+      // To the allocator now, which passes it on: an idle process collects no garbage.
       for (const memory of kept.splice(0)) if (memory.buffer instanceof ArrayBuffer) memory.buffer.transfer(0);
     }
   }

@@ -205,7 +205,8 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
     else frame.letGo();
     if (hasFrame(queue)) markReady(queue);
-    else scheduleFlush();
+    // Its place in the process's window is free for any queue, also when this one may not send yet.
+    scheduleFlush();
     restIfIdle(queue);
     for (const waiter of frame.waiters) {
       try {
