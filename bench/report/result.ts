@@ -37,7 +37,8 @@ export function writeResult(result: BenchResult): string {
 }
 `;
   mkdirSync(resultsFolder, { recursive: true });
-  const file = join(resultsFolder, `${result.at.slice(0, 10)}-${result.versions.commit}.json`);
+  const minute = result.at.slice(0, 16).replace(":", "");
+  const file = join(resultsFolder, `${minute}-${result.versions.commit}.json`);
   writeFileSync(file, text);
   return file;
 }
