@@ -1,31 +1,12 @@
-// Runs dist/main.js on the pinned Node, whatever Node started this: passes arguments and signals on and ends as it ends.
+// Runs penstock, as set-up has built it, on the pinned Node.
 
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { constants } from "node:os";
 import { join } from "node:path";
-import { root, runtimeNode, SetupError } from "./lib/project.mjs";
+import { runOnPinnedNode } from "./lib/pinned-node.mjs";
+import { root, SetupError } from "./lib/project.mjs";
 
-const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+const main = join(root, "dist", "main.js");
 
-function run() {
-  const main = join(root, "dist", "main.js");
+runOnPinnedNode("penstock", [main], () => {
   if (!existsSync(main)) throw new SetupError("Penstock is not built: run `npm run setup` first");
-  const child = spawn(runtimeNode(), [main, ...process.argv.slice(2)], { stdio: "inherit" });
-  for (const signal of signals) process.on(signal, () => child.kill(signal));
-  child.on("error", (error) => {
-    process.stderr.write(`penstock does not start: ${error.message}\n`);
-    process.exitCode = 1;
-  });
-  child.on("exit", (code, signal) => {
-    process.exitCode = code ?? 128 + constants.signals[signal];
-  });
-}
-
-try {
-  run();
-} catch (error) {
-  if (!(error instanceof SetupError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+});
