@@ -14,6 +14,7 @@ import { resultsFolder, writeResult } from "./report/result.ts";
 import { median } from "./report/statistics.ts";
 import { tablesOf } from "./report/tables.ts";
 import { figure } from "./report/text-table.ts";
+import { fairness } from "./scenarios/fairness.ts";
 import { fsyncs } from "./scenarios/fsyncs.ts";
 import { growth } from "./scenarios/growth.ts";
 import { latency } from "./scenarios/latency.ts";
@@ -30,7 +31,7 @@ interface Options {
   readonly client?: ClosedLoop;
 }
 
-const scenarios = { throughput, limits, fsyncs, scan, latency, publish, sizes, projects, workers, growth };
+const scenarios = { throughput, limits, fairness, fsyncs, scan, latency, publish, sizes, projects, workers, growth };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
@@ -83,6 +84,7 @@ const otherCoresMax = 0.3;
 const headlines: readonly (readonly [string, string])[] = [
   ["eventsPerSecond", "events/s"],
   ["p99", "ms p99"],
+  ["p99Ratio", "× p99"],
   ["bytesPerSecond", "bytes/s"],
   ["restBytes", "bytes at rest"],
   ["aboveBytes", "bytes above rest"],

@@ -1,8 +1,9 @@
 // The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and from flags of
 // the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
 
-/** A parser answers the value, or throws an Error whose message completes "PENSTOCK_X: …". */
-type Parse<T> = (text: string) => T;
+import { networksOf } from "./http/trusted-proxies.ts";
+import { certificateFile, isPair, keyFile, readableFile } from "./pem.ts";
+import { durationMs, flag, natsUrl, oneOf, type Parse, subjectPrefix, text, wholeNumber } from "./setting-parsers.ts";
 
 interface Setting<T> {
   readonly parse: Parse<T>;
@@ -14,60 +15,6 @@ interface Setting<T> {
 
 const MIB = 1_048_576;
 
-function text(value: string): string {
-  if (value === "") throw new Error("must not be empty");
-  return value;
-}
-
-function wholeNumber(min: number, max: number): Parse<number> {
-  return (value) => {
-    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
-    if (!(number >= min && number <= max))
-      throw new Error(`must be a whole number from ${min} to ${max}: got "${value}"`);
-    return number;
-  };
-}
-
-const durationUnitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function durationMs(value: string): number {
-  const match = /^(\d{1,9})([smhd])$/.exec(value);
-  const unitMs = durationUnitsMs[match?.[2] ?? ""];
-  if (match === null || unitMs === undefined || Number(match[1]) === 0) {
-    throw new Error(`must be a duration such as 30m, 12h or 7d: got "${value}"`);
-  }
-  return Number(match[1]) * unitMs;
-}
-
-function flag(value: string): boolean {
-  if (value === "true" || value === "1") return true;
-  if (value === "false" || value === "0") return false;
-  throw new Error(`must be true or false: got "${value}"`);
-}
-
-function oneOf<const T extends string>(...values: T[]): Parse<T> {
-  return (value) => {
-    const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw new Error(`must be one of ${values.join(", ")}: got "${value}"`);
-    return found;
-  };
-}
-
-function subjectPrefix(value: string): string {
-  // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token and a stream name take.
-  if (!/^[a-z][a-z0-9_]{0,31}$/.test(value)) throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);
-  return value;
-}
-
-function natsUrl(value: string): string {
-  for (const server of value.split(",")) {
-    if (!/^((nats|tls):\/\/)?[^\s/]+$/.test(server.trim())) {
-      throw new Error("must be nats://host:port, or several with commas between");
-    }
-  }
-  return value;
-}
-
 function setting<T>(row: Setting<T>): Setting<T> {
   return row;
 }
@@ -76,6 +23,13 @@ function setting<T>(row: Setting<T>): Setting<T> {
 export const settings = {
   host: setting({ parse: text, fallback: "0.0.0.0", unit: "address", why: "where the public endpoints listen" }),
   port: setting({ parse: wholeNumber(0, 65_535), fallback: "8000", unit: "port", why: "0 takes any free port" }),
+  tlsCert: setting({
+    parse: certificateFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "the public port speaks HTTPS with this certificate (chain behind it); read again when it changes",
+  }),
+  tlsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
   adminHost: setting({
     parse: text,
     fallback: "127.0.0.1",
@@ -89,7 +43,25 @@ export const settings = {
     unit: "url[,url]",
     why: "the NATS servers; unset: an embedded nats-server",
   }),
-  natsCreds: setting({ parse: text, fallback: undefined, unit: "file", why: "a NATS credentials file" }),
+  natsCreds: setting({
+    parse: readableFile,
+    fallback: undefined,
+    unit: "file",
+    why: "a NATS credentials file; read again at each reconnect, like the next three",
+  }),
+  natsCa: setting({
+    parse: certificateFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "whose certificates the NATS servers must have; unset: what Node trusts. Set: TLS or nothing",
+  }),
+  natsCert: setting({
+    parse: certificateFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "our own certificate, for NATS servers that ask for one",
+  }),
+  natsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
   natsToken: setting({ parse: text, fallback: undefined, unit: "secret", why: "a NATS token" }),
   natsServer: setting({
     parse: text,
@@ -145,7 +117,7 @@ export const settings = {
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),
     fallback: String(256 * MIB),
     unit: "bytes per process",
-    why: "bodies in hand and lines not yet acknowledged; past it requests are refused (503 overloaded)",
+    why: "bodies in hand and lines not yet acknowledged; past it requests are refused (503 overloaded), those of up to 256 KiB past an eighth more",
   }),
   frameBytesMax: setting({
     parse: wholeNumber(1_024, 64 * MIB),
@@ -191,6 +163,18 @@ export const settings = {
     why: "each takes connections on the one port and uses up to one core; limits per process hold for each",
   }),
   recordIp: setting({ parse: flag, fallback: "true", unit: "true/false", why: "store the client's address" }),
+  trustedProxies: setting({
+    parse: networksOf,
+    fallback: undefined,
+    unit: "CIDR[,CIDR]",
+    why: "proxies whose X-Forwarded-For is believed; unset: the client is whoever connects",
+  }),
+  proxyProtocol: setting({
+    parse: flag,
+    fallback: "false",
+    unit: "true/false",
+    why: "believe the PROXY protocol (v2) of the trusted proxies; all of them that connect must then speak it",
+  }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
     fallback: "info",
@@ -202,7 +186,17 @@ export const settings = {
 export type SettingName = keyof typeof settings;
 
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
-type Optional = "natsUrl" | "natsCreds" | "natsToken" | "natsServer";
+type Optional =
+  | "natsUrl"
+  | "natsCreds"
+  | "natsCa"
+  | "natsCert"
+  | "natsKey"
+  | "natsToken"
+  | "natsServer"
+  | "tlsCert"
+  | "tlsKey"
+  | "trustedProxies";
 
 /** The settings as values; durations are milliseconds. */
 export type Config = {
@@ -266,11 +260,40 @@ function faultsBetween(config: Config): string[] {
       "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
     );
   }
-  if (config.natsToken !== undefined && config.natsUrl === undefined) {
-    faults.push("PENSTOCK_NATS_TOKEN: needs PENSTOCK_NATS_URL");
+  return [...faults, ...natsFaults(config), ...publicPortFaults(config)];
+}
+
+function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], proxyProtocol }: Config): string[] {
+  const faults: string[] = [];
+  if ((cert === undefined) !== (key === undefined)) {
+    faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: one is of no use without the other");
+  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    faults.push("PENSTOCK_TLS_KEY: is not the key of the certificate in PENSTOCK_TLS_CERT");
   }
-  if (config.natsCreds !== undefined && config.natsUrl === undefined) {
-    faults.push("PENSTOCK_NATS_CREDS: needs PENSTOCK_NATS_URL");
+  if (proxyProtocol && trustedProxies.length === 0) {
+    faults.push("PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES, else anybody could claim any address");
+  }
+  if (proxyProtocol && cert !== undefined) {
+    // A proxy's header comes before the handshake, where it is not read; what comes inside is the client's.
+    faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be together with PENSTOCK_TLS_CERT");
+  }
+  return faults;
+}
+
+function natsFaults(config: Config): string[] {
+  const faults: string[] = [];
+  const { natsUrl: url, natsCert: cert, natsKey: key } = config;
+  for (const name of ["natsToken", "natsCreds", "natsCa", "natsCert", "natsKey"] as const) {
+    if (config[name] !== undefined && url === undefined) faults.push(`${variableOf(name)}: needs PENSTOCK_NATS_URL`);
+  }
+  if ((cert === undefined) !== (key === undefined)) {
+    faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other");
+  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    faults.push("PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT");
+  }
+  const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
+  if (identities.filter((identity) => identity !== undefined).length > 1) {
+    faults.push("PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them");
   }
   return faults;
 }

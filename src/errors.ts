@@ -2,7 +2,7 @@
 // README.md documents each row; a test ties the two together. Nothing else in the tree makes up an error code.
 
 export interface ErrorRow {
-  readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 503;
+  readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
 }
 
@@ -24,6 +24,7 @@ export const errorTable = {
   inflated_too_large: { status: 413, title: "The body is too large after decompression" },
   event_too_large: { status: 413, title: "The event is too large to be stored" },
   unsupported_encoding: { status: 415, title: "The content encoding is not supported" },
+  rate_limited: { status: 429, title: "The project is over its limits" },
   overloaded: { status: 503, title: "Too much is in flight" },
   unavailable: { status: 503, title: "Events cannot be stored right now" },
   store_full: { status: 503, title: "The store is full" },
@@ -63,4 +64,6 @@ export interface Problem {
   /** Which items were at fault, where the request was a batch. */
   readonly errors?: readonly { readonly index: number; readonly code: string; readonly detail: string }[];
   readonly errorsTotal?: number;
+  /** Milliseconds until it is worth trying again, where that is known. */
+  readonly retryAfterMs?: number;
 }

@@ -2,22 +2,25 @@
 // The only file that knows the concrete parts; holds no logic of its own.
 
 import { randomBytes, randomFillSync } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import type { Config } from "./config.ts";
 import { createRecordWriter } from "./events/record.ts";
 import { createUuidSource } from "./events/uuid.ts";
 import { createAdminServer } from "./http/admin.ts";
+import { watchCertificate } from "./http/certificate.ts";
 import { type ConnectionId, loadConnectionId } from "./http/connection-id.ts";
+import type { CertificateFiles } from "./http/listener.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createIntake } from "./intake/intake.ts";
 import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRegistry } from "./projects/registry.ts";
+import { createUsageWriter } from "./projects/usage-writer.ts";
 import { connectNats } from "./publish/connection.ts";
 import { createStreams } from "./publish/jetstream.ts";
 import { createPublisher } from "./publish/publisher.ts";
+import { createStreamFill } from "./publish/stream-fill.ts";
 import { createNativeScanner, loadAddon } from "./scan/native.ts";
 import { createReferenceScanner } from "./scan/reference.ts";
 import type { BackgroundScanner } from "./scan/table.ts";
@@ -42,7 +45,7 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** What is given to the process id of message ids, in random bytes: no two processes share one. */
+/** What is given to the process id of message ids and of the usage record, in random bytes: no two processes share one. */
 const processIdBytes = 12;
 
 /**
@@ -62,17 +65,29 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
     const adminPort = (await admin?.listen(config.adminHost, config.adminPort)) ?? 0;
     closers.push(() => admin?.close());
 
-    const creds = config.natsCreds === undefined ? undefined : await readFile(config.natsCreds);
-    const link = await connectNats({ url: config.natsUrl ?? "", token: config.natsToken, creds, log, signal });
+    const link = await connectNats({ access: { ...config, natsUrl: config.natsUrl ?? "" }, log, signal });
     closers.push(() => link.close());
     const streams = createStreams(link, config, log);
     await streams.ensure(signal);
+    const fill = createStreamFill({ link, ...config });
+    closers.push(() => fill.close());
     const { subjectPrefix: prefix, replicas } = config;
     const registry = await createRegistry({ connection: link.connection, prefix, replicas, log, signal });
     closers.push(() => registry.close());
 
-    const admission = createAdmission(config.inflightBytesMax);
     const processId = randomBytes(processIdBytes).toString("base64url");
+    const usage = createUsageWriter({
+      connection: link.connection,
+      prefix,
+      replicas,
+      processId,
+      meters: registry.meters,
+      log,
+      wallMs: clock.wallMs,
+    });
+    closers.push(() => usage.close());
+
+    const admission = createAdmission(config.inflightBytesMax);
     const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log });
     closers.push(() => publisher.close());
     const intake = createIntake({
@@ -86,6 +101,9 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
     });
     const refusal = () => publisher.refusal();
     const connectionId = config.recordIp ? connectionIdentity(log) : undefined;
+    const certificate = certificateOf(config);
+    const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
+    closers.push(() => renewal?.close());
     const http = createHttpServer({
       config,
       intake,
@@ -96,8 +114,13 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       random: Math.random,
       refusal,
       connectionId,
+      certificate,
     });
+    function renew(): void {
+      http.renewCertificate();
+    }
     closers.push(() => http.close());
+    if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
     metrics.watch({
       requestsInflight: () => http.inflight(),
       framesUnacked: () => publisher.framesUnacked,
@@ -105,6 +128,8 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       inflightBytesMax: () => admission.bytesMax,
       natsConnected: () => link.connected,
       projectsKnown: () => registry.projectsKnown,
+      streamBytes: () => fill.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
+      streamBytesMax: () => fill.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
     });
     const port = await http.listen(config.host, config.port, worker ?? "alone");
     whyNotReady = async () => (registry.ready ? streams.check() : ["the project registry is not read yet"]);
@@ -135,6 +160,10 @@ function scannerFactory(log: Log): () => BackgroundScanner {
     log.warn({ err: error }, "the native scanner is not there: scanning with JSON.parse, many times slower");
     return createReferenceScanner;
   }
+}
+
+function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles | undefined {
+  return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
 function connectionIdentity(log: Log): ConnectionId | undefined {

@@ -4,13 +4,14 @@
 
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { Command, CommanderError, Option } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "./commands/context.ts";
-import { add, enable, list, type ProjectCommand, rotate } from "./commands/project.ts";
+import { add, enable, type LimitOptions, limit, list, type ProjectCommand, rotate, usage } from "./commands/project.ts";
 import { allSettings, configOf, natsSettings, withSettings } from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
 import { workerCommand } from "./commands/worker-command.ts";
 import { createLog } from "./observe/log.ts";
+import { burstSecondsDefault, isPositive } from "./projects/limits.ts";
 import { lanes } from "./publish/subject.ts";
 import type { Lane } from "./types.ts";
 
@@ -73,6 +74,19 @@ function commandLine(context: CommandContext): Command {
   withNats(project.command("enable <id>").description("take the project's events again")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, true),
   );
+  withNats(project.command("limit <id>").description("limit what the project may send to each gateway process"))
+    .option("--events-per-second <number>", "past it: 429 rate_limited", positiveNumber)
+    .option("--bytes-per-second <number>", "of bodies, after decompression; past it: 429 rate_limited", positiveNumber)
+    .option("--burst <seconds>", `so many seconds' worth at once; default: ${burstSecondsDefault}`, positiveNumber)
+    .option("--none", "take its limits off", false)
+    .action(async (id: string, options: LimitOptions, command: Command) => {
+      await limit(of(command), id, options);
+    });
+  withNats(project.command("usage [id]").description("what projects have sent, and how much was refused"))
+    .option("--json", "as JSON", false)
+    .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
+      await usage(of(command), id, options.json);
+    });
 
   withNats(program.command("tail").description("print events as they are stored, one JSON object a line"))
     .option("--project <id>", "only this project's")
@@ -84,6 +98,12 @@ function commandLine(context: CommandContext): Command {
       await tail(configOf(command, context), which, context);
     });
   return program;
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (!isPositive(value)) throw new InvalidArgumentError("must be a number above 0");
+  return value;
 }
 
 async function main(): Promise<number> {

@@ -15,13 +15,40 @@ export interface Project {
   readonly name: string;
   readonly keys: readonly string[];
   readonly enabled: boolean;
+  readonly limits?: ProjectLimits | undefined;
+}
+
+/** What an operator lets a project send to each gateway process. A rate that is absent has no limit. */
+export interface ProjectLimits {
+  readonly eventsPerSecond?: number | undefined;
+  /** Bytes of bodies, after decompression. */
+  readonly bytesPerSecond?: number | undefined;
+  /** After a pause so many seconds' worth may come at once. */
+  readonly burstSeconds: number;
+}
+
+/** Holds what a project sends to this process against its limits, and counts what becomes of it. No call waits or throws. */
+export interface ProjectMeter {
+  /**
+   * Once a request. 0: it is within the limits, and counts against them. Else it is not, and counts as refused: so many milliseconds
+   * from now there is room.
+   */
+  admit(events: number, bytes: number): number;
+  countAccepted(events: number): void;
+  /** Events dropped silently, and events in error. */
+  countDropped(events: number): void;
+}
+
+/** A project as the hot path has it. The meter outlives changes of the entry. */
+export interface MeteredProject extends Project {
+  readonly meter: ProjectMeter;
 }
 
 /** The registry as the hot path sees it: one Map read, whatever NATS is doing. */
 export interface ProjectLookup {
   /** False until the registry has been read once; a key cannot be called unknown before that. */
   readonly ready: boolean;
-  byKey(key: string): Project | undefined;
+  byKey(key: string): MeteredProject | undefined;
 }
 
 /** One item of a 200 answer's `errors` or `warnings`. `index` counts from 0 in the request's batch. */
@@ -42,6 +69,28 @@ export interface IntakeReport {
   warningsTotal: number;
 }
 
+/** One thing that went wrong for a client, as it was told. Nothing of what it sent is in it. */
+export interface Remark {
+  /** Wall clock, milliseconds since the epoch. */
+  readonly atMs: number;
+  /** "" where that is not known. */
+  readonly projectId: string;
+  /** Of the answer. 200: the request was answered well, but some of its events are not stored. */
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  /** How many events it is about; 0: the whole request. */
+  readonly events: number;
+}
+
+/** Hears of requests that did not end well. Cheap however often it is called. */
+export interface RemarkTaker {
+  /** A request was answered with the problem. */
+  refused(projectId: string, problem: Problem): void;
+  /** Of a request that is otherwise stored, events that are not. */
+  notStored(projectId: string, why: Pick<Remark, "code" | "detail" | "events">): void;
+}
+
 /**
  * One HTTP request after its body is whole, as the intake sees it. Either answer may be called once, at any
  * later time; after the client has gone they only count. Owned by http/.
@@ -54,6 +103,8 @@ export interface Exchange {
   readonly deadlineMs: number;
   /** Text form, or "" where addresses are not recorded. */
   readonly clientAddress: string;
+  /** Whose it is, told by the intake when it knows; "" until then. */
+  projectId: string;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
 }
@@ -68,8 +119,13 @@ export type Intake = (exchange: Exchange, body: Buffer) => Promise<void> | undef
 export interface Admission {
   readonly bytes: number;
   readonly bytesMax: number;
-  /** Takes the bytes and answers true, or takes nothing and answers false when they do not fit. */
-  tryTake(bytes: number): boolean;
+  /** Whether a request that holds or announces so many bytes in all is a large one; small ones keep some room of their own. */
+  isLarge(requestBytes: number): boolean;
+  /**
+   * Takes the bytes and answers true, or takes nothing and answers false when they do not fit. `requestBytes` is what the
+   * request holds with them or, if that is more, announces.
+   */
+  tryTake(bytes: number, requestBytes: number): boolean;
   /** Takes bytes that can no longer be refused (lines of a body already admitted). */
   take(bytes: number): void;
   release(bytes: number): void;

@@ -6,7 +6,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { errorTable } from "../src/errors.ts";
-import { startTestGateway, type TestGateway, type TestProject } from "./kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject, until } from "./kit/gateway.ts";
 
 interface Described {
   readonly headers?: Record<string, { readonly required?: boolean; readonly schema: object }>;
@@ -107,6 +107,17 @@ test("preflights, other methods and other paths", async () => {
   for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
     expect(await answered("/nothing", { method })).toBe(404);
   }
+});
+
+test("a 429 past a project's limits", async () => {
+  await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
+  const request = { method: "POST", body: many([single]) };
+  try {
+    await until(async () => (await answered("/batch/", request)) === 429);
+  } finally {
+    await gateway.limit(project, undefined);
+  }
+  await until(async () => (await answered("/capture", request)) === 200);
 });
 
 test("a 503 while the store is gone", async () => {

@@ -142,7 +142,7 @@ async function createPenstockStreams(url: string, partitions: number): Promise<v
   );
   if (!config.ok) throw new Error(config.faults.join("; "));
   const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const link = await connectNats({ url, log });
+  const link = await connectNats({ access: { natsUrl: url }, log });
   await createStreams(link, config.config, log).ensure();
   await link.close();
 }

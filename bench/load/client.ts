@@ -9,7 +9,7 @@ export interface Answer {
   readonly verdict: Verdict;
   /** "200", "503 overloaded", "error ECONNRESET": what it is counted under. */
   readonly label: string;
-  /** Of a 503 with Retry-After. */
+  /** Of a 429 or 503 with Retry-After. */
   readonly retryAfterMs?: number;
 }
 
@@ -71,7 +71,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     onResponseStart(_, statusCode, received) {
       status = statusCode;
-      retryAfter = statusCode === 503 ? String(received["retry-after"] ?? "") : undefined;
+      retryAfter = statusCode === 429 || statusCode === 503 ? String(received["retry-after"] ?? "") : undefined;
     },
     onResponseData(_, chunk) {
       text += chunk.toString("latin1");

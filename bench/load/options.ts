@@ -12,6 +12,9 @@ export interface LoadOptions {
   readonly natsUrl: string | undefined;
   readonly natsToken: string | undefined;
   readonly natsCreds: string | undefined;
+  readonly natsCa: string | undefined;
+  readonly natsCert: string | undefined;
+  readonly natsKey: string | undefined;
   /** Where an embedded nats-server says how to reach it. */
   readonly dataDir: string | undefined;
   readonly subjectPrefix: string;
@@ -50,6 +53,9 @@ interface Flags {
   readonly natsUrl?: string;
   readonly natsToken?: string;
   readonly natsCreds?: string;
+  readonly natsCa?: string;
+  readonly natsCert?: string;
+  readonly natsKey?: string;
   readonly dataDir?: string;
   readonly subjectPrefix: string;
   readonly json: boolean;
@@ -78,7 +84,7 @@ export function commandLine(): Command {
     )
     .option("--timeout <seconds>", "a request without its answer after this has failed", positive, 10)
     .option("--grace <seconds>", "after the last request was due, nothing is sent any more past this", zeroOrMore, 1)
-    .option("--retry", "send what was answered 503 again, after its Retry-After", false)
+    .option("--retry", "send what was answered 429 or 503 again, after its Retry-After", false)
     .option("--p99-ms <milliseconds>", "fail when the p99 is above this", positive)
     .option(
       "--nats-url <url[,url]>",
@@ -86,6 +92,9 @@ export function commandLine(): Command {
     )
     .addOption(new Option("--nats-token <secret>", "its token").env("PENSTOCK_NATS_TOKEN"))
     .option("--nats-creds <file>", "its credentials file")
+    .option("--nats-ca <file>", "whose certificate it must have")
+    .option("--nats-cert <file>", "a certificate to show it, with --nats-key")
+    .option("--nats-key <file>", "the certificate's key")
     .option("--data-dir <folder>", "check against the embedded nats-server of this folder, as ./data of `npm run up`")
     .option("--subject-prefix <name>", "the gateway's PENSTOCK_SUBJECT_PREFIX", "penstock")
     .option("--json", "the report as one JSON object on standard output", false)
@@ -114,6 +123,9 @@ export function readOptions(args: readonly string[]): LoadOptions {
     natsUrl: flags.natsUrl,
     natsToken: flags.natsToken,
     natsCreds: flags.natsCreds,
+    natsCa: flags.natsCa,
+    natsCert: flags.natsCert,
+    natsKey: flags.natsKey,
     dataDir: flags.dataDir,
     subjectPrefix: flags.subjectPrefix,
     p99MsMax: flags.p99Ms,

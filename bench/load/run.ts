@@ -76,8 +76,9 @@ async function startCheck(options: LoadOptions, context: LoadContext): Promise<C
   }
 }
 
-function addressOf({ natsUrl, natsToken, natsCreds, dataDir }: LoadOptions, host: ProcessHost) {
-  if (natsUrl !== undefined) return { natsUrl, natsToken, natsCreds };
+function addressOf(options: LoadOptions, host: ProcessHost) {
+  const { natsUrl, dataDir } = options;
+  if (natsUrl !== undefined) return { ...options, natsUrl };
   if (dataDir === undefined) return undefined;
   const note = readConnectionNote(resolve(dataDir));
   if (note === undefined || note.url === "" || !isRunning(note, host)) {

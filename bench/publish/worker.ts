@@ -29,7 +29,7 @@ const log = { info: () => {}, warn: () => {}, error: () => {} };
 const projectId = projectIdOf(0);
 const line = Buffer.from(recordOf(event(1), { projectId, at: new Date().toISOString(), ip: "127.0.0.1" }));
 const subject = `penstock.live.0.${projectId}`;
-const link = await connectNats({ url, log });
+const link = await connectNats({ access: { natsUrl: url }, log });
 let acknowledged = 0;
 let bytes = 0;
 let deadlineMs = 0;

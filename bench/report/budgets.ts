@@ -2,6 +2,7 @@
 // it is never taken as met.
 
 import type { Row } from "../harness/bench.ts";
+import { ratioScenario } from "../scenarios/fairness.ts";
 import { medianAt, type Where } from "./statistics.ts";
 import { figure, textTable } from "./text-table.ts";
 
@@ -57,6 +58,12 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     ),
     most("event-loop delay p99 while two clients post 19 MB batches", 20, limit(beside, "loopDelayP99Ms"), "ms"),
     most("p99 of small requests beside those, against alone", 3, limit(beside, "p99Ratio"), "×"),
+    most(
+      "p99 of a project beside one at 10 × its limit, against alone",
+      1.2,
+      medianAt(rows, { group: "fairness", scenario: ratioScenario, variant: "penstock", sync: "always" }, "p99Ratio"),
+      "×",
+    ),
     most(
       "fsyncs for a million single events, sync always, 128 connections",
       40_000,

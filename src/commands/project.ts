@@ -3,9 +3,11 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Config } from "../config.ts";
 import type { BucketPlace } from "../projects/bucket.ts";
-import { addProject, listProjects, rotateKey, setEnabled } from "../projects/commands.ts";
+import { addProject, listProjects, rotateKey, setEnabled, setLimits } from "../projects/commands.ts";
+import { burstSecondsDefault, limitsText, limitsValue } from "../projects/limits.ts";
+import { type ProjectUsage, readUsage } from "../projects/usage.ts";
 import type { Project } from "../types.ts";
-import type { CommandContext } from "./context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
 
 export interface ProjectCommand {
@@ -19,6 +21,13 @@ export interface NewProject {
   readonly key: string | undefined;
 }
 
+export interface LimitOptions {
+  readonly eventsPerSecond?: number;
+  readonly bytesPerSecond?: number;
+  readonly burst?: number;
+  readonly none: boolean;
+}
+
 export async function add(command: ProjectCommand, project: NewProject): Promise<void> {
   const added = await atNats(command, (connection, place) => addProject(connection, { ...place, ...project }));
   say(command, `project ${added.id} added, key ${added.keys[0]}`);
@@ -26,9 +35,9 @@ export async function add(command: ProjectCommand, project: NewProject): Promise
 
 export async function list(command: ProjectCommand, asJson: boolean): Promise<void> {
   const projects = await atNats(command, listProjects);
-  if (asJson) say(command, JSON.stringify(projects, undefined, 2));
+  if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
   else if (projects.length === 0) say(command, "no projects yet: add one with `penstock project add <id>`");
-  else for (const line of table(projects)) say(command, line);
+  else for (const line of projectTable(projects)) say(command, line);
 }
 
 export async function rotate(command: ProjectCommand, id: string, keepOld: boolean): Promise<void> {
@@ -41,6 +50,30 @@ export async function rotate(command: ProjectCommand, id: string, keepOld: boole
 export async function enable(command: ProjectCommand, id: string, enabled: boolean): Promise<void> {
   await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
+}
+
+/** What is named takes the place of all limits there are. */
+export async function limit(command: ProjectCommand, id: string, options: LimitOptions): Promise<void> {
+  const { eventsPerSecond, bytesPerSecond, burst, none } = options;
+  const isRateNamed = eventsPerSecond !== undefined || bytesPerSecond !== undefined;
+  if (none ? isRateNamed || burst !== undefined : !isRateNamed) {
+    const message = "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
+    throw new CommandError(message, usageExitCode);
+  }
+  const limits = none ? undefined : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
+  await atNats(command, (connection, place) => setLimits(connection, { ...place, id, limits }));
+  const each = limits === undefined ? "no limits" : `limits, for each gateway process: ${limitsText(limits)}`;
+  say(command, `project ${id} has ${each}`);
+}
+
+/** Of all projects that have sent anything, or of one. */
+export async function usage(command: ProjectCommand, projectId: string | undefined, asJson: boolean): Promise<void> {
+  const nowMs = Date.now();
+  const usages = await atNats(command, (connection, place) => readUsage(connection, { ...place, projectId, nowMs }));
+  if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
+  else if (usages.length === 0)
+    say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");
+  else for (const line of usageTable(usages)) say(command, line);
 }
 
 async function atNats<T>(
@@ -59,15 +92,57 @@ function say({ context }: ProjectCommand, line: string): void {
   context.stdout.write(`${line}\n`);
 }
 
-function table(projects: readonly Project[]): string[] {
-  const rows = [
-    ["ID", "STATE", "KEYS", "NAME"],
-    ...projects.map(({ id, enabled, keys, name }) => [id, enabled ? "enabled" : "disabled", keys.join(","), name]),
-  ];
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
+function projectJson({ limits, ...project }: Project): object {
+  return limits === undefined ? project : { ...project, limits: limitsValue(limits) };
+}
+
+function projectTable(projects: readonly Project[]): string[] {
+  return table([
+    ["ID", "STATE", "LIMITS", "KEYS", "NAME"],
+    ...projects.map(({ id, enabled, limits, keys, name }) => [
+      ...[id, enabled ? "enabled" : "disabled", limitsText(limits) || "-", keys.join(","), name],
+    ]),
+  ]);
+}
+
+function usageJson(usage: ProjectUsage): object {
+  return {
+    project: usage.projectId,
+    accepted: usage.accepted,
+    dropped: usage.dropped,
+    rate_limited: {
+      requests: usage.rateLimitedRequests,
+      events: usage.rateLimitedEvents,
+      bytes: usage.rateLimitedBytes,
+    },
+    accepted_per_second: usage.acceptedPerSecond,
+    rate_limited_per_second: usage.rateLimitedPerSecond,
+    since: new Date(usage.sinceMs).toISOString(),
+    at: new Date(usage.atMs).toISOString(),
+  };
+}
+
+/** Of events, but for the requests and bytes in the names of columns. */
+function usageTable(usages: readonly ProjectUsage[]): string[] {
+  const rate = (perSecond: number): string => perSecond.toFixed(1);
+  return table([
+    [
+      ...["ID", "ACCEPTED", "ACCEPTED/S", "DROPPED", "RATE-LIMITED", "RATE-LIMITED/S"],
+      ...["REQUESTS REFUSED", "BYTES REFUSED", "SINCE", "LAST"],
+    ],
+    ...usages.map((usage) => [
+      ...[usage.projectId, String(usage.accepted), rate(usage.acceptedPerSecond), String(usage.dropped)],
+      ...[String(usage.rateLimitedEvents), rate(usage.rateLimitedPerSecond), String(usage.rateLimitedRequests)],
+      ...[String(usage.rateLimitedBytes), new Date(usage.sinceMs).toISOString(), new Date(usage.atMs).toISOString()],
+    ]),
+  ]);
+}
+
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
     row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .map((cell, column) => cell.padEnd(widths[column]!))
       .join("  ")
       .trimEnd(),
   );

@@ -82,7 +82,7 @@ function stopped(stop: AbortSignal): Promise<void> {
 }
 
 function welcome({ config, gateway, project }: { config: Config; gateway: Running; project: Project }): string {
-  const address = `http://${reachable(config.host)}:${gateway.port}`;
+  const address = `${config.tlsCert === undefined ? "http" : "https"}://${reachable(config.host)}:${gateway.port}`;
   const key = project.keys.at(-1) ?? "";
   const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });
   const dataDir = config.dataDir === "./data" ? "" : ` --data-dir ${shellWord(config.dataDir)}`;

@@ -8,6 +8,9 @@ import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 export const natsSettings: readonly SettingName[] = [
   "natsUrl",
   "natsCreds",
+  "natsCa",
+  "natsCert",
+  "natsKey",
   "natsToken",
   "dataDir",
   "subjectPrefix",

@@ -12,10 +12,10 @@ import { workerCommand } from "./worker-command.ts";
 /** As startGateway, in `config.workers` processes of their own. */
 export async function startWorkers(
   config: Config,
-  { mainFile, stop }: CommandContext,
+  { env, mainFile, stop }: CommandContext,
   log: Log,
 ): Promise<Pick<Gateway, "port" | "adminPort" | "close">> {
-  const program = { file: mainFile, args: [workerCommand] };
+  const program = { file: mainFile, args: [workerCommand], env: withoutSettings(env) };
   const supervisor = createSupervisor({ config, program, log, signal: stop });
   const ownMetrics = watchProcess();
   const admin = createAdminServer({
@@ -41,4 +41,9 @@ export async function startWorkers(
     await close();
     throw error;
   }
+}
+
+/** A worker is sent its settings: secrets among them are not to be in its environment too. */
+function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
 }

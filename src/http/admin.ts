@@ -1,5 +1,5 @@
-// The admin port: metrics and health, for scrapers and supervisors. Not on the hot path, so plain node:http. Shows
-// nothing a client sent.
+// The admin port: metrics and health, for scrapers and supervisors, and the live page, which comes as an argument. Not on the hot
+// path, so plain node:http. Of its own shows nothing a client sent.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { HttpLog } from "./exchange.ts";
@@ -13,6 +13,8 @@ export interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /** What keeps events from being stored now; nothing: ready. Of several workers, how many are ready too. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
+  /** What else is to be had here: answers the request, whatever its method, and true; or false, when the path is not its own. */
+  readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: HttpLog;
   readonly monotonicMs: () => number;
 }
@@ -51,6 +53,7 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
     if (page === undefined) {
+      if (options.live?.(request, response)) return;
       response.writeHead(404).end();
     } else if (request.method !== "GET" && request.method !== "HEAD") {
       response.writeHead(405, { Allow: "GET, HEAD" }).end();

@@ -9,12 +9,16 @@ import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
+import type { GrowingBodies } from "./growing-bodies.ts";
 import { inflateAtOnce, inflateOnPool } from "./inflate.ts";
+import { Turns } from "./turns.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
+/** Bodies inflated on the pool at a time: a decoder has a window of up to 16 MiB, outside of the budget. */
+const POOL_INFLATES_MAX = 2;
 
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
@@ -27,14 +31,16 @@ export interface BodyReaderOptions {
   readonly bodyBytesMax: number;
   readonly inflatedBytesMax: number;
   readonly requestTimeoutMs: number;
+  readonly growing: GrowingBodies<HttpExchange>;
   readonly intake: Intake;
   readonly log: HttpLog;
   readonly monotonicMs: () => number;
 }
 
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
-  const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, intake, log, monotonicMs } = options;
+  const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, intake, log, monotonicMs } = options;
   const memory = new BodyMemory();
+  const inflating = new Turns(POOL_INFLATES_MAX);
 
   return { refuse, chunk };
 
@@ -64,7 +70,18 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   /** Makes room in the budget for the piece, or says why it cannot be kept. */
   function faultOfPiece(exchange: HttpExchange, bytes: number): Problem | undefined {
     if (exchange.bytesArrived > bodyBytesMax) return bodyTooLarge(bodyBytesMax);
-    return exchange.tryHold(bytes) ? undefined : noRoom;
+    return hold(exchange, bytes) ? undefined : noRoom;
+  }
+
+  /** Takes bytes out of the budget for the request, and where it is full out of that of bodies that give way to it. */
+  function hold(exchange: HttpExchange, bytes: number): boolean {
+    while (!exchange.tryHold(bytes)) {
+      const other = growing.giveWayTo(exchange, monotonicMs());
+      if (other === undefined) return false;
+      if (other.phase === "answer") other.answerProblem(noRoom);
+      else refuse(other, noRoom);
+    }
+    return true;
   }
 
   function append(exchange: HttpExchange, bytes: Uint8Array): void {
@@ -103,22 +120,40 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     }
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    if (!exchange.tryHold(result.length)) return noRoom;
+    if (!hold(exchange, result.length)) return noRoom;
     handBorrowed(exchange, result);
     return undefined;
   }
 
   function inflateLarge(exchange: HttpExchange, coding: Coding, body: Buffer): void {
+    const compressed = exchange.buffer?.bytes() ?? Buffer.from(body);
+    let stop: (() => void) | undefined;
+    const leave = inflating.take(() => {
+      if (monotonicMs() >= exchange.deadlineMs) exchange.answerProblem(tooManyBefore);
+      else stop = inflateInTurn(exchange, coding, { compressed, leave });
+    });
+    exchange.cancel = () => {
+      leave();
+      stop?.();
+    };
+  }
+
+  function inflateInTurn(
+    exchange: HttpExchange,
+    coding: Coding,
+    { compressed, leave }: { compressed: Buffer; leave: () => void },
+  ): () => void {
     // From here on the pool reads this memory: freeing it is no longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;
-    exchange.cancel = inflateOnPool(coding, source?.bytes() ?? Buffer.from(body), {
+    return inflateOnPool(coding, compressed, {
       bytesMax: inflatedBytesMax,
       memory,
       sink: {
-        hold: (bytes) => exchange.tryHold(bytes),
+        hold: (bytes) => hold(exchange, bytes),
         done(result) {
           exchange.cancel = undefined;
+          leave();
           if (result instanceof BodyBuffer) {
             source?.free();
             if (result.length > 0) handOver(exchange, result);
@@ -153,7 +188,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   function hand(exchange: HttpExchange, body: Buffer): Promise<void> | undefined {
-    exchange.taken = true;
+    exchange.grown();
     try {
       return intake(exchange, body)?.catch((error: unknown) => intakeFailed(exchange, error));
     } catch (error) {
@@ -171,6 +206,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 const emptyBody: Problem = { code: "empty_body", detail: "The request has no body" };
 const emptyInflated: Problem = { code: "empty_body", detail: "The body is empty after decompression" };
 const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
+const tooManyBefore: Problem = { code: "overloaded", detail: "Too many bodies to decompress came before this one" };
 const unsupportedEncoding: Problem = {
   code: "unsupported_encoding",
   detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",

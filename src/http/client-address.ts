@@ -1,10 +1,14 @@
-// A connection's address as text. Only what the socket says: a forwarded-for header is what a client claims.
+// Addresses as text, in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952. From what the socket says, and from
+// what others wrote. Every text is made anew, so that none keeps the header alive that it was cut from. Trusts nobody.
+
+import { isIPv4, isIPv6 } from "node:net";
 
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
+const IPV6_GROUPS = 8;
 const CACHED_MAX = 8_192;
 
-/** Turns uWS's binary addresses into text: dotted IPv4, also where IPv6 carries it, else RFC 5952. "" for none. */
+/** Turns uWS's binary addresses into text. "" for none. */
 export function createAddressReader(): (address: ArrayBuffer) => string {
   const cached = new Map<number, string>();
   return (address) => {
@@ -15,14 +19,26 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
   };
 }
 
+/** An address that somebody wrote. "" when it is anything else, also with a port, brackets or a zone. */
+export function addressOfText(text: string): string {
+  if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
+  if (!isIPv6(text) || text.includes("%")) return "";
+  const bytes = ipv6Bytes(text);
+  return isIpv4Mapped(bytes) ? ipv4Text(bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
+}
+
 function cachedIpv4(cached: Map<number, string>, bytes: Uint8Array, at: number): string {
   const key = (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
   const known = cached.get(key);
   if (known !== undefined) return known;
-  const text = `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
+  const text = ipv4Text(bytes, at);
   if (cached.size >= CACHED_MAX) cached.clear();
   cached.set(key, text);
   return text;
+}
+
+function ipv4Text(bytes: Uint8Array, at: number): string {
+  return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
 }
 
 function isIpv4Mapped(bytes: Uint8Array): boolean {
@@ -46,4 +62,20 @@ function ipv6Text(bytes: Uint8Array): string {
   const hex = groups.map((group) => group.toString(16));
   if (runLength < 2) return hex.join(":");
   return `${hex.slice(0, runStart).join(":")}::${hex.slice(runStart + runLength).join(":")}`;
+}
+
+/** Of a text that is an IPv6 address for certain. */
+function ipv6Bytes(text: string): Uint8Array {
+  const [left = [], right = []] = text.split("::").map(ipv6Groups);
+  const zeros = new Array<number>(IPV6_GROUPS - left.length - right.length).fill(0);
+  return Uint8Array.from([...left, ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff]));
+}
+
+function ipv6Groups(part: string): number[] {
+  if (part === "") return [];
+  return part.split(":").flatMap((group) => {
+    if (!group.includes(".")) return [Number.parseInt(group, 16)];
+    const [a = 0, b = 0, c = 0, d = 0] = group.split(".").map(Number);
+    return [(a << 8) | b, (c << 8) | d];
+  });
 }

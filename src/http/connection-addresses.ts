@@ -12,16 +12,28 @@ export interface ConnectionAddresses<Response extends object> {
   readonly size: number;
 }
 
-/** `read` asks the response itself; it is asked at every request for connections that cannot be told apart. */
-export function createConnectionAddresses<Response extends object>(
-  connectionId: ConnectionId,
-  read: (response: Response) => string,
-): ConnectionAddresses<Response> {
+export interface ConnectionAddressesOptions<Response extends object> {
+  readonly connectionId: ConnectionId;
+  /** Asks the response itself; it is asked at every request for connections that cannot be told apart. */
+  readonly read: (response: Response) => string;
+  /**
+   * What the address is to be from a connection's first request on, given the one it opened with. Asked at that request
+   * only, so `of` has to be called with every request; never asked for connections that cannot be told apart.
+   */
+  readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
+}
+
+export function createConnectionAddresses<Response extends object>({
+  connectionId,
+  read,
+  atFirstRequest,
+}: ConnectionAddressesOptions<Response>): ConnectionAddresses<Response> {
   const addresses = new Map<number, string>();
+  const silent = new Set<number>();
   let isTrusted = true;
   return {
     follow,
-    of: (response) => addresses.get(connectionId(response)) ?? read(response),
+    of: atFirstRequest === undefined ? (response) => addresses.get(connectionId(response)) ?? read(response) : settled,
     get size() {
       return addresses.size;
     },
@@ -32,12 +44,25 @@ export function createConnectionAddresses<Response extends object>(
     const id = connectionId(response);
     if (change < 0) {
       addresses.delete(id);
+      silent.delete(id);
     } else if (addresses.has(id)) {
       // Two open connections with one id: it is not an identity, and an address by it could be another client's.
       isTrusted = false;
       addresses.clear();
+      silent.clear();
     } else if (id !== 0) {
       addresses.set(id, read(response));
+      if (atFirstRequest !== undefined) silent.add(id);
     }
+  }
+
+  function settled(response: Response): string {
+    const id = connectionId(response);
+    const address = addresses.get(id);
+    if (address === undefined) return read(response);
+    if (atFirstRequest === undefined || !silent.delete(id)) return address;
+    const changed = atFirstRequest(response, address);
+    addresses.set(id, changed);
+    return changed;
   }
 }

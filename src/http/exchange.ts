@@ -2,9 +2,10 @@
 // that a response is written once, never after the client has gone, and that bytes and counts are given back.
 
 import type { HttpResponse } from "uWebSockets.js";
-import { errorTable, type Problem } from "../errors.ts";
-import type { Admission, Exchange, IntakeReport, Route } from "../types.ts";
+import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
+import type { Admission, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
+import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
 
 /** The path as a bounded label: `other` is every path that is not an endpoint. */
@@ -15,6 +16,8 @@ export type AbortPhase = "head" | "body" | "answer";
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
+  /** Once an answer that is an error, beside requestFinished. */
+  problemAnswered(code: ErrorCode): void;
   requestAborted(phase: AbortPhase): void;
 }
 
@@ -35,7 +38,9 @@ export interface ExchangeShared {
   readonly clock: Clock;
   readonly log: HttpLog;
   readonly metrics: HttpMetrics;
+  readonly remarks: RemarkTaker | undefined;
   readonly reply: ReplyWriter;
+  readonly growing: GrowingBodies<HttpExchange>;
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;
   draining: boolean;
@@ -62,6 +67,7 @@ export class HttpExchange implements Exchange {
   readonly receivedAtMs: number;
   readonly startedMs: number;
   deadlineMs = 0;
+  projectId = "";
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
   /** The connection ends with the answer. */
@@ -115,6 +121,8 @@ export class HttpExchange implements Exchange {
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.problem(response, problem, this);
+    this.#shared.metrics.problemAnswered(problem.code);
+    this.#shared.remarks?.refused(this.projectId, problem);
     this.#count(errorTable[problem.code].status);
   }
 
@@ -126,15 +134,25 @@ export class HttpExchange implements Exchange {
     if (!this.taken) this.#finish();
   }
 
-  /** Takes bytes out of the budget for this request, or answers false. */
+  /** Takes bytes out of the budget for a body that grows, or answers false. */
   tryHold(bytes: number): boolean {
-    if (!this.#shared.admission.tryTake(bytes)) return false;
+    const { admission, growing } = this.#shared;
+    const requestBytes = Math.max(this.bytesHeld + bytes, this.bytesDeclared);
+    if (admission.isLarge(requestBytes)) growing.add(this);
+    if (!admission.tryTake(bytes, requestBytes)) return false;
     this.bytesHeld += bytes;
     return true;
   }
 
+  /** The body is what it will be: it is the intake's now. */
+  grown(): void {
+    this.taken = true;
+    this.#shared.growing.delete(this);
+  }
+
   /** Gives back the body's bytes and memory. */
   release(): void {
+    this.#shared.growing.delete(this);
     if (this.bytesHeld > 0) this.#shared.admission.release(this.bytesHeld);
     this.bytesHeld = 0;
     this.buffer?.free();

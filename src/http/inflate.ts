@@ -14,6 +14,9 @@ export const atOnceBytesMax = 65_536;
 /** Largest result of that: about a third of a millisecond of gzip. */
 export const atOnceInflatedBytesMax = 262_144;
 
+/** A Brotli decoder fills its window before it gives out a byte: 300 bytes with a window of 16 MiB take it 15 ms. */
+const AT_ONCE_WINDOW_BITS_MAX = 18;
+
 const OUTPUT_CHUNK_BYTES = 262_144;
 const GZIP_TRAILER_BYTES = 8;
 /** RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder ask for 128. */
@@ -37,6 +40,7 @@ export interface InflateSink {
  */
 export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: number): Buffer | Problem | undefined {
   if (compressed.length > atOnceBytesMax) return undefined;
+  if (coding === "br" && brotliWindowBits(compressed[0]!) > AT_ONCE_WINDOW_BITS_MAX) return undefined;
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
@@ -124,6 +128,15 @@ function createStream(coding: Coding, bytes: Uint8Array): zlib.Gunzip | zlib.Bro
     case "zstd":
       return zlib.createZstdDecompress({ ...options, params: zstdParams });
   }
+}
+
+/** Base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC 7932, section 9.1. */
+function brotliWindowBits(first: number): number {
+  if ((first & 1) === 0) return 16;
+  const high = (first >> 1) & 7;
+  if (high !== 0) return 17 + high;
+  const low = (first >> 4) & 7;
+  return low === 0 ? 17 : 8 + low;
 }
 
 /** The size a gzip trailer claims. A hint: it may lie, and counts modulo 2^32. */

@@ -7,7 +7,9 @@ import type { IntakeReport } from "../types.ts";
 
 const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
-const RETRY_AFTER_SECONDS_MAX = 5;
+const RETRY_AFTER_SECONDS_MAX = 60;
+/** So many different seconds are named to clients refused at once, from the first that makes sense on. */
+const RETRY_AFTER_SPREAD = 5;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "POST, OPTIONS";
 
@@ -19,6 +21,7 @@ const statusLines = {
   405: "405 Method Not Allowed",
   413: "413 Content Too Large",
   415: "415 Unsupported Media Type",
+  429: "429 Too Many Requests",
   503: "503 Service Unavailable",
 } as const satisfies Record<200 | ErrorRow["status"], string>;
 
@@ -36,7 +39,11 @@ export class ReplyWriter {
   readonly #random: () => number;
   #response: HttpResponse | undefined;
   #code: ErrorCode | undefined;
+  #retryAfterMs = 0;
   #body = "";
+  /** The last problem answered and its text: a flood is refused for one reason. */
+  #problem: Problem | undefined;
+  #problemText = "";
   #options: ReplyOptions = { origin: "", close: false, headOnly: false };
   readonly #write = (): void => this.#writeCorked();
 
@@ -50,7 +57,12 @@ export class ReplyWriter {
   }
 
   problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {
-    this.#send(response, problem.code, problemText(problem), options);
+    this.#retryAfterMs = problem.retryAfterMs ?? 0;
+    if (!isSaidAs(problem, this.#problem)) {
+      this.#problem = problem;
+      this.#problemText = problemText(problem);
+    }
+    this.#send(response, problem.code, this.#problemText, options);
   }
 
   /** `request` is what the browser means to send; a preflight has no body to wait for. */
@@ -96,9 +108,15 @@ export class ReplyWriter {
     const { status } = errorTable[code];
     response.writeStatus(statusLines[status]).writeHeader("Content-Type", PROBLEM_TYPE);
     if (status === 405) response.writeHeader("Allow", allowedMethods);
-    if (status === 503) {
-      response.writeHeader("Retry-After", String(1 + Math.floor(this.#random() * RETRY_AFTER_SECONDS_MAX)));
-    }
+    if (status === 429 || status === 503) response.writeHeader("Retry-After", this.#retryAfter());
+  }
+
+  #retryAfter(): string {
+    const first = Math.min(
+      Math.max(1, Math.ceil(this.#retryAfterMs / 1_000)),
+      RETRY_AFTER_SECONDS_MAX - RETRY_AFTER_SPREAD + 1,
+    );
+    return String(first + Math.floor(this.#random() * RETRY_AFTER_SPREAD));
   }
 }
 
@@ -129,6 +147,11 @@ function storedText(report: IntakeReport): string {
 /** The problem's `type`: stable and made of the code; a name to compare, there is nothing to fetch behind it. */
 export function problemType(code: ErrorCode): string {
   return `urn:penstock:problem:${code}`;
+}
+
+/** Whether the text of the one is that of the other. */
+function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
+  return problem.code === other?.code && problem.detail === other.detail && problem.errors === other.errors;
 }
 
 function problemText(problem: Problem): string {

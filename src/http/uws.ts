@@ -34,3 +34,23 @@ function listenAs(
   });
   return listening;
 }
+
+interface ParentApp {
+  getDescriptor(): unknown;
+  addChildAppDescriptor(descriptor: unknown): void;
+  removeChildAppDescriptor(descriptor: unknown): void;
+}
+
+/** Connections that `acceptor` accepts from now on belong to `app`, in turn with the other apps it hands them to. */
+export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
+  parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
+}
+
+/** Ends that. Connections already accepted still go to `app`. */
+export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
+  parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
+}
+
+function parentApp(app: TemplatedApp): ParentApp {
+  return app as unknown as ParentApp;
+}

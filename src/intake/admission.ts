@@ -1,18 +1,30 @@
 // The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged. Full means refuse now;
-// nothing queues here, and nothing here knows what the bytes are.
+// nothing queues here, and nothing here knows what the bytes are. Large requests cannot take what small ones need.
 
 import type { Admission } from "../types.ts";
+
+/** A request that holds or announces more is a large one. */
+const smallRequestBytesMax = 262_144;
+/** Where large requests have filled the budget, small ones still get this share of it on top. */
+const smallRoomShare = 1 / 8;
 
 class ByteBudget implements Admission {
   bytes = 0;
   readonly bytesMax: number;
+  readonly #smallBytesMax: number;
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax;
+    this.#smallBytesMax = bytesMax + Math.floor(bytesMax * smallRoomShare);
   }
 
-  tryTake(bytes: number): boolean {
-    if (this.bytes + bytes > this.bytesMax) return false;
+  isLarge(requestBytes: number): boolean {
+    return requestBytes > smallRequestBytesMax;
+  }
+
+  tryTake(bytes: number, requestBytes: number): boolean {
+    const bytesMax = this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax;
+    if (this.bytes + bytes > bytesMax) return false;
     this.bytes += bytes;
     return true;
   }

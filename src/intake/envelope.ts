@@ -4,13 +4,18 @@
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
 import { Header, ScanStatus, TokenType } from "../scan/table.ts";
-import type { Lane, Project, ProjectLookup } from "../types.ts";
+import type { Lane, MeteredProject, ProjectLookup } from "../types.ts";
 
-/** Longest key the registry takes; a longer one cannot be known. */
-const keyBytesMax = 200;
+/**
+ * A key has 200 characters at most, however many of them are escaped and whatever white space is around it. What is longer is not read:
+ * it may be as long as a body.
+ */
+const keyTokenBytesMax = 4_096;
+/** Keys are of printable characters. */
+const nobodysKey = "\0";
 
 export interface Envelope {
-  readonly project: Project;
+  readonly project: MeteredProject;
   readonly lane: Lane;
 }
 
@@ -71,9 +76,9 @@ function readKey(body: Buffer, table: Uint32Array): string | undefined {
 }
 
 function keyText(body: Buffer, type: number, start: number, end: number): string {
-  // Read as Latin-1: keys are ASCII, and what is not cannot match one.
-  if (type === TokenType.PlainString)
-    return body.toString("latin1", start + 1, Math.min(end - 1, start + 2 + keyBytesMax)).trim();
+  if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
+  if (end - start > keyTokenBytesMax) return nobodysKey;
   if (type === TokenType.EscapedString) return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
-  return "";
+  // Read as Latin-1: keys are ASCII, and what is not cannot match one.
+  return body.toString("latin1", start + 1, end - 1).trim();
 }

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { ItemErrorCode, Problem } from "../errors.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, Row, ScanStatus } from "../scan/table.ts";
-import type { Exchange, Intake, Lane, ProjectLookup, Publisher } from "../types.ts";
+import type { Exchange, Intake, Lane, MeteredProject, ProjectLookup, Publisher, RemarkTaker } from "../types.ts";
 import { type Envelope, readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker, isPlain, type Job } from "./items.ts";
 import { type Arrival, createLargeBodies } from "./large-bodies.ts";
@@ -21,6 +21,7 @@ export interface IntakeOptions {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
   readonly metrics: IntakeMetrics;
+  readonly remarks?: RemarkTaker;
   /** Monotonic milliseconds; the clock of the deadlines. */
   readonly nowMs: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
@@ -51,11 +52,12 @@ interface OpenRequest extends Envelope {
 /** A request whose lines are being placed. */
 interface Placing extends Job {
   readonly lane: Lane;
+  readonly project: MeteredProject;
   readonly pending: PendingRequest;
 }
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { createScanner, projects, publisher, records, metrics, nowMs, nextTurn } = options;
+  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
   const smallScanner = createScanner();
   const items = createItemTaker({ slowScanner: createScanner(), publisher, records });
   const largeBodies = createLargeBodies(createScanner, largeScannersMax);
@@ -74,6 +76,11 @@ export function createIntake(options: IntakeOptions): Intake {
     // History keeps its order: what came before and is still being placed goes first.
     if (request.lane === "historical" && largeBodies.mustWait(request.project.id)) {
       return takeLarge(exchange, Buffer.from(body));
+    }
+    const overrun = overLimits(request);
+    if (overrun !== undefined) {
+      exchange.answerProblem(overrun);
+      return undefined;
     }
     const placing = startPlacing(request, () => hashOf(request));
     try {
@@ -105,6 +112,8 @@ export function createIntake(options: IntakeOptions): Intake {
     const { body, scanner } = scanned;
     const request = refusedNow() ?? openRequest(exchange, scanned, await scanner.scanInBackground(body));
     if ("code" in request) return request;
+    const overrun = overLimits(request);
+    if (overrun !== undefined) return overrun;
     arrival.history = request.lane === "historical" ? request.project.id : "";
     if (request.lane === "historical") await largeBodies.turnOf(arrival);
     const bodyId = await hashInTurns(request);
@@ -141,14 +150,28 @@ export function createIntake(options: IntakeOptions): Intake {
     if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
     const envelope = readEnvelope(body, scanner.table, projects);
     if ("code" in envelope) return envelope;
+    exchange.projectId = envelope.project.id;
     return { exchange, body, scanner, lane: envelope.lane, project: envelope.project };
+  }
+
+  /** Holds the request against what its project may send: once a request, as soon as the project is known. */
+  function overLimits({ body, scanner, lane, project }: OpenRequest): Problem | undefined {
+    const events = scanner.table[Header.ItemCount]!;
+    const waitMs = project.meter.admit(events, body.length);
+    if (waitMs === 0) return undefined;
+    metrics.events(lane, "rate_limited", events);
+    return {
+      code: "rate_limited",
+      detail: "The project sends more than it may: try again later",
+      retryAfterMs: waitMs,
+    };
   }
 
   function startPlacing(request: OpenRequest, bodyId: () => string): Placing {
     const { exchange, body, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
-    const pending = new PendingRequest(exchange, tally, lane, metrics);
+    const pending = new PendingRequest(request, tally, metrics);
     const place = { publisher, lane, project, pending, deadlineMs };
     // Decided by the body alone, so that a client's retry of it is placed the same way.
     const linesBytesMax = recordsBytesMax(body.length, scanner.table[Header.ItemCount]!);
@@ -156,6 +179,7 @@ export function createIntake(options: IntakeOptions): Intake {
       body,
       scanner,
       lane,
+      project,
       historical: lane === "historical",
       tally,
       pending,
@@ -165,12 +189,14 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   /** All lines are placed: the request is answered when its frames are settled, or now if it has none. */
-  function finish(exchange: Exchange, { lane, scanner, tally, pending, frames }: Placing): void {
+  function finish(exchange: Exchange, { lane, project, scanner, tally, pending, frames }: Placing): void {
     frames.finish();
     tally.countJudged(lane, metrics);
+    if (tally.dropped > 0) project.meter.countDropped(tally.dropped);
     if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
       exchange.answerProblem(problemOfItems(tally));
     } else {
+      if (tally.dropped > 0 && remarks !== undefined) tally.remark(project.id, remarks);
       pending.release();
     }
   }

@@ -2,7 +2,8 @@
 // once. Never 200 while one frame is open, refused or unknown.
 
 import type { ErrorCode } from "../errors.ts";
-import type { Exchange, FrameOutcome, FrameWaiter, Lane } from "../types.ts";
+import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter } from "../types.ts";
+import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
 // Some frames of a large request may be stored while another is refused, so none of these says that nothing is.
@@ -16,16 +17,18 @@ export class PendingRequest implements FrameWaiter {
   readonly #exchange: Exchange;
   readonly #tally: Tally;
   readonly #lane: Lane;
+  readonly #meter: ProjectMeter;
   readonly #metrics: IntakeMetrics;
   // The intake's own hold, so that no early outcome answers before the last line is placed.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor(exchange: Exchange, tally: Tally, lane: Lane, metrics: IntakeMetrics) {
-    this.#exchange = exchange;
+  constructor(request: Envelope & { readonly exchange: Exchange }, tally: Tally, metrics: IntakeMetrics) {
+    this.#exchange = request.exchange;
     this.#tally = tally;
-    this.#lane = lane;
+    this.#lane = request.lane;
+    this.#meter = request.project.meter;
     this.#metrics = metrics;
   }
 
@@ -67,6 +70,7 @@ export class PendingRequest implements FrameWaiter {
       return;
     }
     this.#metrics.events(this.#lane, "none", this.#tally.accepted);
+    this.#meter.countAccepted(this.#tally.accepted);
     this.#exchange.answerStored(this.#tally);
   }
 }

@@ -2,15 +2,15 @@
 
 import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
 import type { DropReason, Verdict } from "../events/guards.ts";
-import type { IntakeReport, ItemNote, Lane } from "../types.ts";
+import type { IntakeReport, ItemNote, Lane, RemarkTaker } from "../types.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
 export const itemNotesMax = 20;
 
 /** Once a request at most: plain additions. */
 export interface IntakeMetrics {
-  /** `none`: stored. */
-  events(lane: Lane, reason: "none" | DropReason | ItemErrorCode, count: number): void;
+  /** `none`: stored. `rate_limited`: of a request that was refused whole. */
+  events(lane: Lane, reason: "none" | "rate_limited" | DropReason | ItemErrorCode, count: number): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
@@ -25,6 +25,11 @@ const warningDetails: Record<WarningCode, string> = {
   invalid_timestamp: "timestamp cannot be read: stored with the time of receipt",
   invalid_uuid: "uuid is not a UUID: stored with a new one",
   invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
+};
+
+const dropDetails: Record<DropReason, string> = {
+  no_event: "event is absent, not a string or empty: dropped silently",
+  no_distinct_id: "distinct_id is absent or empty: dropped silently",
 };
 
 // Most requests have nothing to remark: they share this one, which nobody writes to.
@@ -75,6 +80,17 @@ export class Tally implements IntakeReport {
       if (this.warnings.length >= itemNotesMax) continue;
       if (this.warnings === noNotes) this.warnings = [];
       this.warnings.push({ index, code, detail: warningDetails[code] });
+    }
+  }
+
+  /** Says what is not stored and why, a remark a reason. */
+  remark(projectId: string, remarks: RemarkTaker): void {
+    for (const [code, events] of [["no_event", this.#noEvent] as const, ["no_distinct_id", this.#noDistinctId] as const]) {
+      if (events > 0) remarks.notStored(projectId, { code, detail: dropDetails[code], events });
+    }
+    for (const [code, events] of this.#errorCounts ?? []) {
+      const detail = this.errors.find((note) => note.code === code)?.detail ?? "";
+      remarks.notStored(projectId, { code, detail, events });
     }
   }
 

@@ -6,10 +6,13 @@ export interface MetricRow {
   readonly help: string;
   /** What several workers' gauges come to on one page. Counters and histograms are always summed. */
   readonly across?: "sum" | "max" | "min";
+  /** Where no worker has it, the page has not either. */
+  readonly isOptional?: boolean;
 }
 
 export const metricTable = {
   penstock_requests_total: { type: "counter", help: "Requests answered, by route and status." },
+  penstock_problems_total: { type: "counter", help: "Requests answered with an error, by its code." },
   penstock_request_duration_seconds: { type: "histogram", help: "From a request's head to its answer, by route." },
   penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies on the wire." },
   penstock_requests_aborted_total: { type: "counter", help: "Clients gone before the answer, by phase." },
@@ -38,7 +41,23 @@ export const metricTable = {
     help: "The budget of bytes in flight; past it: 503 overloaded.",
   },
   penstock_nats_connected: { type: "gauge", across: "min", help: "1 while NATS is connected, else 0." },
+  penstock_stream_bytes: {
+    type: "gauge",
+    across: "max",
+    help: "Bytes in a stream, by lane and partition; read every 5 s.",
+  },
+  penstock_stream_bytes_max: {
+    type: "gauge",
+    across: "max",
+    help: "What a stream may hold; +Inf without a limit.",
+  },
   penstock_projects: { type: "gauge", across: "max", help: "Projects known to this process." },
+  penstock_tls_certificate_expiry_seconds: {
+    type: "gauge",
+    across: "min",
+    isOptional: true,
+    help: "When the public port's certificate ends, in Unix time; absent without TLS.",
+  },
   penstock_workers: { type: "gauge", across: "sum", help: "Processes that take requests." },
   penstock_worker_restarts_total: { type: "counter", help: "Workers started in place of one that died." },
   penstock_event_loop_delay_seconds: {

@@ -2,7 +2,7 @@
 // prom-client's registry reads them at scrape. Labels are bounded: never a project, a key or a path a client chose.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+import { type ErrorCode, errorTable, type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
 import type { Lane, Route } from "../types.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
@@ -26,16 +26,18 @@ const outcomeOfReason = {
   missing_group: "error",
   missing_survey_id: "error",
   event_too_large: "error",
-} as const satisfies Record<"none" | "no_event" | "no_distinct_id" | ItemErrorCode, EventOutcome>;
+  rate_limited: "refused",
+} as const satisfies Record<"none" | "no_event" | "no_distinct_id" | "rate_limited" | ItemErrorCode, EventOutcome>;
 
-export type EventOutcome = "stored" | "dropped" | "error";
-/** `none` goes with `stored`, the item errors with `error`, the rest with `dropped`. */
+/** `refused`: with a request that may well come again, so one event can be counted many times. */
+export type EventOutcome = "stored" | "dropped" | "error" | "refused";
+/** `none` goes with `stored`, the item errors with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 export type AbortPhase = (typeof abortPhases)[number];
 
-/** The gauges, as functions that read the present value. Each part gives those it has. */
+/** The gauges, as functions that read the present value, or one a series. Each part gives those it has. */
 export interface Gauges {
   readonly requestsInflight?: () => number;
   readonly framesUnacked?: () => number;
@@ -43,6 +45,9 @@ export interface Gauges {
   readonly inflightBytesMax?: () => number;
   readonly natsConnected?: () => boolean;
   readonly projectsKnown?: () => number;
+  readonly tlsCertificateExpiry?: () => number;
+  readonly streamBytes?: () => Sample[];
+  readonly streamBytesMax?: () => Sample[];
 }
 
 const gaugeNames = {
@@ -52,6 +57,9 @@ const gaugeNames = {
   inflightBytesMax: "penstock_inflight_bytes_max",
   natsConnected: "penstock_nats_connected",
   projectsKnown: "penstock_projects",
+  tlsCertificateExpiry: "penstock_tls_certificate_expiry_seconds",
+  streamBytes: "penstock_stream_bytes",
+  streamBytesMax: "penstock_stream_bytes_max",
 } as const satisfies Record<keyof Gauges, MetricName>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
@@ -63,6 +71,15 @@ const warningPlace = placesOf(warningCodes);
 const reasonPlace = placesOf(reasons);
 
 const STATUS_MAX = 599;
+const errorCodes = Object.keys(errorTable) as ErrorCode[];
+const codePlace = placesOf(errorCodes);
+/** Their series are there from the first scrape on: of a counter that appears with its first failure no rate shows that failure. */
+const statusesExpected = {
+  endpoint: new Set<number>(
+    [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
+  ),
+  other: new Set<number>([404]),
+};
 
 const requestSecondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const bytesBounds = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
@@ -75,6 +92,7 @@ export class Metrics {
   readonly #requests = new Float64Array(routes.length * (STATUS_MAX + 1));
   readonly #requestSeconds = routes.map(() => new Histogram(requestSecondsBounds));
   readonly #bodyBytes = new Histogram(bytesBounds);
+  readonly #problems = new Tally(rowsOf("code", errorCodes));
   readonly #aborted = new Tally(rowsOf("phase", abortPhases));
   readonly #events = new Tally(
     lanes.flatMap((lane) => reasons.map((reason) => ({ lane, outcome: outcomeOfReason[reason], reason }))),
@@ -94,6 +112,7 @@ export class Metrics {
 
   constructor() {
     this.#register("penstock_requests_total", () => this.#requestSamples());
+    this.#register("penstock_problems_total", () => this.#problems.samples());
     this.#register("penstock_request_duration_seconds", (name) =>
       routes.flatMap((route, place) => this.#requestSeconds[place]!.samples(name, { route })),
     );
@@ -126,6 +145,11 @@ export class Metrics {
     this.#requests[place * (STATUS_MAX + 1) + status]! += 1;
     this.#requestSeconds[place]!.observe(seconds);
     if (route !== "other") this.#bodyBytes.observe(bodyBytes);
+  }
+
+  /** Once a request answered with an error, beside requestFinished. */
+  problemAnswered(code: ErrorCode): void {
+    this.#problems.add(codePlace[code], 1);
   }
 
   /** Once a request whose client went away before its answer; such a request is not counted as finished. */
@@ -178,7 +202,7 @@ export class Metrics {
   watch(gauges: Gauges): void {
     for (const key of Object.keys(gauges) as (keyof Gauges)[]) {
       const read = gauges[key];
-      if (read !== undefined) this.#register(gaugeNames[key], () => single(Number(read())));
+      if (read !== undefined) this.#register(gaugeNames[key], () => samplesOf(read()));
     }
   }
 
@@ -206,7 +230,9 @@ export class Metrics {
     for (let cell = 0; cell < this.#requests.length; cell++) {
       const value = this.#requests[cell]!;
       const route = routes[Math.floor(cell / (STATUS_MAX + 1))]!;
-      if (value > 0) samples.push({ labels: { route, status: String(cell % (STATUS_MAX + 1)) }, value });
+      const status = cell % (STATUS_MAX + 1);
+      const isExpected = statusesExpected[route === "other" ? "other" : "endpoint"].has(status);
+      if (value > 0 || isExpected) samples.push({ labels: { route, status: String(status) }, value });
     }
     return samples;
   }
@@ -221,6 +247,10 @@ export class Metrics {
 
 function single(value: number): Sample[] {
   return [{ labels: {}, value }];
+}
+
+function samplesOf(read: number | boolean | Sample[]): Sample[] {
+  return typeof read === "object" ? read : single(Number(read));
 }
 
 /** All counters at zero. Measures the event loop until closed. */

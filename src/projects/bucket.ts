@@ -5,6 +5,7 @@ import { jetstream } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../types.ts";
+import { limitsValue, parseLimits } from "./limits.ts";
 
 /** Which bucket: one per subject prefix. `replicas` counts when it is created. */
 export interface BucketPlace {
@@ -51,16 +52,25 @@ export function parseProject(id: string, value: Uint8Array): ParsedProject {
     return { ok: false, fault: "it is not JSON" };
   }
   if (typeof parsed !== "object" || parsed === null) return { ok: false, fault: "it is not an object" };
-  const { id: ownId, name, keys, enabled } = parsed as Record<string, unknown>;
+  const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
   if (ownId !== id || !isProjectId(id)) return { ok: false, fault: "its id is not the entry's" };
   if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
   if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
     return { ok: false, fault: "keys is not a list of keys" };
   }
-  return { ok: true, project: { id, name, keys: keys as string[], enabled } };
+  const parsedLimits = parseLimits(limits);
+  if (!parsedLimits.ok) return parsedLimits;
+  return { ok: true, project: { id, name, keys: keys as string[], enabled, limits: parsedLimits.limits } };
 }
 
-export function projectValue({ id, name, keys, enabled }: Project): string {
-  return JSON.stringify({ id, name, keys, enabled });
+export function projectValue({ id, name, keys, enabled, limits }: Project): string {
+  return JSON.stringify({ id, name, keys, enabled, ...(limits === undefined ? {} : { limits: limitsValue(limits) }) });
+}
+
+/** What `changed` says instead of the value's own; the rest of it stays, also what only a newer version knows. */
+export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
+  const entry = JSON.parse(new TextDecoder().decode(value)) as object;
+  const limits = "limits" in changed ? { limits: changed.limits && limitsValue(changed.limits) } : {};
+  return JSON.stringify({ ...entry, ...changed, ...limits });
 }

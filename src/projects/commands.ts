@@ -1,13 +1,14 @@
-// What an operator does to the registry: add a project, list them, give out a new key, switch one off and on. Changes
+// What an operator does to the registry: add a project, list them, give out a new key, switch one off and on, limit it. Changes
 // are compare-and-set on the entry's revision, so that two operators at once lose neither's. Keys are made here.
 
 import { randomInt } from "node:crypto";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import type { KV, KvEntry } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Project } from "../types.ts";
+import type { Project, ProjectLimits } from "../types.ts";
 import {
   type BucketPlace,
+  changedValue,
   isProjectId,
   isProjectKey,
   isProjectName,
@@ -37,6 +38,12 @@ export interface RotateKey extends BucketPlace {
 export interface SetEnabled extends BucketPlace {
   readonly id: string;
   readonly enabled: boolean;
+}
+
+export interface SetLimits extends BucketPlace {
+  readonly id: string;
+  /** In place of those there are; undefined for none. */
+  readonly limits: ProjectLimits | undefined;
 }
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -90,12 +97,17 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   const { id, keepOld = false, key = newKey() } = options;
   const bucket = await openBucket(connection, options);
   await requireFreeKey(bucket, key, undefined);
-  return await change(bucket, id, (project) => ({ ...project, keys: [...(keepOld ? project.keys : []), key] }));
+  return await change(bucket, id, ({ keys }) => ({ keys: [...(keepOld ? keys : []), key] }));
 }
 
 export async function setEnabled(connection: NatsConnection, options: SetEnabled): Promise<Project> {
   const { id, enabled } = options;
-  return await change(await openBucket(connection, options), id, (project) => ({ ...project, enabled }));
+  return await change(await openBucket(connection, options), id, () => ({ enabled }));
+}
+
+export async function setLimits(connection: NatsConnection, options: SetLimits): Promise<Project> {
+  const { id, limits } = options;
+  return await change(await openBucket(connection, options), id, () => ({ limits }));
 }
 
 /** Adds the project `demo` if there is none; one that is there stays as it is. Answers it. */
@@ -113,17 +125,17 @@ export async function ensureDemoProject(connection: NatsConnection, place: Bucke
   }
 }
 
-async function change(bucket: KV, id: string, edit: (project: Project) => Project): Promise<Project> {
+async function change(bucket: KV, id: string, edit: (project: Project) => Partial<Project>): Promise<Project> {
   if (!isProjectId(id)) throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
   for (let tries = 0; tries < triesMax; tries++) {
     const entry = await bucket.get(id);
     if (entry === null || entry.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
     const parsed = parseProject(id, entry.value);
     if (!parsed.ok) throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
-    const edited = edit(parsed.project);
+    const changed = edit(parsed.project);
     try {
-      await bucket.update(id, projectValue(edited), entry.revision);
-      return edited;
+      await bucket.update(id, changedValue(entry.value, changed), entry.revision);
+      return { ...parsed.project, ...changed };
     } catch (error) {
       if (!isConflict(error)) throw error;
       // Someone else was faster: the edit is made again on what they left.

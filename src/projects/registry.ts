@@ -4,8 +4,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV, KvWatchEntry } from "@nats-io/kv";
 import type { NatsConnection, QueuedIterator } from "@nats-io/nats-core";
-import type { Project, ProjectLookup } from "../types.ts";
+import type { MeteredProject, ProjectLookup } from "../types.ts";
 import { type BucketPlace, openBucket, parseProject } from "./bucket.ts";
+import { Meter } from "./meter.ts";
 
 export interface RegistryLog {
   info(fields: object, message: string): void;
@@ -23,11 +24,20 @@ export interface RegistryOptions extends BucketPlace {
 
 export interface Registry extends ProjectLookup {
   readonly projectsKnown: number;
+  /** What each project known now has sent to this process. */
+  meters(): Iterable<KnownMeter>;
   close(): Promise<void>;
 }
 
+export interface KnownMeter {
+  readonly projectId: string;
+  readonly meter: Meter;
+}
+
 interface Entry {
-  readonly project: Project;
+  readonly project: MeteredProject;
+  /** The project's own. */
+  readonly meter: Meter;
   readonly revision: number;
 }
 
@@ -46,7 +56,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   const closing = new AbortController();
   const firstReading = Promise.withResolvers<void>();
   let entries = new Map<string, Entry>();
-  let projectOf = new Map<string, Project>();
+  let projectOf = new Map<string, MeteredProject>();
   const clashesTold = new Set<string>();
   let ready = false;
   let endWatch: (() => void) | undefined;
@@ -101,13 +111,15 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       return;
     }
     const parsed = parseProject(key, value);
+    const known = into.get(key) ?? entries.get(key);
     if (parsed.ok) {
-      into.set(key, { project: parsed.project, revision });
+      const meter = known?.meter ?? new Meter(() => performance.now());
+      meter.limit(parsed.project.limits);
+      into.set(key, { project: { ...parsed.project, meter }, meter, revision });
       return;
     }
     log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
     // A project that was known keeps working as it was: a slip in the bucket must not turn its events away.
-    const known = into.get(key) ?? entries.get(key);
     if (known !== undefined) into.set(key, known);
   }
 
@@ -165,7 +177,11 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     get projectsKnown() {
       return entries.size;
     },
+    // A Map goes by a seeded hash of the whole text: how long it takes says nothing of how much of a key was right.
     byKey: (key) => projectOf.get(key),
+    *meters() {
+      for (const { project, meter } of entries.values()) yield { projectId: project.id, meter };
+    },
     close,
   };
 }
@@ -174,8 +190,8 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
 function keysOf(
   entries: ReadonlyMap<string, Entry>,
   onClash: (holder: string, other: string) => void,
-): Map<string, Project> {
-  const projectOf = new Map<string, Project>();
+): Map<string, MeteredProject> {
+  const projectOf = new Map<string, MeteredProject>();
   for (const { project } of [...entries.values()].sort((left, right) => left.revision - right.revision)) {
     for (const key of project.keys) {
       const holder = projectOf.get(key);

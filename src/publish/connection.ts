@@ -5,7 +5,8 @@
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
-import { connect, credsAuthenticator, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { accessOptions, connectFault, type NatsAccess } from "./nats-options.ts";
 
 /** The part of the log that this folder writes to; pino's shape. */
 export interface PublishLog {
@@ -15,11 +16,8 @@ export interface PublishLog {
 }
 
 export interface NatsLinkOptions {
-  /** One or several, with commas between. */
-  readonly url: string;
-  readonly token?: string | undefined;
-  /** The contents of a credentials file. */
-  readonly creds?: Uint8Array | undefined;
+  /** Where to, and as whom. Its files are read at each connect. */
+  readonly access: NatsAccess;
   readonly log: PublishLog;
   /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
@@ -73,7 +71,7 @@ async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection
     } catch (error) {
       if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
         loggedAtMs = performance.now();
-        log.warn({ reason: (error as Error).message }, "waiting for NATS");
+        log.warn({ reason: connectFault(error, options.access) }, "waiting for NATS");
       }
     }
     signal?.throwIfAborted();
@@ -81,20 +79,19 @@ async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection
   }
 }
 
-function clientOptions({ url, token, creds, pingIntervalMs }: NatsLinkOptions): Parameters<typeof connect>[0] {
+function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<typeof connect>[0] {
   return {
-    servers: url.split(",").map((server) => server.trim()),
+    ...accessOptions(access),
     name: "penstock",
     timeout: connectTimeoutMs,
     maxReconnectAttempts: -1,
     reconnectTimeWait: reconnectWaitMs,
     reconnectJitter: reconnectJitterMs,
+    reconnectJitterTLS: reconnectJitterMs,
     pingInterval: pingIntervalMs ?? pingIntervalMsDefault,
     maxPingOut: pingsUnansweredMax,
     // A server may refuse the token for a while, as when its settings are being rolled out.
     ignoreAuthErrorAbort: true,
-    ...(token === undefined ? {} : { authenticator: tokenAuthenticator(token) }),
-    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(creds) }),
   };
 }
 

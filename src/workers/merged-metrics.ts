@@ -56,7 +56,7 @@ export function createMergedMetrics(): MergedMetrics {
     const values = merge(rule, [kept.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
     // Without a single worker there is nothing in flight and no connection; of other gauges there is nothing to say.
-    return rule === "max" ? [] : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
+    return rule === "max" || "isOptional" in row ? [] : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
   }
 
   function processMetrics(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {

@@ -3,6 +3,7 @@
 
 import type { Config } from "../config.ts";
 import type { MetricSnapshot } from "../observe/sample.ts";
+import type { Remark } from "../types.ts";
 
 /** How a worker comes to the public port: it finds out that nobody has it, or joins those who share it. */
 export type WorkerRole = "first" | "joining";
@@ -28,7 +29,11 @@ export type MessageFromWorker =
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
+  /** Counters and histograms alone, which may be asked for at any time. */
+  readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
   /** What keeps the worker from storing events now. */
   readonly readiness: readonly string[];
+  /** What went wrong for clients lately. */
+  readonly remarks: readonly Remark[];
 }

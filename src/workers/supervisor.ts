@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config.ts";
 import type { MetricSnapshot } from "../observe/sample.ts";
+import type { Remark } from "../types.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import type { WorkerRole } from "./messages.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
@@ -37,6 +38,10 @@ export interface Supervisor {
   readiness(): Promise<WorkersReadiness>;
   /** All workers' metrics as one gateway's. A worker that does not answer in time counts with what it last said. */
   metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]>;
+  /** Of those metrics the counters and histograms. Begins no new window of any gauge. */
+  counts(): Promise<MetricSnapshot[]>;
+  /** Of all workers, the newest last. */
+  remarks(): Promise<Remark[]>;
   /** Drains all workers, and ends those that take too long. */
   close(): Promise<void>;
 }
@@ -123,14 +128,28 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
   }
 
   async function metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
+    await hear("metrics");
+    return merged.all(supervisor);
+  }
+
+  async function counts(): Promise<MetricSnapshot[]> {
+    await hear("counts");
+    return merged.all([]).filter(({ type }) => type !== "gauge");
+  }
+
+  async function remarks(): Promise<Remark[]> {
+    const found = await Promise.all([...running.values()].map((worker) => worker.ask("remarks", metricsTimeoutMs)));
+    return found.flatMap((answer) => answer ?? []).toSorted((left, right) => left.atMs - right.atMs);
+  }
+
+  async function hear(about: "counts" | "metrics"): Promise<void> {
     await Promise.all(
       [...running].map(async ([index, worker]) => {
-        const answer = await worker.ask("metrics", metricsTimeoutMs);
+        const answer = await worker.ask(about, metricsTimeoutMs);
         // One that has ended meanwhile has been settled with.
         if (answer !== undefined && running.get(index) === worker) merged.heard(index, answer);
       }),
     );
-    return merged.all(supervisor);
   }
 
   async function close(): Promise<void> {
@@ -148,7 +167,7 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     await Promise.all(kept);
   }
 
-  return { start, readiness, metrics, close };
+  return { start, readiness, metrics, counts, remarks, close };
 }
 
 /** Rejects with the signal's reason when it aborts. */

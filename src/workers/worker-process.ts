@@ -6,8 +6,12 @@ import type { MetricSnapshot } from "../observe/sample.ts";
 import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
 
 export interface WorkerProcessOptions {
-  /** The program and what makes it a worker. */
-  readonly program: { readonly file: string; readonly args: readonly string[] };
+  /** The program, what makes it a worker, and its environment; without one, ours. */
+  readonly program: {
+    readonly file: string;
+    readonly args: readonly string[];
+    readonly env?: Readonly<Record<string, string | undefined>>;
+  };
   readonly start: StartMessage;
   readonly onMetrics: (metrics: readonly MetricSnapshot[]) => void;
 }
@@ -37,6 +41,7 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
+    ...(program.env === undefined ? {} : { env: program.env }),
   });
   const pending = new Map<number, (answer: unknown) => void>();
   let asked = 0;

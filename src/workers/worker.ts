@@ -2,6 +2,7 @@
 // when told to, by the supervisor or by a signal, or when the supervisor is gone. Knows the gateway as an argument.
 
 import type { MetricSnapshot } from "../observe/sample.ts";
+import type { Remark } from "../types.ts";
 import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
 
 /** What Node gives a forked process; `process` has this shape. */
@@ -15,6 +16,7 @@ export interface SupervisorChannel {
 export interface WorkerGateway {
   readonly port: number;
   readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
+  readonly remarks: { latest(): readonly Remark[] };
   readiness(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -38,6 +40,13 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   const started = Promise.withResolvers<StartMessage>();
   let gateway: WorkerGateway | undefined;
 
+  const answers: { [About in keyof WorkerAnswers]: () => Promise<WorkerAnswers[About]> } = {
+    counts: async () => gateway?.metrics.counts() ?? [],
+    metrics: async () => (await gateway?.metrics.snapshot()) ?? [],
+    readiness: reasons,
+    remarks: async () => gateway?.remarks.latest() ?? [],
+  };
+
   channel.on("message", (message) => {
     const received = message as MessageToWorker;
     if (received.type === "start") started.resolve(received);
@@ -51,8 +60,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   });
 
   async function answer(id: number, about: keyof WorkerAnswers): Promise<void> {
-    const answer = about === "metrics" ? ((await gateway?.metrics.snapshot()) ?? []) : await reasons();
-    await send(channel, { type: "answer", id, answer });
+    await send(channel, { type: "answer", id, answer: await answers[about]() });
   }
 
   async function reasons(): Promise<readonly string[]> {

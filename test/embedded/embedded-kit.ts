@@ -32,11 +32,21 @@ export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   return embedded;
 }
 
+export type SpeakingProcess = ChildProcess & { said: { out: string; err: string } };
+
 /** `node src/main.ts` with the arguments, and no settings from the environment but the nats-server. */
-export function penstock(...args: string[]): ChildProcess & { said: { out: string; err: string } } {
+export function penstock(...args: string[]): SpeakingProcess {
+  return penstockWith({}, ...args);
+}
+
+/** As penstock, with these variables too. */
+export function penstockWith(
+  variables: Readonly<Record<string, string | undefined>>,
+  ...args: string[]
+): SpeakingProcess {
   const main = path.resolve(import.meta.dirname, "../../src/main.ts");
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
-  const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file };
+  const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file, ...variables };
   const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

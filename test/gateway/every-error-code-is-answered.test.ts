@@ -111,6 +111,7 @@ async function toAnswer(response: Response): Promise<Answer> {
 
 const elsewhere: Partial<Record<ErrorCode, string>> = {
   project_disabled: "keys-change-while-it-runs",
+  rate_limited: "limits-hold-for-one-project-alone",
   overloaded: "test/http",
   unavailable: "a-lost-store-is-503",
   store_full: "a-full-store-is-503",
@@ -134,11 +135,24 @@ describe.each(Object.entries(requests))("%s", (code, rows) => {
     expect(answer.json["detail"]).not.toBe("");
     expect(JSON.stringify(answer.json)).not.toContain(project.key);
   });
+
+  test("is counted", async () => {
+    const counted = async () =>
+      Number(new RegExp(`^penstock_problems_total{code="${code}"} (\\d+)$`, "m").exec(await gateway.metrics())?.[1]);
+    const before = await counted();
+    for (const [, request] of rows) await request();
+    expect(await counted()).toBe(before + rows.length);
+  });
 });
 
-test("invalid_json says the byte offset", async () => {
-  const answer = await gateway.post("/batch/", '{"é":tru}');
-  expect(answer.json["detail"]).toContain("offset 9");
+test("invalid_json says the byte offset, each time its own", async () => {
+  for (const [body, offset] of [
+    ['{"é":tru}', 9],
+    ['{"é":[tru]}', 10],
+  ]) {
+    const answer = await gateway.post("/batch/", body);
+    expect(answer.json["detail"]).toMatch(new RegExp(`offset ${offset}$`));
+  }
 });
 
 test("405 says what is allowed", async () => {

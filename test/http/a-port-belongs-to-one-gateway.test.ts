@@ -8,7 +8,7 @@ function another() {
     config: { bodyBytesMax: 1_024, inflatedBytesMax: 1_024, requestTimeoutMs: 1_000, recordIp: false },
     intake: () => {},
     admission: createAdmission(1_024),
-    metrics: { requestFinished: () => {}, requestAborted: () => {} },
+    metrics: { requestFinished: () => {}, problemAnswered: () => {}, requestAborted: () => {} },
     log: { error: () => {} },
     clock: { wallMs: () => 0, monotonicMs: () => 0 },
     random: () => 0,

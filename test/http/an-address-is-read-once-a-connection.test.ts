@@ -59,9 +59,12 @@ test("an object that is not a response has no id", () => {
 function startServer(connectionId: ConnectionId) {
   let reads = 0;
   let opened = 0;
-  const addresses = createConnectionAddresses(connectionId, (response: HttpResponse) => {
-    reads++;
-    return Buffer.from(response.getRemoteAddressAsText()).toString();
+  const addresses = createConnectionAddresses({
+    connectionId,
+    read: (response: HttpResponse) => {
+      reads++;
+      return Buffer.from(response.getRemoteAddressAsText()).toString();
+    },
   });
   const follow = (response: HttpResponse, change: number) => {
     if (change > 0) opened++;

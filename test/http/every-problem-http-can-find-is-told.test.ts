@@ -26,7 +26,7 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["body_too_large", post("x".repeat(bodyBytesMax + 1))],
   ["inflated_too_large", post(gzipSync("x".repeat(inflatedBytesMax + 1)), { "Content-Encoding": "gzip" })],
   ["unsupported_encoding", post("{}", { "Content-Encoding": "compress" })],
-  ["overloaded", post("{}"), ({ admission }) => admission.take(admission.bytesMax)],
+  ["overloaded", post("{}"), ({ admission }) => admission.take(2 * admission.bytesMax)],
   ["unavailable", post("{}"), (server) => Object.assign(server, { refusal: "unavailable" })],
   ["store_full", post("{}"), (server) => Object.assign(server, { refusal: "store_full" })],
 ];

@@ -5,7 +5,9 @@ import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import type { ErrorCode } from "../../src/errors.ts";
 import type { ConnectionId } from "../../src/http/connection-id.ts";
+import type { CertificateFiles } from "../../src/http/listener.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
+import { networksOf } from "../../src/http/trusted-proxies.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
 import type { Admission, Exchange, IntakeReport } from "../../src/types.ts";
 
@@ -44,9 +46,14 @@ export interface TestServer {
 }
 
 export interface TestServerConfig {
+  readonly bodyBytesMax?: number;
   readonly recordIp?: boolean;
   readonly host?: string;
   readonly connectionId?: ConnectionId | undefined;
+  /** As the setting has them. */
+  readonly trustedProxies?: string;
+  readonly proxyProtocol?: boolean;
+  readonly certificate?: CertificateFiles;
 }
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
@@ -59,7 +66,14 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
   const aborted: string[] = [];
   const logged: object[] = [];
   const http = createHttpServer({
-    config: { bodyBytesMax, inflatedBytesMax, requestTimeoutMs: 5_000, recordIp: config.recordIp ?? false },
+    config: {
+      bodyBytesMax: config.bodyBytesMax ?? bodyBytesMax,
+      inflatedBytesMax,
+      requestTimeoutMs: 5_000,
+      recordIp: config.recordIp ?? false,
+      trustedProxies: networksOf(config.trustedProxies ?? ""),
+      proxyProtocol: config.proxyProtocol,
+    },
     intake: (exchange, body) => {
       taken.push({ exchange, text: body.toString() });
       return server.answer(exchange, body) ?? undefined;
@@ -67,6 +81,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     admission,
     metrics: {
       requestFinished: (route, status) => void finished.push(`${route} ${status}`),
+      problemAnswered: () => {},
       requestAborted: (phase) => void aborted.push(phase),
     },
     log: { error: (fields) => void logged.push(fields) },
@@ -74,6 +89,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     random: Math.random,
     refusal: () => server.refusal,
     connectionId: config.connectionId,
+    certificate: config.certificate,
   });
   const host = config.host ?? "127.0.0.1";
   const port = await http.listen(host, 0);

@@ -9,11 +9,21 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake, largeBodyBytesMin } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import type { Exchange, FrameSink, FrameWaiter, Intake, IntakeReport, Project, Publisher } from "../../src/types.ts";
+import type {
+  Exchange,
+  FrameSink,
+  FrameWaiter,
+  Intake,
+  IntakeReport,
+  MeteredProject,
+  Publisher,
+} from "../../src/types.ts";
 
 const frameBytesMax = 524_288;
-const projects = new Map<string, Project>(
-  ["a", "b"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true }]),
+let admitted: number[];
+const meter = { admit: (events: number) => admitted.push(events) && 0, countAccepted() {}, countDropped() {} };
+const projects = new Map<string, MeteredProject>(
+  ["a", "b"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true, meter }]),
 );
 
 let placed: string[];
@@ -42,6 +52,7 @@ function recordingPublisher(): Publisher {
 
 beforeEach(() => {
   placed = [];
+  admitted = [];
   answers = [];
   turns = 0;
   intake = createIntake({
@@ -76,6 +87,7 @@ function send(
     receivedAtMs: 0,
     deadlineMs: performance.now() + 10_000,
     clientAddress: "",
+    projectId: "",
     answerStored: (report: IntakeReport) => void answers.push(`${name} ${report.accepted}`),
     answerProblem: (problem: Problem) => void answers.push(`${name} ${problem.code}`),
   };
@@ -112,6 +124,15 @@ test("history of the same project stays in the order of arrival, small behind la
   await Promise.all(work);
   expect(order()).toEqual(["first", "large", "third", "larger", "fifth"]);
   expect(answers.sort()).toEqual(["fifth 1", "first 2", "large 8000", "larger 20000", "third 3"]);
+});
+
+test("every request is held against its project's limits once, also one that had to wait", async () => {
+  await Promise.all([
+    send("large", "a", { events: 8_000, historical: true }),
+    send("waits", "a", { events: 3, historical: true }),
+    send("live", "a", { events: 2, historical: false }),
+  ]);
+  expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
 });
 
 test("history of another project does not wait once it is known whose the large body is", async () => {

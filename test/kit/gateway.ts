@@ -7,8 +7,8 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { type Config, readConfig } from "../../src/config.ts";
 import { startGateway } from "../../src/gateway.ts";
 import { createLog } from "../../src/observe/log.ts";
-import { addProject } from "../../src/projects/commands.ts";
-import type { Lane } from "../../src/types.ts";
+import { addProject, setLimits } from "../../src/projects/commands.ts";
+import type { Lane, ProjectLimits } from "../../src/types.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
 
 /** One stored frame, as a consumer reads it. */
@@ -34,6 +34,8 @@ export interface TestGateway {
   readonly config: Config;
   /** A new project with a key of its own, known to the gateway. */
   project(): Promise<TestProject>;
+  /** Sets the project's limits; the gateway knows them within a second. */
+  limit(project: TestProject, limits: ProjectLimits | undefined): Promise<void>;
   /** All frames stored for the project on the lane, in stream order. */
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
   events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
@@ -79,6 +81,10 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     return { id, key };
   }
 
+  async function limit({ id }: TestProject, limits: ProjectLimits | undefined): Promise<void> {
+    await withClient((connection) => setLimits(connection, { prefix: config.subjectPrefix, id, limits, replicas: 1 }));
+  }
+
   /** With a connection made now: one from before a restart of the server may still be looking for it. */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });
@@ -118,7 +124,21 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     return (await fetch(`${adminUrl}/metrics`)).text();
   }
 
-  return { url, adminUrl, port: gateway.port, nats, config, project, frames, events, post, metrics, close, stop };
+  return {
+    url,
+    adminUrl,
+    port: gateway.port,
+    nats,
+    config,
+    project,
+    limit,
+    frames,
+    events,
+    post,
+    metrics,
+    close,
+    stop,
+  };
 }
 
 function testConfig(nats: TestNatsServer, env: Record<string, string>): Config {

@@ -32,6 +32,8 @@ export interface TestNatsServerOptions {
   jetstream?: boolean;
   /** More lines for the configuration file. */
   extraConfig?: string;
+  /** Where JetStream keeps its data; may hold some already. Default: a new folder, gone after `remove`. */
+  storeDir?: string;
   /** A certain binary, where a test compares versions. */
   binary?: string;
 }
@@ -111,10 +113,14 @@ export function findNatsServer(): string {
   return found;
 }
 
+function storeDirOf(folder: string, { storeDir }: TestNatsServerOptions): string {
+  return storeDir ?? path.join(folder, "store");
+}
+
 function jetstreamLines(folder: string, options: TestNatsServerOptions): string[] {
   return [
     "jetstream {",
-    `  store_dir: ${JSON.stringify(path.join(folder, "store"))}`,
+    `  store_dir: ${JSON.stringify(storeDirOf(folder, options))}`,
     `  sync_interval: ${options.syncInterval ?? "always"}`,
     "  max_memory_store: 16777216",
     `  max_file_store: ${options.maxFileStore ?? 1_073_741_824}`,
@@ -140,7 +146,7 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
   while (performance.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) break;
     const text = existsSync(portsFile) ? readFileSync(portsFile, "utf8") : "";
-    const port = Number(/nats:\/\/[^"]*:(\d+)/.exec(text)?.[1] ?? 0);
+    const port = Number(/(?:nats|tls):\/\/[^"]*:(\d+)/.exec(text)?.[1] ?? 0);
     if (port > 0) return port;
     await delay(5);
   }
@@ -149,7 +155,7 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
 }
 
 /** SIGSTOP takes a moment to reach every thread, in which a server can still answer. Without /proc there is no telling. */
-function untilStopped(pid: number | undefined): void {
+export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
   const deadline = performance.now() + 1_000;
   const runs = (task: string): boolean => !/\) [TtZX] /.test(readFileSync(path.join(tasks, task, "stat"), "utf8"));
@@ -199,7 +205,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     get pid() {
       return child?.pid ?? 0;
     },
-    storeDir: path.join(folder, "store"),
+    storeDir: storeDirOf(folder, options),
     token: options.token,
     kill: () => end("SIGKILL"),
     stop: () => end("SIGTERM"),

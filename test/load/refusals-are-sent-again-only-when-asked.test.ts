@@ -1,4 +1,4 @@
-// A 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and its latency includes the wait.
+// A 429 or 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and its latency includes the wait.
 
 import { expect, test } from "vitest";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
@@ -13,8 +13,9 @@ async function refusesOnce() {
     cameAtMs.set(uuid, [...times, performance.now()]);
     bodies.add(body.toString());
     if (times.length > 0) return sayStored(response);
-    response.writeHead(503, { "retry-after": "1", "content-type": "application/problem+json" });
-    response.end('{"status":503,"code":"overloaded"}');
+    const [status, code] = cameAtMs.size % 2 === 0 ? [503, "overloaded"] : [429, "rate_limited"];
+    response.writeHead(status, { "retry-after": "1", "content-type": "application/problem+json" });
+    response.end(JSON.stringify({ status, code }));
   });
   return { url, cameAtMs, bodies };
 }
@@ -22,7 +23,7 @@ async function refusesOnce() {
 test("without --retry", async () => {
   const { url, cameAtMs } = await refusesOnce();
   const { code, result } = await load("--url", url, "--rate", "40", ...short);
-  expect(result.answers).toEqual({ "503 overloaded": 40 });
+  expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
   expect(result.requests).toMatchObject({ sent: 40, retries: 0, acknowledged: 0 });
   expect([...cameAtMs.values()].every((times) => times.length === 1)).toBe(true);
   expect(code).toBe(1);
@@ -31,7 +32,7 @@ test("without --retry", async () => {
 test("with --retry", async () => {
   const { url, cameAtMs, bodies } = await refusesOnce();
   const { code, result } = await load("--url", url, "--rate", "40", ...short, "--retry", "--grace", "3");
-  expect(result.answers).toEqual({ "200": 40, "503 overloaded": 40 });
+  expect(result.answers).toEqual({ "200": 40, "503 overloaded": 20, "429 rate_limited": 20 });
   expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
   expect(cameAtMs.size).toBe(40);
   // The same bytes again, as a client does.

@@ -6,6 +6,10 @@ let metrics: Metrics;
 
 afterEach(() => metrics.close());
 
+function numberOf(text: string | undefined): number {
+  return text === "+Inf" ? Number.POSITIVE_INFINITY : Number(text);
+}
+
 /** Every sample of a scrape by its series; throws on a line that is not in the text format. */
 async function scrape(): Promise<Map<string, number>> {
   const series = new Map<string, number>();
@@ -13,7 +17,7 @@ async function scrape(): Promise<Map<string, number>> {
     if (line === "" || /^# (HELP|TYPE) [a-z_]\w* \S/.test(line)) continue;
     const match = /^([a-z_]\w*(?:\{[a-z_]\w*="[^"\\]*"(?:,[a-z_]\w*="[^"\\]*")*\})?) (\S+)$/i.exec(line);
     // prom-client's own averages are not a number until something was measured.
-    const value = match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_") ? 0 : Number(match?.[2]);
+    const value = match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_") ? 0 : numberOf(match?.[2]);
     if (match === null || Number.isNaN(value)) throw new Error(`Parse a scrape: ${line}`);
     expect(series.has(match[1]!), line).toBe(false);
     series.set(match[1]!, value);
@@ -25,6 +29,12 @@ test("every metric is there, with its type, once all gauges are given", async ()
   metrics = createMetrics();
   metrics.watch({ framesUnacked: () => 3, inflightBytes: () => 70, inflightBytesMax: () => 100 });
   metrics.watch({ natsConnected: () => true, projectsKnown: () => 2, requestsInflight: () => 5 });
+  metrics.watch({ tlsCertificateExpiry: () => 1_900_000_000 });
+  const labels = { lane: "live", partition: "0" };
+  metrics.watch({
+    streamBytes: () => [{ labels, value: 8 }],
+    streamBytesMax: () => [{ labels, value: Number.POSITIVE_INFINITY }],
+  });
   const text = await metrics.text();
   for (const name of metricNames) expect(text).toContain(`# TYPE ${name} ${metricTable[name].type}\n`);
   const own = [...text.matchAll(/^# TYPE (penstock_\w+)/gm)].map((match) => match[1]);
@@ -33,6 +43,8 @@ test("every metric is there, with its type, once all gauges are given", async ()
   const series = await scrape();
   expect(series.get("penstock_inflight_bytes")).toBe(70);
   expect(series.get("penstock_nats_connected")).toBe(1);
+  expect(series.get('penstock_stream_bytes{lane="live",partition="0"}')).toBe(8);
+  expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(Number.POSITIVE_INFINITY);
   expect(() => metrics.watch({ framesUnacked: () => 4 })).toThrow("already been registered");
 });
 
@@ -42,12 +54,17 @@ test("requests", async () => {
   metrics.requestFinished("capture", 200, 0.3, 5_000);
   metrics.requestFinished("batch", 503, 20, 2e7);
   metrics.requestFinished("other", 404, 0.0001, 9);
+  metrics.problemAnswered("overloaded");
   metrics.requestAborted("body");
   const series = await scrape();
   expect(series.get('penstock_requests_total{route="capture",status="200"}')).toBe(2);
   expect(series.get('penstock_requests_total{route="batch",status="503"}')).toBe(1);
   expect(series.get('penstock_requests_total{route="other",status="404"}')).toBe(1);
   expect(series.get('penstock_requests_aborted_total{phase="body"}')).toBe(1);
+  expect(series.get('penstock_problems_total{code="overloaded"}')).toBe(1);
+  // What has not happened yet is 0, not absent: a rate needs a value from before.
+  expect(series.get('penstock_requests_total{route="capture",status="503"}')).toBe(0);
+  expect(series.get('penstock_problems_total{code="store_full"}')).toBe(0);
   const bucket = (le: string) => series.get(`penstock_request_duration_seconds_bucket{route="capture",le="${le}"}`);
   expect([bucket("0.0005"), bucket("0.001"), bucket("0.25"), bucket("0.5"), bucket("+Inf")]).toEqual([0, 1, 1, 2, 2]);
   expect(series.get('penstock_request_duration_seconds_sum{route="capture"}')).toBeCloseTo(0.301);

@@ -11,7 +11,7 @@ test("it waits for NATS for as long as it takes, and says so", async () => {
   server = await startNatsServer();
   await server.kill();
   const log: string[] = [];
-  const connecting = connectNats({ url: server.url, log: recordingLog(log) });
+  const connecting = connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
   await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
   await server.restart();
   const link = await connecting;
@@ -27,7 +27,7 @@ test("waiting for NATS ends when the signal aborts", async () => {
   await server.kill();
   const abort = new AbortController();
   const log: string[] = [];
-  const connecting = connectNats({ url: server.url, log: recordingLog(log), signal: abort.signal });
+  const connecting = connectNats({ access: { natsUrl: server.url }, log: recordingLog(log), signal: abort.signal });
   const ended = expect(connecting).rejects.toThrow(/abort/i);
   await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
   abort.abort();
@@ -37,7 +37,7 @@ test("waiting for NATS ends when the signal aborts", async () => {
 test("it waits for JetStream, and says so, until the signal aborts", async () => {
   server = await startNatsServer({ jetstream: false });
   const log: string[] = [];
-  const link = await connectNats({ url: server.url, log: recordingLog(log) });
+  const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
   const streams = createStreams(link, streamSettings(), recordingLog(log));
   const abort = new AbortController();
   const ended = expect(streams.ensure(abort.signal)).rejects.toThrow(/abort/i);

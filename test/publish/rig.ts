@@ -108,8 +108,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   const log = recordingLog(lines);
   const settings = streamSettings(options.settings);
   const link = await connectNats({
-    url: server.url,
-    token: server.token,
+    access: { natsUrl: server.url, natsToken: server.token },
     log,
     pingIntervalMs: options.pingIntervalMs,
   });
@@ -119,6 +118,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   const admission = {
     bytes: 0,
     bytesMax: Number.MAX_SAFE_INTEGER,
+    isLarge: () => false,
     tryTake: () => true,
     take(bytes: number) {
       admission.bytes += bytes;

@@ -11,7 +11,7 @@ let jsm: JetStreamManager;
 const log: string[] = [];
 beforeAll(async () => {
   server = await startNatsServer({ maxFileStore: 256 * mebibyte });
-  link = await connectNats({ url: server.url, log: recordingLog(log) });
+  link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
   jsm = await jetstreamManager(link.connection);
 });
 afterAll(async () => {

@@ -47,18 +47,19 @@ test("gauges are sums, the lowest or the highest, and go with their worker", () 
       metric("penstock_inflight_bytes", plain(10 + value)),
       metric("penstock_nats_connected", plain(value)),
       metric("penstock_projects", plain(7 + value)),
+      metric("penstock_tls_certificate_expiry_seconds", plain(100 + value)),
       metric("penstock_event_loop_delay_seconds", plain(0.5 - value / 10, { stat: "max" })),
     ]);
   }
   const gauges = () =>
-    ["inflight_bytes", "nats_connected", "projects", "event_loop_delay_seconds"].map(
+    ["inflight_bytes", "nats_connected", "projects", "event_loop_delay_seconds", "tls_certificate_expiry_seconds"].map(
       (name) => valuesOf(merged.all([]), `penstock_${name}`)?.[0]?.value,
     );
-  expect(gauges()).toEqual([21, 0, 8, 0.5]);
+  expect(gauges()).toEqual([21, 0, 8, 0.5, 100]);
   merged.ended(0);
-  expect(gauges()).toEqual([11, 1, 8, 0.4]);
+  expect(gauges()).toEqual([11, 1, 8, 0.4, 101]);
   merged.ended(1);
-  expect(gauges()).toEqual([0, 0, undefined, undefined]);
+  expect(gauges()).toEqual([0, 0, undefined, undefined, undefined]);
 });
 
 test("what is about one process is told apart", () => {

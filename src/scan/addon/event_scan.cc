@@ -8,6 +8,7 @@
 #include <new>
 
 #include "event_walk.h"
+#include "index_fence.h"
 #include "json_fault.h"
 #include "simdjson.h"
 
@@ -55,6 +56,7 @@ struct EventScanner::State {
   std::unique_ptr<simdjson::internal::dom_parser_implementation> indexer;
   size_t indexer_capacity = 0;
   size_t index_entries_touched = 0;
+  IndexFence fence;
   BitStack open;
   Cursor resume = nullptr;
   uint32_t rows_delivered = 0;
@@ -72,6 +74,7 @@ struct EventScanner::State {
   }
 
   void release_index() noexcept {
+    fence.open();
     indexer.reset();
     indexer_capacity = 0;
     index_entries_touched = 0;
@@ -96,6 +99,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   if (length == 0) return ScanStatus::kEmpty;
   if (!reserve(length)) return ScanStatus::kOutOfMemory;
   if (!safe_to_index(text, length)) return ScanStatus::kInvalidUtf8;
+  fence.open();
   const auto error = indexer->stage1(text, length, simdjson::stage1_mode::regular);
   const size_t entries = error == simdjson::SUCCESS ? size_t{indexer->n_structural_indexes} : length;
   index_entries_touched = std::max(index_entries_touched, entries);
@@ -104,6 +108,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   uint32_t* const first = indexer->structural_indexes.get();
   const Cursor end = first + indexer->n_structural_indexes;
   *(first + indexer->n_structural_indexes) = *first;
+  fence.close(end + 1, first + indexer_capacity + 1);
   const uint8_t opener = text[*first];
   const uint32_t text_length = static_cast<uint32_t>(length);
   Walk walk(text, text_length, 0, open);

@@ -1,0 +1,64 @@
+// How the text of a setting becomes its value. No setting is named here.
+
+/** A parser answers the value, or throws an Error whose message completes "PENSTOCK_X: …". */
+export type Parse<T> = (text: string) => T;
+
+export function text(value: string): string {
+  if (value === "") throw new Error("must not be empty");
+  return value;
+}
+
+export function wholeNumber(min: number, max: number): Parse<number> {
+  return (value) => {
+    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    if (!(number >= min && number <= max))
+      throw new Error(`must be a whole number from ${min} to ${max}: got "${value}"`);
+    return number;
+  };
+}
+
+const durationUnitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+export function durationMs(value: string): number {
+  const match = /^(\d{1,9})([smhd])$/.exec(value);
+  const unitMs = durationUnitsMs[match?.[2] ?? ""];
+  if (match === null || unitMs === undefined || Number(match[1]) === 0) {
+    throw new Error(`must be a duration such as 30m, 12h or 7d: got "${value}"`);
+  }
+  return Number(match[1]) * unitMs;
+}
+
+export function flag(value: string): boolean {
+  if (value === "true" || value === "1") return true;
+  if (value === "false" || value === "0") return false;
+  throw new Error(`must be true or false: got "${value}"`);
+}
+
+export function oneOf<const T extends string>(...values: T[]): Parse<T> {
+  return (value) => {
+    const found = values.find((candidate) => candidate === value);
+    if (found === undefined) throw new Error(`must be one of ${values.join(", ")}: got "${value}"`);
+    return found;
+  };
+}
+
+export function subjectPrefix(value: string): string {
+  // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token and a stream name take.
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(value)) throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);
+  return value;
+}
+
+/** The value may hold a password: it is in no message. */
+export function natsUrl(value: string): string {
+  const users = new Set<string | undefined>();
+  for (const server of value.split(",")) {
+    const match = /^(?:(?:nats|tls):\/\/)?(?:([^\s/]*)@)?([^\s/@]+)$/.exec(server.trim());
+    if (match === null || !URL.canParse(`http://${match[2]}`)) {
+      throw new Error("must be nats://host:port or tls://host:port, or several with commas between");
+    }
+    users.add(match[1]);
+  }
+  users.delete(undefined);
+  if (users.size > 1) throw new Error("must have the same user and password in all its urls");
+  return value;
+}

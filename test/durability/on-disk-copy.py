@@ -1,0 +1,106 @@
+"""Copies a folder as a power cut at this moment would leave it: what the page cache holds and the disk does not is left out.
+
+cachestat(2) (Linux 6.5) says how many pages of a range are dirty or on their way to the disk. Such a page is filled with
+zeros, or cut off where nothing follows it, as of a file whose growth was never written. Names and sizes of files come
+without being asked about: whether a directory's entry is on the disk, no system call tells.
+
+  on-disk-copy.py probe FOLDER       exit code 3 when pages in FOLDER cannot be told apart this way
+  on-disk-copy.py lost FOLDER        prints the files with such pages, and how many bytes are in them, as JSON
+  on-disk-copy.py copy FOLDER TARGET the same, and makes the copy
+"""
+
+import ctypes
+import json
+import os
+import sys
+
+CACHESTAT = 451
+PAGE = 4096
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Range(ctypes.Structure):
+    _fields_ = [("off", ctypes.c_uint64), ("len", ctypes.c_uint64)]
+
+
+class Stat(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")]
+
+
+def not_on_disk(descriptor, offset, length):
+    """Pages of the range that are dirty or being written."""
+    stat = Stat()
+    asked = Range(offset, length)
+    if libc.syscall(CACHESTAT, descriptor, ctypes.byref(asked), ctypes.byref(stat), 0) != 0:
+        raise OSError(ctypes.get_errno(), "cachestat")
+    return stat.dirty + stat.writeback
+
+
+def lost_pages(descriptor, size):
+    """Offsets of the pages that a power cut would take."""
+    if size == 0 or not_on_disk(descriptor, 0, size) == 0:
+        return []
+    return [offset for offset in range(0, size, PAGE) if not_on_disk(descriptor, offset, PAGE) > 0]
+
+
+def on_disk(content, lost):
+    kept = bytearray(content)
+    for offset in lost:
+        end = min(offset + PAGE, len(kept))
+        kept[offset:end] = bytes(end - offset)
+    lost = set(lost)
+    while kept and (len(kept) - 1) // PAGE * PAGE in lost:
+        del kept[(len(kept) - 1) // PAGE * PAGE :]
+    return bytes(kept)
+
+
+def walk(folder, target):
+    report = {}
+    for here, folders, files in os.walk(folder):
+        relative = os.path.relpath(here, folder)
+        for name in folders if target else []:
+            os.makedirs(os.path.join(target, relative, name), exist_ok=True)
+        for name in files:
+            try:
+                descriptor = os.open(os.path.join(here, name), os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            try:
+                size = os.fstat(descriptor).st_size
+                lost = lost_pages(descriptor, size)
+                if lost:
+                    report[os.path.normpath(os.path.join(relative, name))] = len(lost) * PAGE
+                if target:
+                    with open(os.path.join(target, relative, name), "wb") as copy:
+                        copy.write(on_disk(os.pread(descriptor, size, 0), lost))
+            finally:
+                os.close(descriptor)
+    return report
+
+
+def probe(folder):
+    """A page is to be dirty when written and clean when synced; on a file system in memory, or one over another, it is not so."""
+    path = os.path.join(folder, "cachestat-probe")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, b"x" * 3 * PAGE)
+        before = not_on_disk(descriptor, 0, 3 * PAGE)
+        os.fsync(descriptor)
+        return before == 3 and not_on_disk(descriptor, 0, 3 * PAGE) == 0
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+        os.unlink(path)
+
+
+def main(action, folder, target=None):
+    if action == "probe":
+        return 0 if probe(folder) else 3
+    if target:
+        os.makedirs(target)
+    json.dump(walk(folder, target), sys.stdout)
+    return 0
+
+
+sys.exit(main(*sys.argv[1:]))

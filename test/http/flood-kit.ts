@@ -1,0 +1,107 @@
+// What the tests of floods and hostile requests share: bytes over raw sockets and the answer to them, small requests beside
+// that, and what the gateway's process weighs meanwhile. The gateway is a process of its own: see the kit of the workers.
+
+import { readFileSync } from "node:fs";
+import { createConnection, type Socket } from "node:net";
+import { request } from "undici";
+
+export interface Sent {
+  /** 0: the connection ended without an answer. */
+  readonly status: number;
+  readonly code: string;
+  /** From the connection to the last byte in the kernel's hands, and from there to the answer. */
+  readonly uploadMs: number;
+  readonly answerMs: number;
+}
+
+/** A POST on a connection of its own, its body in pieces as fast as they are taken. */
+export function send(port: number, body: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<Sent> {
+  return new Promise((resolve) => {
+    const startedMs = performance.now();
+    let wholeMs = startedMs;
+    let received = "";
+    const socket = createConnection({ host: "127.0.0.1", port }, () => {
+      const lines = Object.entries({ Host: "p", "Content-Length": String(body.length), ...headers });
+      socket.write(`POST /batch/ HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`);
+      writePieces(socket, body, () => {
+        wholeMs = performance.now();
+      });
+    });
+    socket.setEncoding("latin1").on("data", (text: string) => {
+      received += text;
+      if (/\r\n\r\n\{.*\}$/s.test(received)) socket.destroy();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      const status = Number(/^HTTP\/1\.1 (\d+)/.exec(received)?.[1] ?? 0);
+      const code = /"code":"(\w+)"/.exec(received)?.[1] ?? "";
+      resolve({ status, code, uploadMs: wholeMs - startedMs, answerMs: performance.now() - wholeMs });
+    });
+  });
+}
+
+const pieceBytes = 262_144;
+
+function writePieces(socket: Socket, body: Uint8Array, whole: () => void): void {
+  let at = 0;
+  next();
+
+  function next(): void {
+    if (at >= body.length) {
+      whole();
+      return;
+    }
+    const piece = body.subarray(at, at + pieceBytes);
+    at += piece.length;
+    socket.write(piece, (error) => {
+      if (!error) next();
+    });
+  }
+}
+
+export interface SmallRequests {
+  stop(): Promise<{ readonly sent: number; readonly stored: number; readonly p50Ms: number; readonly p99Ms: number }>;
+}
+
+/** One small event after the other, each on its way when the one before is answered. */
+export function startSmallRequests(url: string, key: string): SmallRequests {
+  let stopped = false;
+  const took: number[] = [];
+  let stored = 0;
+  const running = post();
+  return { stop };
+
+  async function post(): Promise<void> {
+    while (!stopped) {
+      const startedMs = performance.now();
+      const body = JSON.stringify({ api_key: key, event: "small", distinct_id: "d", properties: { n: took.length } });
+      const answer = await request(`${url}/capture/`, { method: "POST", body });
+      await answer.body.dump();
+      if (answer.statusCode === 200) stored++;
+      took.push(performance.now() - startedMs);
+    }
+  }
+
+  async function stop() {
+    stopped = true;
+    await running;
+    const sorted = took.toSorted((left, right) => left - right);
+    const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
+    return { sent: took.length, stored, p50Ms: at(0.5), p99Ms: at(0.99) };
+  }
+}
+
+/** Bytes of memory the process has in hand now. */
+export function residentBytes(pid: number): number {
+  return fieldOf(pid, "VmRSS");
+}
+
+/** The most it has had. */
+export function peakBytes(pid: number): number {
+  return fieldOf(pid, "VmHWM");
+}
+
+function fieldOf(pid: number, field: string): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1_024;
+}

@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { GrowingBodies, type GrowingBody } from "../../src/http/growing-bodies.ts";
+import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until, type Wire } from "./server-kit.ts";
+
+const declared = 900_000;
+const part = 300_000;
+
+async function begin(wire: Wire): Promise<void> {
+  wire.write(Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(part, "x")]));
+}
+
+test("the body that came first goes on in the room of the last, and that one is told once it is whole", async () => {
+  const server = await startTestServer({ bodyBytesMax: declared });
+  const wires = [await connectTo(server), await connectTo(server), await connectTo(server)] as const;
+  const [first, second, last] = wires;
+  for (const [place, wire] of wires.entries()) {
+    await begin(wire);
+    await until(() => server.admission.bytes === (place + 1) * part, "a part of it is in hand");
+  }
+  const taken = inflightBytesMax - 3 * part;
+  server.admission.take(taken);
+  first.write(Buffer.alloc(part, "x"));
+  await until(() => server.admission.bytes <= inflightBytesMax, "the first has room");
+  first.write(Buffer.alloc(part, "x"));
+  expect((await first.reply()).status).toBe(200);
+  second.write(Buffer.alloc(2 * part, "x"));
+  last.write(Buffer.alloc(2 * part, "x"));
+  expect(codeIn(await last.reply())).toBe("overloaded");
+  await second.reply();
+  server.admission.release(taken);
+});
+
+test("a large body finds no room in what earlier ones hold, and a small one always does in its own", async () => {
+  const server = await startTestServer({ bodyBytesMax: declared });
+  const [first, second, small] = [await connectTo(server), await connectTo(server), await connectTo(server)];
+  await begin(first);
+  await until(() => server.admission.bytes === part, "a part of it is in hand");
+  server.admission.take(inflightBytesMax - part);
+  second.write(Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(declared, "x")]));
+  expect(codeIn(await second.reply())).toBe("overloaded");
+  small.write(Buffer.concat([head({ "Content-Length": "200000" }), Buffer.alloc(200_000, "x")]).subarray(0, -1));
+  await until(() => server.admission.bytes > inflightBytesMax, "it is in hand");
+  small.write("x");
+  expect((await small.reply()).status).toBe(200);
+  server.admission.release(inflightBytesMax - part);
+  first.write(Buffer.alloc(declared - part, "x"));
+  expect((await first.reply()).status).toBe(200);
+});
+
+const now = 100_000;
+const arriving = (ageMs: number, bytesArrived: number): GrowingBody => ({
+  startedMs: now - ageMs,
+  bytesArrived,
+  phase: "body",
+});
+
+test("slow bodies give way to all that are not, the last of them first", () => {
+  const slow = arriving(30_000, 1_000_000);
+  const alsoSlow = arriving(10_000, 1_000_000);
+  const fast = arriving(10_000, 20_000_000);
+  const young = arriving(4_000, 1_000);
+  const bodies = new GrowingBodies<GrowingBody>();
+  for (const body of [fast, slow, alsoSlow, young]) bodies.add(body);
+  expect(bodies.giveWayTo(young, now)).toBe(alsoSlow);
+  expect(bodies.giveWayTo(fast, now)).toBe(alsoSlow);
+  bodies.delete(alsoSlow);
+  expect(bodies.giveWayTo(young, now)).toBe(slow);
+  expect(bodies.giveWayTo(slow, now)).toBe(young);
+  bodies.delete(slow);
+  expect([bodies.giveWayTo(young, now), bodies.giveWayTo(fast, now)]).toEqual([undefined, young]);
+});
+
+test("a body that has arrived is never slow", () => {
+  const waiting: GrowingBody = { ...arriving(30_000, 1_000), phase: "answer" };
+  const fresh = arriving(0, 1_000_000);
+  const bodies = new GrowingBodies<GrowingBody>();
+  bodies.add(waiting);
+  bodies.add(fresh);
+  expect(bodies.giveWayTo(fresh, now)).toBeUndefined();
+});

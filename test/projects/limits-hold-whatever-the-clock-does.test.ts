@@ -1,0 +1,120 @@
+// A meter lets through what its limits say, on average and at once, for requests of any size, and a clock that stands or jumps
+// neither opens nor shuts it for good.
+
+import { beforeEach, expect, test } from "vitest";
+import { Meter } from "../../src/projects/meter.ts";
+
+let nowMs: number;
+let meter: Meter;
+
+beforeEach(() => {
+  nowMs = 1_000_000;
+  meter = new Meter(() => nowMs);
+});
+
+/** Requests, one each `everyMs`, for so long; the events of those let through. */
+function offer(forMs: number, everyMs: number, events: number, bytes = 0): number {
+  let admitted = 0;
+  for (const untilMs = nowMs + forMs; nowMs < untilMs; nowMs += everyMs) {
+    if (meter.admit(events, bytes) === 0) admitted += events;
+  }
+  return admitted;
+}
+
+test("without limits everything passes, and the clock is not read", () => {
+  meter = new Meter(() => {
+    throw new Error("read");
+  });
+  meter.limit(undefined);
+  expect(meter.admit(1e9, 1e12)).toBe(0);
+});
+
+test.each([1, 7, 100, 25_000])("the rate holds for requests of %i events", (events) => {
+  meter.limit({ eventsPerSecond: 1_000, burstSeconds: 2 });
+  const admitted = offer(600_000, 1, events);
+  // Of 600 s: the burst, the rate, and the one request that may go over.
+  expect(admitted).toBeGreaterThanOrEqual(600_000);
+  expect(admitted).toBeLessThanOrEqual(602_000 + events);
+});
+
+test("after a pause of any length a burst is let through at once, and no more", () => {
+  meter.limit({ eventsPerSecond: 100, burstSeconds: 5 });
+  for (const pauseMs of [0, 5_000, 3_600_000]) {
+    nowMs += pauseMs;
+    for (let count = 0; count < 500; count++) expect(meter.admit(1, 1)).toBe(0);
+    expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  }
+});
+
+test("a request larger than the burst passes, and is paid off before the next", () => {
+  meter.limit({ eventsPerSecond: 100, burstSeconds: 1 });
+  expect(meter.admit(1_000, 1)).toBe(0);
+  const waitMs = meter.admit(1, 1);
+  expect(waitMs).toBeCloseTo(9_000);
+  nowMs += waitMs;
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  nowMs += 1;
+  expect(meter.admit(1_000, 1)).toBe(0);
+});
+
+test("of two limits each holds", () => {
+  meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 1 });
+  const bytesBound = offer(100_000, 1, 1, 100);
+  expect(bytesBound).toBeGreaterThanOrEqual(10_000);
+  expect(bytesBound).toBeLessThanOrEqual(10_101);
+  nowMs += 1_000;
+  const eventsBound = offer(100_000, 1, 10, 10);
+  expect(eventsBound).toBeGreaterThanOrEqual(100_000);
+  expect(eventsBound).toBeLessThanOrEqual(101_010);
+});
+
+test("a request without events counts as one", () => {
+  meter.limit({ eventsPerSecond: 10, burstSeconds: 1 });
+  for (let count = 0; count < 10; count++) expect(meter.admit(0, 2)).toBe(0);
+  expect(meter.admit(0, 2)).toBeGreaterThan(0);
+});
+
+test("a clock that stands or goes back lets through no more than a burst, and goes on when it does", () => {
+  meter.limit({ eventsPerSecond: 10, burstSeconds: 1 });
+  for (let count = 0; count < 10; count++) expect(meter.admit(1, 1)).toBe(0);
+  nowMs -= 500_000;
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  nowMs += 200;
+  expect(meter.admit(1, 1)).toBe(0);
+  nowMs += 1e12;
+  for (let count = 0; count < 10; count++) expect(meter.admit(1, 1)).toBe(0);
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+});
+
+test("the same limits again give nothing new; others keep what is owed; none owe nothing", () => {
+  const limits = { eventsPerSecond: 10, burstSeconds: 1 };
+  meter.limit(limits);
+  expect(meter.admit(1_000, 1)).toBe(0);
+  const owedMs = meter.admit(1, 1);
+  meter.limit({ ...limits });
+  expect(meter.admit(1, 1)).toBe(owedMs);
+  meter.limit({ eventsPerSecond: 100, burstSeconds: 60 });
+  expect(meter.admit(1, 1)).toBeCloseTo(owedMs / 10);
+  meter.limit(undefined);
+  expect(meter.admit(1, 1)).toBe(0);
+  meter.limit({ eventsPerSecond: 100, burstSeconds: 60 });
+  meter.limit({ eventsPerSecond: 1, burstSeconds: 2 });
+  expect(meter.admit(2, 1)).toBe(0);
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+});
+
+test("what is refused is counted, and nothing else by it", () => {
+  meter.limit({ eventsPerSecond: 1, burstSeconds: 1 });
+  meter.admit(5, 100);
+  meter.admit(7, 200);
+  meter.admit(0, 20);
+  meter.countAccepted(4);
+  meter.countDropped(1);
+  expect(meter.counts).toEqual({
+    accepted: 4,
+    dropped: 1,
+    rateLimitedRequests: 2,
+    rateLimitedEvents: 7,
+    rateLimitedBytes: 220,
+  });
+});

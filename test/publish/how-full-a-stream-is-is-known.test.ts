@@ -1,0 +1,58 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { expect, onTestFinished, test } from "vitest";
+import { createStreamFill, type StreamSize } from "../../src/publish/stream-fill.ts";
+import { startNatsServer } from "../kit/nats-server.ts";
+import { mebibyte, startRig } from "./rig.ts";
+
+const within = { timeout: 15_000 };
+
+test("bytes and limit of each own stream, kept while the server is silent, and none of other gateways' streams", async () => {
+  const server = await startNatsServer();
+  onTestFinished(() => server.remove());
+  const rig = await startRig(server, { settings: { partitions: 2, streamBytesMax: 16 * mebibyte } });
+  onTestFinished(() => rig.close());
+  const { link, settings } = rig;
+  const manager = await jetstreamManager(link.connection);
+  const subjects = [`${settings.subjectPrefix}.archive.*`];
+  await manager.streams.add({ name: "SOMEBODY_ELSES", subjects });
+
+  let looks = 0;
+  const watched = {
+    connection: link.connection,
+    get connected() {
+      looks++;
+      return link.connected;
+    },
+  };
+  const fill = createStreamFill({ link: watched, ...settings, everyMs: 20 });
+  onTestFinished(() => fill.close());
+  const of = (lane: string, partition: string): StreamSize | undefined =>
+    fill.sizes().find(({ labels }) => labels.lane === lane && labels.partition === partition);
+  await expect.poll(() => fill.sizes(), within).toHaveLength(4);
+  expect(of("live", "1")).toEqual({
+    labels: { lane: "live", partition: "1" },
+    bytes: 0,
+    bytesMax: 16 * mebibyte,
+  });
+
+  await rig.send("historical", "x".repeat(100_000));
+  const historical = () => Math.max(of("historical", "0")?.bytes ?? 0, of("historical", "1")?.bytes ?? 0);
+  await expect.poll(historical, within).toBeGreaterThan(100_000);
+  const bytes = historical();
+
+  await manager.streams.update(`${settings.subjectPrefix}_LIVE_1`.toUpperCase(), { max_bytes: -1 });
+  await expect.poll(() => of("live", "1")?.bytesMax, within).toBe(Number.POSITIVE_INFINITY);
+  await manager.streams.delete(`${settings.subjectPrefix}_LIVE_1`.toUpperCase());
+  await expect.poll(() => fill.sizes(), within).toHaveLength(3);
+
+  await server.kill();
+  await expect.poll(() => link.connected, within).toBe(false);
+  const looksBefore = looks;
+  await expect.poll(() => looks, within).toBeGreaterThan(looksBefore + 2);
+  expect(historical()).toBe(bytes);
+  await server.restart();
+  await expect.poll(() => link.connected, within).toBe(true);
+  await manager.streams.purge(`${settings.subjectPrefix}_HISTORICAL_0`.toUpperCase());
+  await manager.streams.purge(`${settings.subjectPrefix}_HISTORICAL_1`.toUpperCase());
+  await expect.poll(historical, within).toBe(0);
+});
