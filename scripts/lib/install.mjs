@@ -61,7 +61,8 @@ export async function installPackages(runner) {
 function distKey() {
   const configs = ["tsconfig.json", "tsconfig.build.json"].map((name) => join(root, name));
   const compiler = join(modulesDir, "typescript", "package.json");
-  return keyOf([...filesUnder(join(root, "src"), (name) => name.endsWith(".ts")), ...configs, compiler], []);
+  const sources = filesUnder(join(root, "src"), (name) => /\.(ts|html|css|js)$/.test(name));
+  return keyOf([...sources, ...configs, compiler], []);
 }
 
 export function isDistCurrent() {
@@ -83,6 +84,8 @@ export async function buildDist(runner) {
   const { ok, said } = await runner.run(runtimeNode(), [compiler, ...args]);
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
+  // The live page goes to browsers as it is.
+  cpSync(join(root, livePage), join(next, "live", "page"), { recursive: true });
   const last = join(cacheDir, "dist-last");
   rmSync(last, { recursive: true, force: true });
   if (existsSync(distDir)) renameSync(distDir, last);

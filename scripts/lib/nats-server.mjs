@@ -1,12 +1,11 @@
 // Sees to a nats-server of 2.10 or newer: the one named, the one on PATH, the one fetched before, else the package of
-// the distribution, from the mirror the host itself uses, without root and without installing it. Signatures are
-// verified by the host's own keyring.
+// the distribution.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { pickMainArchive, readAptSources } from "./apt-sources.mjs";
+import { fetchPackage, listOf } from "./debian-package.mjs";
 import { findOnPath } from "./prerequisites.mjs";
-import { announce, cacheDir, isAtLeast, SetupError, versionOf } from "./project.mjs";
+import { cacheDir, isAtLeast, SetupError, versionOf } from "./project.mjs";
 
 const natsDir = join(cacheDir, "nats-server");
 const versionLeast = [2, 10];
@@ -44,63 +43,18 @@ export function hasNatsServer() {
 }
 
 export async function fetchNatsServer(runner) {
-  const release = osRelease();
-  const family = [release.ID, ...(release.ID_LIKE ?? "").split(" ")];
-  const isDebianLike = family.includes("debian") || family.includes("ubuntu");
-  if (!isDebianLike || findOnPath("apt-get") === undefined || findOnPath("dpkg-deb") === undefined) {
-    throw new SetupError(`no nats-server of 2.10 or newer was found\n${waysToInstall}`);
-  }
-  for (const name of listOf(natsDir)) {
-    if (name.startsWith(".fetch-")) rmSync(join(natsDir, name), { recursive: true, force: true });
-  }
-  const faults = [];
-  for (const source of sourcesToTry(release, family)) {
-    announce(`fetching nats-server from ${release.NAME ?? "the distribution"} (${source.suite})`);
-    const fault = await fetchFrom(source, runner);
-    if (fault === undefined) return;
-    faults.push(`${source.suite}: ${fault}`);
-  }
-  throw new SetupError(`nats-server could not be fetched\n${faults.join("\n")}\n${waysToInstall}`);
-}
-
-function sourcesToTry(release, family) {
-  const isUbuntu = family.includes("ubuntu");
-  const codename = (isUbuntu ? release.UBUNTU_CODENAME : undefined) ?? release.VERSION_CODENAME ?? "stable";
-  const archive = pickMainArchive(readAptSources(), codename);
-  if (archive === undefined) throw new SetupError(`the host's apt sources name no main archive\n${waysToInstall}`);
-  // Debian 12 has 2.9, so Debian's next release is asked; Ubuntu's mirrors have Ubuntu's suites only.
-  const suites = isUbuntu ? [codename, "devel"] : ["trixie", "stable"];
-  const keyrings = isUbuntu
-    ? ["/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
-    : ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
-  const keyring = keyrings.find((file) => existsSync(file)) ?? archive.signedBy;
-  return suites.map((suite) => ({ suite, archive, keyring, components: isUbuntu ? "main universe" : "main" }));
-}
-
-/** Answers what went wrong, or undefined. Nothing is left behind but a whole, tried nats-server. */
-async function fetchFrom(source, runner) {
-  const work = join(natsDir, `.fetch-${process.pid}`);
-  const env = { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
-  const run = (program, ...args) => runner.run(program, args, { cwd: work, env, timeoutMs: 10 * 60_000 });
-  try {
-    for (const folder of ["parts", "lists/partial", "cache/archives/partial", "unpacked"]) {
-      mkdirSync(join(work, folder), { recursive: true });
-    }
-    const architecture = (await run("dpkg", "--print-architecture")).said.trim();
-    writeFileSync(join(work, "parts", "penstock.sources"), sourcesText(source, architecture));
-    writeFileSync(join(work, "apt.conf"), aptConfText(work));
-    const apt = (...args) => run("apt-get", "-q", "-c", join(work, "apt.conf"), ...args);
-    const updated = await apt("update");
-    // apt-get update calls a suite it could not reach a warning; the download then finds nothing.
-    const downloaded = updated.ok ? await apt("download", "nats-server") : updated;
-    const packageFile = listOf(work).find((name) => name.endsWith(".deb"));
-    if (!downloaded.ok || packageFile === undefined) return faultOf(updated.said + downloaded.said);
-    const unpacked = await run("dpkg-deb", "-x", packageFile, "unpacked");
-    if (!unpacked.ok) return faultOf(unpacked.said);
-    return keep(join(work, "unpacked", "usr", "sbin", "nats-server"));
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
+  await fetchPackage(
+    {
+      name: "nats-server",
+      dir: natsDir,
+      // Debian 12 has 2.9, so Debian's next release is asked; Ubuntu's mirrors have Ubuntu's suites only.
+      suites: ({ isUbuntu, codename }) => (isUbuntu ? [codename, "devel"] : ["trixie", "stable"]),
+      keep: (unpacked) => keep(join(unpacked, "usr", "sbin", "nats-server")),
+      notDebian: "no nats-server of 2.10 or newer was found",
+      waysToInstall,
+    },
+    runner,
+  );
 }
 
 function keep(binary) {
@@ -111,64 +65,4 @@ function keep(binary) {
   rmSync(target, { recursive: true, force: true });
   renameSync(dirname(binary), target);
   return undefined;
-}
-
-function sourcesText({ suite, archive, keyring, components }, architecture) {
-  const fields = ["Types: deb", `URIs: ${archive.uri}`, `Suites: ${suite}`, `Components: ${components}`];
-  if (keyring !== undefined) fields.push(`Signed-By: ${keyring}`);
-  if (archive.checkValidUntil !== undefined) fields.push(`Check-Valid-Until: ${archive.checkValidUntil}`);
-  return `${[...fields, `Architectures: ${architecture}`].join("\n")}\n`;
-}
-
-/** Folders of our own for all that apt writes. The host's proxies and credentials stay in force; its pins and hooks do not. */
-function aptConfText(work) {
-  const lines = [
-    "#clear APT::Update::Pre-Invoke;",
-    "#clear APT::Update::Post-Invoke;",
-    "#clear APT::Update::Post-Invoke-Success;",
-    'Dir::Etc::SourceList "/dev/null";',
-    `Dir::Etc::SourceParts "${join(work, "parts")}";`,
-    'Dir::Etc::Preferences "/dev/null";',
-    'Dir::Etc::PreferencesParts "/dev/null";',
-    `Dir::State::Lists "${join(work, "lists")}";`,
-    `Dir::Cache "${join(work, "cache")}";`,
-    'Debug::NoLocking "1";',
-    'APT::Default-Release "";',
-    'APT::Get::AllowUnauthenticated "false";',
-    'Acquire::AllowInsecureRepositories "false";',
-    'Acquire::Languages "none";',
-    'Acquire::Retries "2";',
-  ];
-  // Root's apt downloads as the user _apt, who may not enter a checkout under root's home.
-  if (process.getuid?.() === 0) lines.push('APT::Sandbox::User "root";');
-  return `${lines.join("\n")}\n`;
-}
-
-function faultOf(said) {
-  const lines = said.split("\n").filter((line) => /^(E|W|Err|dpkg)/.test(line));
-  const keyHint = said.includes("NO_PUBKEY")
-    ? "\n  the host's keyring does not know this release yet: update the package debian-archive-keyring"
-    : "";
-  return `${lines.slice(0, 6).join("\n  ") || "the package was not found"}${keyHint}`;
-}
-
-function osRelease() {
-  const fields = {};
-  try {
-    for (const line of readFileSync("/etc/os-release", "utf8").split("\n")) {
-      const match = /^([A-Z_]+)=("?)(.*)\2$/.exec(line);
-      if (match !== null) fields[match[1]] = match[3];
-    }
-  } catch {
-    // Not a Linux with an os-release file.
-  }
-  return fields;
-}
-
-function listOf(folder) {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }

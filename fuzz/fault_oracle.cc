@@ -1,0 +1,45 @@
+// A text begins JSON when one of a few endings of its last token, and the brackets that are open, make JSON of it. So
+// the byte at a fault is wrong exactly when the text begins JSON up to it, and no longer with it.
+
+#include "fault_oracle.h"
+
+#include <string>
+
+#include "lexer.h"
+#include "oracle.h"
+#include "simdjson.h"
+
+namespace fuzz {
+namespace {
+
+constexpr const char* kEndings[] = {
+    // Values, members, strings and keys.
+    "", "0", "\"", ":0", "\":0", "\"\":0",
+    // Escapes, in strings and in keys.
+    "n\"", "0\"", "00\"", "000\"", "0000\"", "n\":0", "0\":0", "00\":0", "000\":0", "0000\":0",
+    // Literals.
+    "rue", "ue", "e", "alse", "lse", "se", "ull", "ll", "l",
+};
+
+}  // namespace
+
+bool is_utf8_fault(const uint8_t* text, size_t length, size_t offset) {
+  const char* const bytes = reinterpret_cast<const char*>(text);
+  if (offset >= length || !simdjson::validate_utf8(bytes, offset)) return false;
+  for (size_t size = 1; size <= 4 && offset + size <= length; size++) {
+    if (simdjson::validate_utf8(bytes + offset, size)) return false;
+  }
+  return true;
+}
+
+bool begins_json(const uint8_t* text, size_t length) {
+  const std::string begun(reinterpret_cast<const char*>(text), length);
+  const std::string closers = lex(text, length).closers;
+  for (const char* ending : kEndings) {
+    const std::string completed = begun + ending + closers;
+    if (is_json(reinterpret_cast<const uint8_t*>(completed.data()), completed.size())) return true;
+  }
+  return false;
+}
+
+}  // namespace fuzz

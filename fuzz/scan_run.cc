@@ -1,0 +1,125 @@
+// The body and the table of a run lie in blocks of exactly their size, so that AddressSanitizer sees one byte beside.
+
+#include "scan_run.h"
+
+#include <cstring>
+#include <memory>
+
+#include "check.h"
+
+namespace fuzz {
+namespace {
+
+using penstock::ScanStatus;
+
+struct Free {
+  void operator()(void* block) const { std::free(block); }
+};
+
+template <typename T>
+using Block = std::unique_ptr<T, Free>;
+
+template <typename T>
+Block<T> block_of(size_t count) {
+  return Block<T>(static_cast<T*>(std::malloc(count * sizeof(T))));
+}
+
+Block<uint8_t> copy_of(const uint8_t* text, size_t length) {
+  auto copy = block_of<uint8_t>(length);
+  if (length > 0) std::memcpy(copy.get(), text, length);
+  return copy;
+}
+
+void check_span(const uint32_t* span, uint32_t type, uint32_t from, uint32_t to) {
+  if (type == penstock::kAbsent) {
+    check(span[0] == 0 && span[1] == 0, "the span of what is absent holds zeros");
+  } else {
+    check(type <= penstock::kArray, "a type is one of the types");
+    check(from <= span[0] && span[0] < span[1] && span[1] <= to, "a span is not empty and lies inside what holds it");
+  }
+}
+
+/** Answers where the row's item ends. */
+uint32_t check_row(const uint32_t* row, uint32_t from, uint32_t length) {
+  const uint32_t start = row[penstock::kItemStart];
+  const uint32_t end = row[penstock::kItemEnd];
+  check(from <= start && start < end && end <= length, "items lie inside the body, in order, apart");
+  for (uint32_t field = 0; field < 8; field++) {
+    const uint32_t type = row[penstock::kFieldTypes] >> 4 * field & 15;
+    check_span(row + penstock::kFirstFieldStart + 2 * field, type, start + 1, end - 1);
+  }
+  return end;
+}
+
+void check_rows(const ScanRun& run) {
+  const auto length = static_cast<uint32_t>(run.text.size());
+  uint32_t from = 0;
+  for (size_t at = penstock::kHeaderWords; at < run.table.size(); at += penstock::kRowWords) {
+    from = check_row(&run.table[at], from, length);
+  }
+  for (const uint32_t word : {penstock::kApiKeyType, penstock::kAltKeyType, penstock::kSentAtType}) {
+    check_span(&run.table[word + 1], run.table[word], 1, length);
+  }
+  const size_t rows = (run.table.size() - penstock::kHeaderWords) / penstock::kRowWords;
+  check(rows == run.table[penstock::kItemCount], "every item has a row in the end");
+}
+
+void check_text(const ScanRun& run, const uint8_t* before) {
+  for (size_t i = 0; i < run.text.size(); i++) {
+    const bool is_break = before[i] == '\n' || before[i] == '\r';
+    const uint8_t wanted = run.status == ScanStatus::kOk && is_break ? uint8_t{' '} : before[i];
+    check(run.text[i] == wanted, "line breaks of a body that is Ok are spaces, and no other byte has changed");
+  }
+}
+
+void check_refusal(const ScanRun& run) {
+  for (uint32_t word = penstock::kErrorOffset + 1; word < penstock::kHeaderWords; word++) {
+    check(run.table[word] == 0, "the header of a refused body is zero but for the offset");
+  }
+  check(run.table[penstock::kErrorOffset] <= run.text.size(), "the error offset is inside the body or at its end");
+}
+
+}  // namespace
+
+ScanRun run_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t length, size_t row_capacity) {
+  const auto body = copy_of(text, length);
+  const auto block = block_of<uint32_t>(penstock::kHeaderWords + row_capacity * penstock::kRowWords);
+  uint32_t* const table = block.get();
+  ScanRun run;
+  run.status = scanner.scan(body.get(), length, table, row_capacity);
+  check(run.status != ScanStatus::kOutOfMemory, "a small body needs no more memory than there is");
+  check(scanner.last_length() == length, "the scanner knows the length of its last body");
+  run.table.assign(table, table + penstock::kHeaderWords);
+  check(table[penstock::kFirstItem] == 0, "the first row is that of the first item");
+  uint32_t delivered = 0;
+  for (;;) {
+    const uint32_t count = table[penstock::kRowCount];
+    check(count <= row_capacity, "no more rows than the table holds");
+    const bool is_last = delivered + count == table[penstock::kItemCount];
+    check(count == row_capacity || is_last, "a table is filled while it can be");
+    const uint32_t* const rows = table + penstock::kHeaderWords;
+    run.table.insert(run.table.end(), rows, rows + size_t{count} * penstock::kRowWords);
+    delivered += count;
+    scanner.scan_more(body.get(), table, row_capacity);
+    check(table[penstock::kFirstItem] == delivered, "further rows begin where the last ones ended");
+    for (uint32_t word = 0; word < penstock::kHeaderWords; word++) {
+      const bool may_change = word == penstock::kRowCount || word == penstock::kFirstItem;
+      check(may_change || table[word] == run.table[word], "further rows leave the header as it is");
+    }
+    if (table[penstock::kRowCount] == 0) break;
+  }
+  run.table[penstock::kRowCount] = 0;
+  run.text.assign(body.get(), body.get() + length);
+  check_text(run, text);
+  if (run.status == ScanStatus::kOk) check_rows(run);
+  else check_refusal(run);
+  return run;
+}
+
+void abandon_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t length) {
+  const auto body = copy_of(text, length);
+  const auto table = block_of<uint32_t>(penstock::kHeaderWords + penstock::kRowWords);
+  scanner.scan(body.get(), length, table.get(), 1);
+}
+
+}  // namespace fuzz

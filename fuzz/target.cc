@@ -1,0 +1,94 @@
+// The fuzz target: scans the input as a body in every way there is, and compares what comes out among itself and with
+// simdjson's own parsers. The input is the body, byte for byte. Whatever engine calls it, a find is an abort.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "check.h"
+#include "fault_oracle.h"
+#include "json_fault.h"
+#include "oracle.h"
+#include "scan_run.h"
+#include "simdjson.h"
+
+namespace {
+
+using fuzz::check;
+using fuzz::ScanRun;
+using penstock::EventScanner;
+using penstock::ScanStatus;
+
+// Few, so that most batches come in several calls.
+constexpr size_t kFewRows = 3;
+
+struct ProcessorCode {
+  const simdjson::implementation* code;
+  std::unique_ptr<EventScanner> scanner;
+};
+
+/** The codes this processor can run, the portable one among them, each with a scanner that is kept between inputs. */
+const std::vector<ProcessorCode>& processor_codes() {
+  static const std::vector<ProcessorCode> codes = [] {
+    std::vector<ProcessorCode> found;
+    for (const simdjson::implementation* code : simdjson::get_available_implementations()) {
+      if (code->supported_by_runtime_system()) found.push_back({code, std::make_unique<EventScanner>()});
+    }
+    return found;
+  }();
+  return codes;
+}
+
+void check_same(const ScanRun& one, const ScanRun& other) {
+  check(one.status == other.status, "every way to scan a body ends in the same status");
+  check(one.table == other.table, "every way to scan a body fills the same table");
+}
+
+void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
+  check(penstock::find_json_fault(text, length) == penstock::kNoFault, "the judge finds no fault in what was accepted");
+  check(run.table == fuzz::expected_table(text, length), "the table is the one that On-Demand gives");
+}
+
+void check_refused(const ScanRun& run, const uint8_t* text, size_t length) {
+  const size_t offset = run.table[penstock::kErrorOffset];
+  const bool is_blank =
+      std::all_of(text, text + length, [](uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+  check((run.status == ScanStatus::kEmpty) == is_blank, "empty is what has nothing but white space");
+  if (run.status == ScanStatus::kEmpty) {
+    check(offset == 0, "empty has no offset");
+  } else if (run.status == ScanStatus::kInvalidUtf8) {
+    check(fuzz::is_utf8_fault(text, length, offset), "a UTF-8 fault is where the first malformed sequence begins");
+  } else {
+    check(fuzz::begins_json(text, offset), "what stands before a fault begins some JSON text");
+    check(offset == length || !fuzz::begins_json(text, offset + 1), "the byte at a fault is in no JSON text");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
+  // Shorter scans before: what they leave behind must not show.
+  for (const auto& [code, scanner] : processor_codes()) {
+    simdjson::get_active_implementation() = code;
+    fuzz::abandon_scan(*scanner, text, length - length / 3);
+  }
+  const ProcessorCode& best = processor_codes().front();
+  simdjson::get_active_implementation() = best.code;
+  const ScanRun run = fuzz::run_scan(*best.scanner, text, length, kFewRows);
+
+  const bool is_utf8 = simdjson::validate_utf8(reinterpret_cast<const char*>(text), length);
+  check((run.status == ScanStatus::kInvalidUtf8) == !is_utf8, "malformed UTF-8 is told, and nothing else");
+  check((run.status == ScanStatus::kOk) == fuzz::is_json(text, length), "accepted is what the DOM accepts");
+  if (run.status == ScanStatus::kOk) check_accepted(run, text, length);
+  else check_refused(run, text, length);
+
+  check_same(run, fuzz::run_scan(*best.scanner, text, length, 1));
+  check_same(run, fuzz::run_scan(*best.scanner, text, length, run.table[penstock::kItemCount] + size_t{1}));
+  for (const auto& [code, scanner] : processor_codes()) {
+    if (code == best.code) continue;
+    simdjson::get_active_implementation() = code;
+    check_same(run, fuzz::run_scan(*scanner, text, length, kFewRows));
+  }
+  return 0;
+}

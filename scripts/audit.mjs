@@ -1,0 +1,73 @@
+// Asks the package registry for known vulnerabilities in what package-lock.json names, dev dependencies too, because set-up
+// installs them on every machine. Ends with 1 for a high or critical one, and for an answer that makes no sense; with 0, and words
+// that say so, when the registry has no such service or cannot be reached: a test run must not depend on the network.
+
+import { spawnSync } from "node:child_process";
+import { hostEnvironment, root } from "./lib/project.mjs";
+
+const failing = new Set(["high", "critical"]);
+const timeoutMs = 120_000;
+
+function audit() {
+  const args = ["audit", "--json", "--fetch-retries=1", "--fetch-timeout=20000"];
+  const { stdout, error } = spawnSync("npm", args, {
+    cwd: root,
+    env: hostEnvironment(),
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    timeout: timeoutMs,
+  });
+  if (error?.code === "ETIMEDOUT") return notChecked("the registry did not answer in time");
+  if (error !== undefined) return failed(`npm does not run: ${error.message}`);
+  const answer = parsed(stdout);
+  if (answer?.vulnerabilities !== undefined) return judged(answer);
+  if (answer?.statusCode !== undefined) {
+    return notChecked(`the registry has no such service here (it answered ${answer.statusCode})`);
+  }
+  const reason = / failed, reason: (.*)$/.exec(answer?.message ?? "")?.[1];
+  if (reason !== undefined) return notChecked(`the registry cannot be reached (${withoutUrls(reason)})`);
+  return failed(`npm audit answered nothing that can be read: ${withoutUrls(stdout).slice(0, 500)}`);
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function judged({ vulnerabilities, metadata }) {
+  const found = Object.values(vulnerabilities);
+  const serious = found.filter(({ severity }) => failing.has(severity));
+  for (const { name, severity, range, via, fixAvailable } of serious) {
+    const titles = via.map((cause) => (typeof cause === "string" ? `through ${cause}` : cause.title));
+    const fix = fixAvailable === false ? "no fix yet" : "a fix is there: npm audit fix shows it";
+    say(`${severity}: ${name} ${range}: ${[...new Set(titles)].join("; ")} (${fix})`);
+  }
+  const packages = metadata?.dependencies?.total ?? "all";
+  if (serious.length > 0)
+    return failed(`${serious.length} of ${packages} packages with a high or critical vulnerability`);
+  say(`${packages} packages, none with a known high or critical vulnerability, ${found.length} with a lesser one`);
+  return 0;
+}
+
+function notChecked(why) {
+  say(`not checked: ${why}`);
+  return 0;
+}
+
+function failed(why) {
+  say(`failed: ${why}`);
+  return 1;
+}
+
+function withoutUrls(text) {
+  return text.replaceAll(/https?:\/\/\S+/g, "…");
+}
+
+function say(line) {
+  process.stdout.write(`audit: ${line}\n`);
+}
+
+process.exitCode = audit();

@@ -1,0 +1,129 @@
+// Builds the fuzz target, with AddressSanitizer and UndefinedBehaviorSanitizer: with clang's libFuzzer where that is there,
+// else with the first compiler that has the sanitizers and the driver of our own. What is current is not built again.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { cacheDir, modulesDir, root, SetupError } from "./project.mjs";
+import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
+
+const fuzzDir = join(root, "fuzz");
+const coreDir = join(root, "src", "scan", "addon");
+const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
+
+const sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+const common = ["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...sanitizers, "-isystem", simdjsonDir];
+const own = [...common, "-Wall", "-Wextra", "-I", coreDir, "-I", fuzzDir];
+const core = ["event_scan", "event_walk", "json_fault", "json_walk"];
+// Small windows: short texts are to cross from one to the next.
+const coreDefines = ["-DPENSTOCK_WINDOW_BYTES=64"];
+const oracles = ["target", "scan_run", "dom_oracle", "table_oracle", "fault_oracle", "lexer"];
+
+/** In the order of preference. `watched` makes the compiler tell which ways an input takes through the core. */
+const engines = [
+  {
+    name: "libfuzzer",
+    compilers: ["clang++"],
+    watched: ["-fsanitize=fuzzer-no-link"],
+    link: ["-fsanitize=fuzzer"],
+    driver: [],
+    plain: [],
+    probe: 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n',
+  },
+  {
+    name: "standalone",
+    compilers: ["g++", "clang++"],
+    watched: ["-fsanitize-coverage=trace-pc"],
+    link: [],
+    driver: ["standalone", "mutate"],
+    // Looks through its counters after every input: with sanitizers it would take longer than the scans.
+    plain: ["coverage"],
+    probe: "int main() { return 0; }\n",
+  },
+];
+
+export const engineNames = engines.map(({ name }) => name);
+
+/** Answers the engine that is there, `wanted` or the best, with its compiler. Throws a SetupError if there is none. */
+export function findEngine(wanted) {
+  for (const engine of engines) {
+    if (wanted !== undefined && engine.name !== wanted) continue;
+    const compiler = engine.compilers.find((candidate) => links(candidate, engine));
+    if (compiler !== undefined) return { ...engine, compiler };
+  }
+  const needed = "a g++ or clang++ that links with -fsanitize=address,undefined";
+  throw new SetupError(
+    `fuzzing needs ${wanted === "libfuzzer" ? "a clang++ that links with -fsanitize=fuzzer" : needed}`,
+  );
+}
+
+function links(compiler, { probe, link }) {
+  const work = mkdtempSync(join(tmpdir(), "penstock-fuzz-"));
+  try {
+    const args = [...sanitizers, ...link, "-x", "c++", "-", "-o", join(work, "probe")];
+    const done = spawnSync(compiler, args, { input: probe, stdio: ["pipe", "ignore", "ignore"] });
+    return done.status === 0;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Answers the path of the program. Throws a SetupError, with what the compiler said, if it cannot be built. */
+export function buildTarget(engine, announce) {
+  const folder = join(cacheDir, "fuzz", engine.name);
+  const program = join(folder, "fuzz");
+  const version = execFileSync(engine.compiler, ["--version"], { encoding: "utf8" });
+  const simdjson = join(folder, "simdjson.o");
+  const simdjsonKey = keyOf([join(simdjsonDir, "..", "package.json")], [version, ...common]);
+  const units = [
+    ...core.map((name) => ({
+      source: join(coreDir, `${name}.cc`),
+      flags: [...own, ...coreDefines, ...engine.watched],
+    })),
+    ...[...oracles, ...engine.driver].map((name) => ({ source: join(fuzzDir, `${name}.cc`), flags: own })),
+    ...engine.plain.map((name) => ({ source: join(fuzzDir, `${name}.cc`), flags: ["-std=c++17", "-O2", "-Wall"] })),
+  ];
+  const isSource = (name) => /\.(cc|h)$/.test(name);
+  const key = keyOf(
+    [...filesUnder(coreDir, isSource), ...filesUnder(fuzzDir, isSource)],
+    [simdjsonKey, JSON.stringify(units), JSON.stringify(engine.link)],
+  );
+  const stamp = `fuzz-${engine.name}`;
+  if (stampIs(stamp, key) && existsSync(program)) return program;
+
+  mkdirSync(folder, { recursive: true });
+  const simdjsonStamp = `${stamp}-simdjson`;
+  if (!stampIs(simdjsonStamp, simdjsonKey) || !existsSync(simdjson)) {
+    announce(`building simdjson with sanitizers (${engine.compiler}), once`);
+    removeStamp(simdjsonStamp);
+    compile(engine.compiler, [...common, "-w", "-c", join(simdjsonDir, "simdjson.cpp"), "-o", simdjson]);
+    writeStamp(simdjsonStamp, simdjsonKey);
+  }
+  announce(`building the fuzz target (${engine.compiler})`);
+  removeStamp(stamp);
+  const objects = units.map(({ source, flags }, index) => {
+    const object = join(folder, `${index}.o`);
+    compile(engine.compiler, [...flags, "-c", source, "-o", object]);
+    return object;
+  });
+  compile(engine.compiler, [...sanitizers, ...engine.link, ...objects, simdjson, "-o", program]);
+  writeStamp(stamp, key);
+  return program;
+}
+
+function compile(compiler, args) {
+  const done = spawnSync(compiler, args, { cwd: root, encoding: "utf8" });
+  if (done.status !== 0) throw new SetupError(`${done.stderr ?? ""}${compiler} failed: see above`);
+}
+
+/** Writes the corpus of the tree, a JSON string a line, as the files that the engines read. Answers their folder. */
+export function unpackCorpus(lines) {
+  const folder = join(cacheDir, "fuzz", "seeds");
+  mkdirSync(folder, { recursive: true });
+  for (const name of readdirSync(folder)) rmSync(join(folder, name));
+  for (const [index, line] of lines.entries()) {
+    writeFileSync(join(folder, String(index)), Buffer.from(JSON.parse(line), "latin1"));
+  }
+  return folder;
+}

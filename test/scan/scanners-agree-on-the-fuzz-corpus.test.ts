@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { mutations, readCorpus } from "../../fuzz/inputs.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import { createReferenceScanner } from "../../src/scan/reference.ts";
+import { ScanStatus } from "../../src/scan/table.ts";
+import { outcomeOf, parses } from "./outcome.ts";
+
+const corpus = readCorpus();
+// Few rows, so that batches go through scanMore as well.
+const rows = 3;
+const native = createNativeScanner(rows);
+const reference = createReferenceScanner(rows);
+
+function expectAgreement(body: Buffer): void {
+  const outcome = outcomeOf(native, body);
+  expect(outcome, JSON.stringify(body.toString("latin1"))).toEqual(outcomeOf(reference, body));
+  expect(outcome.status === ScanStatus.Ok).toBe(parses(body) === true);
+}
+
+test("on every body of the corpus", () => {
+  for (const body of corpus) expectAgreement(body);
+}, 30_000);
+
+test("on the same 10,000 mutations of it every time", () => {
+  const bodies = mutations(corpus, 1);
+  for (let count = 0; count < 10_000; count += 1) expectAgreement(bodies.next().value);
+}, 60_000);
+
+test("and the corpus has bodies of every status but that of no memory, and of several rows", () => {
+  const outcomes = corpus.map((body) => outcomeOf(native, body));
+  const statuses = new Set(outcomes.map(({ status }) => status));
+  expect(statuses).toEqual(new Set([ScanStatus.Ok, ScanStatus.Empty, ScanStatus.InvalidJson, ScanStatus.InvalidUtf8]));
+  expect(outcomes.filter(({ tables }) => tables.length > 2).length).toBeGreaterThan(10);
+});
