@@ -1,0 +1,234 @@
+// The rows of the dashboard that are about requests and events. Thresholds are those of the alerts.
+
+import { type Row, stat, timeSeries } from "./panels.ts";
+import { of, quantiles, sumRate } from "./queries.ts";
+
+const endpoints = 'route=~"capture|batch"';
+const fullestStream = `max(${of("penstock_stream_bytes")} / ${of("penstock_stream_bytes_max")})`;
+
+export const requestRows: readonly Row[] = [
+  {
+    title: "At a glance",
+    panels: [
+      stat({
+        title: "Alerts firing",
+        description: "Penstock's alerts that fire now. What to do is in deploy/runbook.md.",
+        unit: "short",
+        queries: [
+          { expr: 'count(ALERTS{alertstate="firing",alertname=~"Penstock.*",job=~"$job"}) or vector(0)', legend: "" },
+        ],
+        thresholds: [{ from: 1, color: "red" }],
+      }),
+      stat({
+        title: "Gateways up",
+        description: "Gateways that answer Prometheus.",
+        unit: "short",
+        queries: [{ expr: `sum(${of("up")})`, legend: "" }],
+        thresholds: [{ from: 1, color: "green" }],
+        baseColor: "red",
+      }),
+      stat({
+        title: "NATS",
+        description: "1 when every gateway chosen is connected to NATS.",
+        unit: "short",
+        queries: [{ expr: `min(${of("penstock_nats_connected")})`, legend: "" }],
+        thresholds: [{ from: 1, color: "green" }],
+        baseColor: "red",
+      }),
+      stat({
+        title: "Events stored",
+        description: "Events acknowledged by JetStream, a second.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_events_total", "", 'outcome="stored"'), legend: "" }],
+        baseColor: "text",
+      }),
+      stat({
+        title: "Refused",
+        description: "Share of requests answered 503, of those that could be stored. Clients send these again.",
+        unit: "percentunit",
+        decimals: 2,
+        queries: [
+          {
+            expr: `${sumRate("penstock_requests_total", "", `${endpoints},status=~"5.."`)} / ${sumRate("penstock_requests_total", "", `${endpoints},status=~"2..|5.."`)}`,
+            legend: "",
+          },
+        ],
+        thresholds: [
+          { from: 0.001, color: "orange" },
+          { from: 0.0144, color: "red" },
+        ],
+      }),
+      stat({
+        title: "Budget burn, 1 h",
+        description:
+          "How many times faster than the objective (99.9 % over 30 days) allows requests were refused in the last hour. 14.4 wakes somebody.",
+        unit: "short",
+        decimals: 1,
+        queries: [{ expr: 'max(job:penstock_requests_refused:ratio_rate1h{job=~"$job"}) / 0.001', legend: "" }],
+        thresholds: [
+          { from: 1, color: "orange" },
+          { from: 14.4, color: "red" },
+        ],
+      }),
+      stat({
+        title: "Request p99",
+        description: "From a request's head to its answer, all endpoints.",
+        unit: "s",
+        queries: [
+          {
+            expr: `histogram_quantile(0.99, ${sumRate("penstock_request_duration_seconds_bucket", "le", endpoints)})`,
+            legend: "",
+          },
+        ],
+        thresholds: [
+          { from: 1, color: "orange" },
+          { from: 5, color: "red" },
+        ],
+      }),
+      stat({
+        title: "Fullest stream",
+        description: "A full stream refuses its events (503 store_full).",
+        unit: "percentunit",
+        queries: [{ expr: fullestStream, legend: "" }],
+        thresholds: [
+          { from: 0.8, color: "orange" },
+          { from: 0.9, color: "red" },
+        ],
+      }),
+    ],
+  },
+  {
+    title: "Traffic",
+    panels: [
+      timeSeries({
+        title: "Requests by endpoint",
+        description: "Requests answered. `other` is every path that is not an endpoint.",
+        unit: "ops",
+        stacked: true,
+        queries: [{ expr: sumRate("penstock_requests_total", "route"), legend: "{{route}}" }],
+      }),
+      timeSeries({
+        title: "Requests by status",
+        description:
+          "503 is refused and sent again by clients; 4xx is the client's doing; preflights of browsers are 200.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_requests_total", "status", endpoints), legend: "{{status}}" }],
+      }),
+      timeSeries({
+        title: "Events stored by lane",
+        description: "Events that are in JetStream, acknowledged.",
+        unit: "ops",
+        stacked: true,
+        queries: [{ expr: sumRate("penstock_events_total", "lane", 'outcome="stored"'), legend: "{{lane}}" }],
+      }),
+      timeSeries({
+        title: "Bytes received",
+        description: "Bytes of request bodies on the wire, so compressed where clients compress.",
+        unit: "Bps",
+        queries: [{ expr: sumRate("penstock_request_body_bytes_sum", "instance"), legend: "{{instance}}" }],
+      }),
+      timeSeries({
+        title: "Body size",
+        description: "Bytes of one request's body on the wire.",
+        unit: "bytes",
+        queries: quantiles("penstock_request_body_bytes"),
+      }),
+      timeSeries({
+        title: "Requests in flight",
+        description: "Begun and not yet answered.",
+        unit: "short",
+        queries: [{ expr: of("penstock_requests_inflight"), legend: "{{instance}}" }],
+      }),
+    ],
+  },
+  {
+    title: "Outcomes",
+    panels: [
+      timeSeries({
+        title: "Events not stored, by reason",
+        description:
+          "dropped: silently, with a 200. error: named in the answer. refused: with a request that may come again, so one event can count many times.",
+        unit: "ops",
+        queries: [
+          {
+            expr: sumRate("penstock_events_total", "outcome, reason", 'outcome!="stored"'),
+            legend: "{{outcome}}: {{reason}}",
+          },
+        ],
+      }),
+      timeSeries({
+        title: "Requests refused (503), by code",
+        description:
+          "unavailable, timeout: NATS. store_full: a stream. overloaded: bytes in flight. draining: a gateway that shuts down.",
+        unit: "ops",
+        queries: [
+          {
+            expr: sumRate(
+              "penstock_problems_total",
+              "code",
+              'code=~"overloaded|unavailable|store_full|draining|timeout"',
+            ),
+            legend: "{{code}}",
+          },
+        ],
+      }),
+      timeSeries({
+        title: "Requests rejected (4xx), by code",
+        description: "The client's doing. The README's table of errors says what each code means.",
+        unit: "ops",
+        queries: [
+          {
+            expr: sumRate(
+              "penstock_problems_total",
+              "code",
+              'code!~"overloaded|unavailable|store_full|draining|timeout"',
+            ),
+            legend: "{{code}}",
+          },
+        ],
+      }),
+      timeSeries({
+        title: "Warnings, by code",
+        description: "Remarks on events that were stored.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_warnings_total", "code"), legend: "{{code}}" }],
+      }),
+      timeSeries({
+        title: "Clients gone before the answer",
+        description:
+          "By what had come of the request: nothing of its body, a part, or all, so that it waited for the answer.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_requests_aborted_total", "phase"), legend: "{{phase}}" }],
+      }),
+      timeSeries({
+        title: "Slow path and cut ids",
+        description:
+          "Items that went through JSON.parse (escaped keys, doubled keys), and distinct ids cut to 200 characters.",
+        unit: "ops",
+        queries: [
+          { expr: sumRate("penstock_slow_path_items_total"), legend: "slow path" },
+          { expr: sumRate("penstock_distinct_ids_cut_total"), legend: "ids cut" },
+        ],
+      }),
+    ],
+  },
+  {
+    title: "Latency",
+    panels: [
+      timeSeries({
+        title: "Request latency, /capture",
+        description: "From a request's head to its answer, so with the time its body takes to arrive.",
+        unit: "s",
+        width: 12,
+        queries: quantiles("penstock_request_duration_seconds", "", 'route="capture"'),
+      }),
+      timeSeries({
+        title: "Request latency, /batch",
+        description: "From a request's head to its answer, so with the time its body takes to arrive.",
+        unit: "s",
+        width: 12,
+        queries: quantiles("penstock_request_duration_seconds", "", 'route="batch"'),
+      }),
+    ],
+  },
+];

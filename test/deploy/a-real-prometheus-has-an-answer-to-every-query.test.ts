@@ -1,0 +1,86 @@
+// A real Prometheus scrapes a real gateway that has requests of every kind, and a nats-server that is silent for a moment.
+// Every query of the dashboard, every recording rule and every series an alert asks for has a number then.
+
+import { expect, onTestFinished, test } from "vitest";
+import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { dashboardQueries } from "./dashboard-kit.ts";
+import { fetchMsMax, prometheusFolder, readRules, startPrometheus } from "./prometheus-kit.ts";
+
+const ackTimeoutMs = 300;
+// This gateway has no TLS, and then there is no such series.
+const onlyWithTls = "penstock_tls_certificate_expiry_seconds";
+
+/** Grafana's variables as they are with everything chosen, over short times. */
+function filledIn(expr: string): string {
+  return expr
+    .replaceAll("$__rate_interval", "5s")
+    .replaceAll("$__range", "1m")
+    .replaceAll("$job", ".+")
+    .replaceAll("$instance", ".+");
+}
+
+/** Every series that an expression asks for, without what it does with them. */
+function selectorsOf(expr: string): string[] {
+  const found = expr.match(/\b(?:up|(?:penstock|process)_\w+|job\w*:[\w:]+)\b(?:\{[^}]*\})?/g) ?? [];
+  return found.filter((selector) => !selector.startsWith(onlyWithTls));
+}
+
+/** Requests of every kind, one after the other, until the test ends. */
+function startLoad(gateway: TestGateway, { key }: TestProject): void {
+  const event = { event: "hello", distinct_id: "u", properties: { text: "x".repeat(500) } };
+  const batch = Array.from({ length: 50 }, () => event);
+  const bodies: [string, unknown][] = [
+    ["/capture/", { api_key: key, ...event }],
+    ["/batch/", { api_key: key, batch }],
+    ["/batch/", { api_key: key, batch, historical_migration: true }],
+    ["/batch/", { api_key: key, batch: [event, { event: "$create_alias", distinct_id: "u" }, { event: "" }] }],
+    ["/capture/", { api_key: "phc_unknown", ...event }],
+    ["/elsewhere", {}],
+  ];
+  let stopped = false;
+  const clients = Array.from({ length: 4 }, async () => {
+    while (!stopped) for (const [path, body] of bodies) await gateway.post(path, body).catch(() => {});
+  });
+  onTestFinished(async () => {
+    stopped = true;
+    gateway.nats.thaw();
+    await Promise.all(clients);
+  });
+}
+
+test("queries, rules, alerts", { timeout: fetchMsMax }, async () => {
+  await prometheusFolder();
+  const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs) };
+  const gateway = await startTestGateway({ env });
+  onTestFinished(() => gateway.stop());
+  startLoad(gateway, await gateway.project());
+  const prometheus = await startPrometheus(gateway.adminUrl);
+  const numbers = async (expr: string) =>
+    (await prometheus.query(expr)).map(({ value }) => Number(value[1])).filter(Number.isFinite);
+  const within = { timeout: 20_000, interval: 200 };
+
+  const scrapes = "count_over_time(penstock_requests_total{route='batch',status='200'}[1m])";
+  await expect.poll(() => numbers(`${scrapes} >= 3`), within).toHaveLength(1);
+  gateway.nats.freeze();
+  await expect.poll(() => numbers("penstock_frame_retries_total > 0"), within).toHaveLength(1);
+  gateway.nats.thaw();
+
+  const queries = dashboardQueries().filter(({ expr }) => !expr.includes(onlyWithTls));
+  expect(queries.length).toBeGreaterThan(60);
+  for (const { title, expr } of queries) {
+    await expect.poll(() => numbers(filledIn(expr)), { ...within, message: `${title}: ${expr}` }).not.toEqual([]);
+  }
+  const retries = 'sum(increase(penstock_acks_failed_total{cause="timeout"}[1m]))';
+  await expect.poll(() => numbers(`${retries} > 0`), within).toHaveLength(1);
+
+  for (const { record, alert, expr } of readRules()) {
+    const asked = record === undefined ? [] : [record];
+    for (const selector of [...asked, ...selectorsOf(expr)]) {
+      const message = `${record ?? alert}: ${selector}`;
+      await expect.poll(() => numbers(`last_over_time(${selector}[1m])`), { ...within, message }).not.toEqual([]);
+    }
+  }
+  const rules = await prometheus.rules();
+  expect(rules).toHaveLength(readRules().length);
+  expect(rules.filter(({ health }) => health !== "ok")).toEqual([]);
+});

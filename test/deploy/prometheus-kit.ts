@@ -1,0 +1,133 @@
+// What the tests of deploy/ share: the rule files as they are, promtool, and a real Prometheus that scrapes a gateway.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished } from "vitest";
+import { parse, stringify } from "yaml";
+
+export const root = path.resolve(import.meta.dirname, "../..");
+export const prometheusDir = path.join(root, "deploy/prometheus");
+/** Where it is to be fetched first, that takes some seconds, and longer over a slow line. */
+export const fetchMsMax = 11 * 60_000;
+
+export interface Rule {
+  readonly alert?: string;
+  readonly record?: string;
+  readonly expr: string;
+  readonly labels?: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+}
+
+interface RuleFile {
+  readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[];
+}
+
+/** All rules of deploy/prometheus/rules. */
+export function readRules(): Rule[] {
+  const folder = path.join(prometheusDir, "rules");
+  return readdirSync(folder).flatMap((file) =>
+    (parse(readFileSync(path.join(folder, file), "utf8")) as RuleFile).groups.flatMap(({ rules }) => rules),
+  );
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+}
+
+/** The folder of prometheus and promtool, fetched if need be. Throws with the ways to get them when they cannot be. */
+export async function prometheusFolder(): Promise<string> {
+  const { code, out } = await run(process.execPath, [path.join(root, "scripts/prometheus.mjs")], (text) => {
+    if (text.startsWith("setup: ")) process.stderr.write(text);
+  });
+  if (code !== 0) throw new Error(`find Prometheus: ${out}`);
+  return out.trim().split("\n").at(-1) ?? "";
+}
+
+/** Runs promtool in deploy/prometheus. */
+export async function promtool(...args: string[]): Promise<Ended> {
+  return await run(path.join(await prometheusFolder(), "promtool"), args);
+}
+
+function run(program: string, args: readonly string[], onText: (text: string) => void = () => {}): Promise<Ended> {
+  const child = spawn(program, args, { cwd: prometheusDir, stdio: ["ignore", "pipe", "pipe"] });
+  let out = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      out += text;
+      onText(text);
+    });
+  }
+  return new Promise((resolve, reject) => {
+    child.once("error", reject).once("close", (code) => resolve({ code, out }));
+  });
+}
+
+export interface Series {
+  readonly metric: Record<string, string>;
+  /** Seconds, and the value as text. */
+  readonly value: readonly [number, string];
+}
+
+export interface TestPrometheus {
+  /** The instant query's series now. Throws what is wrong with the query. */
+  query(expr: string): Promise<Series[]>;
+  /** Every rule, and how its last evaluation went. */
+  rules(): Promise<{ name: string; health: string; lastError?: string }[]>;
+}
+
+/** With the configuration and rules of deploy/, but every second, and of this one gateway. Ends with the test. */
+export async function startPrometheus(adminUrl: string): Promise<TestPrometheus> {
+  const binary = path.join(await prometheusFolder(), "prometheus");
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
+  const configFile = path.join(folder, "prometheus.yml");
+  writeFileSync(configFile, configText(new URL(adminUrl).host));
+  const where = [`--config.file=${configFile}`, `--storage.tsdb.path=${folder}/data`];
+  const child = spawn(binary, [...where, "--web.listen-address=127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const gone = new Promise((resolve) => child.once("close", resolve).once("error", resolve));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await gone;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  let log = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  const address = (): string | undefined => /msg="?Listening on"? .*?address="?(127\.0\.0\.1:\d+)/i.exec(log)?.[1];
+  await expect.poll(() => address() ?? child.exitCode, { timeout: 20_000, message: "start Prometheus" }).not.toBeNull();
+  if (child.exitCode !== null) throw new Error(`start Prometheus: it ended: ${log}`);
+  const api = `http://${address()}/api/v1`;
+
+  async function ask<T>(url: string, init: RequestInit = {}): Promise<T> {
+    const answer = (await (await fetch(`${api}${url}`, init)).json()) as { status: string; error?: string; data: T };
+    if (answer.status !== "success") throw new Error(`ask Prometheus: ${answer.error}`);
+    return answer.data;
+  }
+
+  return {
+    async query(expr) {
+      const body = new URLSearchParams({ query: expr });
+      return (await ask<{ result: Series[] }>("/query", { method: "POST", body })).result;
+    },
+    async rules() {
+      const { groups } = await ask<{ groups: { rules: { name: string; health: string }[] }[] }>("/rules");
+      return groups.flatMap(({ rules }) => rules);
+    },
+  };
+}
+
+function configText(target: string): string {
+  const config = parse(readFileSync(path.join(prometheusDir, "prometheus.yml"), "utf8")) as {
+    rule_files: string[];
+    scrape_configs: { static_configs: { targets: string[] }[] }[];
+  };
+  return stringify({
+    ...config,
+    global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
+    rule_files: config.rule_files.map((files) => path.join(prometheusDir, files)),
+    scrape_configs: config.scrape_configs.map((job) => ({ ...job, static_configs: [{ targets: [target] }] })),
+  });
+}
