@@ -150,11 +150,17 @@ export const settings = {
     unit: "milliseconds",
     why: "from a request's whole body to its answer; then 503 timeout",
   }),
+  drainDelayMs: setting({
+    parse: wholeNumber(0, 600_000),
+    fallback: "0",
+    unit: "milliseconds",
+    why: "from SIGTERM on, /readyz is 503 and events are still taken for so long: time for load balancers to look elsewhere",
+  }),
   drainTimeoutMs: setting({
     parse: wholeNumber(10, 600_000),
     fallback: "20000",
     unit: "milliseconds",
-    why: "from SIGTERM to the last answer; keep the supervisor's grace period longer",
+    why: "from the end of that delay to the last answer; keep the supervisor's grace period longer than both",
   }),
   workers: setting({
     parse: wholeNumber(1, 256),

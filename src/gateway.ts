@@ -2,7 +2,7 @@
 // The only file that knows the concrete parts; holds no logic of its own.
 
 import { randomBytes, randomFillSync } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import type { Config } from "./config.ts";
 import { createRecordWriter } from "./events/record.ts";
 import { createUuidSource } from "./events/uuid.ts";
@@ -138,6 +138,7 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
 
     const close = once(async () => {
       whyNotReady = async () => ["shutting down"];
+      await delay(config.drainDelayMs);
       const deadlineMs = nowMs() + config.drainTimeoutMs;
       const left = await http.drain(config.drainTimeoutMs);
       await publisher.drain(deadlineMs);

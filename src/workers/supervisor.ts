@@ -53,7 +53,7 @@ const steadyMs = 30_000;
 const metricsTimeoutMs = 1_000;
 /** A worker's own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** What a worker has beyond the drain timeout, to close what it holds. */
+/** What a worker has beyond the delay and the timeout of its drain, to close what it holds. */
 const closeGraceMs = 4_000;
 
 export function createSupervisor({ config, program, log, signal }: SupervisorOptions): Supervisor {
@@ -156,12 +156,15 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     closing.abort();
     const workers = [...running.values()];
     for (const worker of workers) worker.stop();
-    const deadline = setTimeout(() => {
-      for (const [index, worker] of running) {
-        log.error({ worker: index, pid: worker.pid }, "worker does not end: killed");
-        worker.kill();
-      }
-    }, config.drainTimeoutMs + closeGraceMs);
+    const deadline = setTimeout(
+      () => {
+        for (const [index, worker] of running) {
+          log.error({ worker: index, pid: worker.pid }, "worker does not end: killed");
+          worker.kill();
+        }
+      },
+      config.drainDelayMs + config.drainTimeoutMs + closeGraceMs,
+    );
     await Promise.all(workers.map((worker) => worker.ended));
     clearTimeout(deadline);
     await Promise.all(kept);
