@@ -13,8 +13,10 @@ import type { CertificateFiles } from "./http/listener.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createIntake } from "./intake/intake.ts";
+import { livePageOf } from "./live.ts";
 import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
+import { createRemarks, type Remarks } from "./observe/remarks.ts";
 import { createRegistry } from "./projects/registry.ts";
 import { createUsageWriter } from "./projects/usage-writer.ts";
 import { connectNats } from "./publish/connection.ts";
@@ -31,6 +33,10 @@ export interface GatewayDependencies {
   readonly signal?: AbortSignal;
   /** Makes it one of several on the public port, which it is the first to take or joins. Such a one opens no admin port. */
   readonly worker?: "first" | "joining";
+  /** Milliseconds since the epoch: what events are received at. Default: the system's clock, which may be set while this runs. */
+  readonly wallMs?: () => number;
+  /** A project's key that the live page may offer to try the gateway with. */
+  readonly tryKey?: string | undefined;
 }
 
 export interface Gateway {
@@ -39,6 +45,8 @@ export interface Gateway {
   /** 0 for a worker, which has none. */
   readonly adminPort: number;
   readonly metrics: Metrics;
+  /** What went wrong for clients lately. */
+  readonly remarks: Remarks;
   /** What keeps events from being stored now; empty when nothing does. */
   readiness(): Promise<readonly string[]>;
   /** Drains: takes no more, answers what it has taken, then closes everything. Never rejects for what clients do. */
@@ -52,18 +60,31 @@ const processIdBytes = 12;
  * Starts a gateway: waits for NATS, makes sure of the streams, reads the registry, then listens. Rejects when a port is taken, when a
  * stream is not fit to keep the promise of a 200, or when the signal aborts.
  */
-export async function startGateway(config: Config, { log, signal, worker }: GatewayDependencies): Promise<Gateway> {
+export async function startGateway(config: Config, dependencies: GatewayDependencies): Promise<Gateway> {
+  const { log, signal, worker, tryKey, wallMs = () => Date.now() } = dependencies;
   const closers: (() => Promise<void> | void)[] = [];
   const nowMs = () => performance.now();
-  const clock = { wallMs: () => Date.now(), monotonicMs: nowMs };
+  const clock = { wallMs, monotonicMs: nowMs };
   let whyNotReady: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
+  let publicPort: number | undefined;
   try {
     const metrics = createMetrics();
     closers.push(() => metrics.close());
     const readiness = () => whyNotReady();
-    const admin = worker ? undefined : createAdminServer({ metrics, readiness, log, monotonicMs: nowMs });
+    const remarks = createRemarks(clock);
+    const live = worker
+      ? undefined
+      : livePageOf(config, {
+          counts: async () => metrics.counts(),
+          remarks: async () => remarks.latest(),
+          readiness,
+          publicPort: () => publicPort,
+          tryKey,
+        });
+    const admin = live && createAdminServer({ metrics, readiness, live: live.answer, log, monotonicMs: nowMs });
     const adminPort = (await admin?.listen(config.adminHost, config.adminPort)) ?? 0;
     closers.push(() => admin?.close());
+    closers.push(() => live?.close());
 
     const link = await connectNats({ access: { ...config, natsUrl: config.natsUrl ?? "" }, log, signal });
     closers.push(() => link.close());
@@ -71,8 +92,8 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
     await streams.ensure(signal);
     const fill = createStreamFill({ link, ...config });
     closers.push(() => fill.close());
-    const { subjectPrefix: prefix, replicas } = config;
-    const registry = await createRegistry({ connection: link.connection, prefix, replicas, log, signal });
+    const { subjectPrefix: prefix, replicas, hubDomain } = config;
+    const registry = await createRegistry({ connection: link.connection, prefix, replicas, hubDomain, log, signal });
     closers.push(() => registry.close());
 
     const processId = randomBytes(processIdBytes).toString("base64url");
@@ -96,6 +117,7 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       publisher,
       records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
       metrics,
+      remarks,
       nowMs,
       nextTurn: setImmediate,
     });
@@ -109,6 +131,7 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       intake,
       admission,
       metrics,
+      remarks,
       log,
       clock,
       random: Math.random,
@@ -132,6 +155,7 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       streamBytesMax: () => fill.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
     });
     const port = await http.listen(config.host, config.port, worker ?? "alone");
+    publicPort = port;
     whyNotReady = async () => (registry.ready ? streams.check() : ["the project registry is not read yet"]);
     const adminAt = worker ? {} : { adminHost: config.adminHost, adminPort };
     log.info({ host: config.host, port, ...adminAt }, "listening");
@@ -146,7 +170,7 @@ export async function startGateway(config: Config, { log, signal, worker }: Gate
       await closeAll(closers);
       log.info("stopped");
     });
-    return { port, adminPort, metrics, readiness, close };
+    return { port, adminPort, metrics, remarks, readiness, close };
   } catch (error) {
     await closeAll(closers);
     throw error;

@@ -11,6 +11,8 @@ export interface Answer {
   readonly label: string;
   /** Of a 429 or 503 with Retry-After. */
   readonly retryAfterMs?: number;
+  /** The header as it came, "" where there was none: of a 503. */
+  readonly retryAfter?: string;
 }
 
 export interface Connection {
@@ -26,7 +28,7 @@ export interface ConnectionOptions {
   readonly url: URL;
   readonly gzip: boolean;
   readonly timeoutMs: number;
-  /** Events in each request: an answer that accepts fewer acknowledges none. */
+  /** Good events in each request: an answer that accepts fewer acknowledges none. */
   readonly batch: number;
 }
 
@@ -111,7 +113,7 @@ function judge(status: number, text: string, retryAfter: string | undefined): An
   const verdict = unknown ? "unknown" : "refused";
   if (retryAfter === undefined) return { verdict, label };
   const seconds = retryAfter === "" ? Number.NaN : Number(retryAfter);
-  return { verdict, label, retryAfterMs: seconds >= 0 ? seconds * 1_000 : retryAfterMsDefault };
+  return { verdict, label, retryAfter, retryAfterMs: seconds >= 0 ? seconds * 1_000 : retryAfterMsDefault };
 }
 
 function failure(error: Error & { code?: string }): Answer {

@@ -6,6 +6,8 @@ export type Verdict = "acknowledged" | "refused" | "unknown";
 
 export interface StoredTally {
   readonly acknowledged: number;
+  readonly refused: number;
+  readonly unknown: number;
   readonly storedOnce: number;
   /** Acknowledged or refused, and stored several times with no sending of it having ended as unknown. */
   readonly storedMoreThanOnce: number;
@@ -22,6 +24,8 @@ export interface Ledger {
   note(first: number, count: number, verdict: Verdict): void;
   /** Notes that the stream has the event. Numbers beyond the run count for nothing: answers false. */
   noteStored(number: number): boolean;
+  /** Whether the last that was said of the event is that it is stored. */
+  isAcknowledged(number: number): boolean;
   tally(): StoredTally;
 }
 
@@ -48,9 +52,15 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
     return true;
   }
 
+  function isAcknowledged(number: number): boolean {
+    return (events[number]! & verdictMask) === verdictBits.acknowledged;
+  }
+
   function tally(): StoredTally {
     const counts = {
       acknowledged: 0,
+      refused: 0,
+      unknown: 0,
       storedOnce: 0,
       storedMoreThanOnce: 0,
       storedAgainAfterUnknown: 0,
@@ -64,9 +74,12 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
       if (verdict === verdictBits.acknowledged) {
         counts.acknowledged += 1;
         if (stored === 0) counts.lost += 1;
-      } else if (stored > 0) {
-        if (verdict === verdictBits.unknown) counts.storedThoughUnknown += 1;
-        else counts.storedThoughRefused += 1;
+      } else if (verdict === verdictBits.unknown) {
+        counts.unknown += 1;
+        if (stored > 0) counts.storedThoughUnknown += 1;
+      } else {
+        if (verdict === verdictBits.refused) counts.refused += 1;
+        if (stored > 0) counts.storedThoughRefused += 1;
       }
       if (stored === 1) counts.storedOnce += 1;
       if (stored > 1) {
@@ -77,5 +90,5 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
     return counts;
   }
 
-  return { note, noteStored, tally };
+  return { note, noteStored, isAcknowledged, tally };
 }

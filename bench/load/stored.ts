@@ -1,7 +1,7 @@
 // Reads from the streams what a run has stored: from where they ended before it to where they end after it, events of other
 // senders among them. It only reads: ordered consumers, deleted in the end.
 
-import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Ledger } from "./ledger.ts";
 
@@ -40,32 +40,45 @@ export async function readStored(
 ): Promise<Found> {
   let frames = 0;
   let events = 0;
-  for (const { stream, lastSequence } of marks) {
-    const consumer = await jetstream(connection).consumers.get(stream, {
-      opt_start_seq: lastSequence + 1,
-      filter_subjects: subjectOf(subjectPrefix),
-    });
-    if ((await consumer.info()).num_pending === 0) continue;
-    const messages = await consumer.consume({ max_messages: framesAhead });
-    let silent = false;
-    const giveUp = (): void => {
-      silent = true;
-      messages.stop();
-    };
-    let timer = setTimeout(giveUp, silentMsMax);
-    for await (const message of messages) {
-      clearTimeout(timer);
+  for (const mark of marks) {
+    await readMessages(connection, { ...mark, subject: subjectOf(subjectPrefix) }, (message) => {
       const own = ownUuids(Buffer.from(message.data.buffer, message.data.byteOffset, message.data.length), uuidPrefix);
       if (own.length > 0) frames += 1;
       for (const number of own) if (ledger.noteStored(number)) events += 1;
-      if (message.info.pending === 0) break;
-      timer = setTimeout(giveUp, silentMsMax);
-    }
-    clearTimeout(timer);
-    if (silent) throw new Error(`read stream ${stream}: no message for ${silentMsMax} ms`);
-    await consumer.delete();
+    });
   }
   return { frames, events };
+}
+
+/** Every message of the subject after the mark, in the stream's order. Throws when reading stops before the end. */
+export async function readMessages(
+  connection: NatsConnection,
+  { stream, lastSequence, subject }: StreamMark & { readonly subject: string },
+  onMessage: (message: JsMsg) => void,
+): Promise<void> {
+  // The stream's leader says where the end is. The replica that serves a consumer may be behind, and has nothing pending then.
+  const { state } = await (await jetstreamManager(connection)).streams.info(stream);
+  if (state.messages === 0 || state.last_seq <= lastSequence) return;
+  const consumer = await jetstream(connection).consumers.get(stream, {
+    opt_start_seq: lastSequence + 1,
+    filter_subjects: subject,
+  });
+  const messages = await consumer.consume({ max_messages: framesAhead });
+  let silent = false;
+  const giveUp = (): void => {
+    silent = true;
+    messages.stop();
+  };
+  let timer = setTimeout(giveUp, silentMsMax);
+  for await (const message of messages) {
+    clearTimeout(timer);
+    onMessage(message);
+    if (message.info.streamSequence >= state.last_seq) break;
+    timer = setTimeout(giveUp, silentMsMax);
+  }
+  clearTimeout(timer);
+  if (silent) throw new Error(`read stream ${stream}: no message for ${silentMsMax} ms`);
+  await consumer.delete();
 }
 
 function subjectOf(subjectPrefix: string): string {

@@ -1,16 +1,19 @@
 // The registry's bucket in JetStream, and what one value of it looks like. Both sides of the registry, the watch and
 // the commands, read values through here only.
 
-import { jetstream } from "@nats-io/jetstream";
+import { jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../types.ts";
+import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 import { limitsValue, parseLimits } from "./limits.ts";
 
-/** Which bucket: one per subject prefix. `replicas` counts when it is created. */
+/** Which bucket: one per subject prefix. `replicas` counts when it is created, and a gateway raises it to its own. */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
+  /** Beside a leaf node: the JetStream domain of the hub, of whose bucket the one here is a mirror. */
+  readonly hubDomain?: string | undefined;
 }
 
 const apiTimeoutMs = 3_000;
@@ -21,11 +24,24 @@ export function bucketName(prefix: string): string {
   return `${prefix}_projects`;
 }
 
-/** Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer. */
-export async function openBucket(connection: NatsConnection, { prefix, replicas }: BucketPlace): Promise<KV> {
+/**
+ * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, and for a mirror that has not
+ * yet had all that the hub has: until then projects that exist would be unknown.
+ */
+export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
+  const { prefix, replicas, hubDomain } = place;
   const js = jetstream(connection, { timeout: apiTimeoutMs });
+  const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(bucketName(prefix), hubDomain) };
   // One value per project: the keys that a rotation took away do not stay behind in older ones.
-  return await new Kvm(js).create(bucketName(prefix), { replicas, history: 1 });
+  const bucket = await new Kvm(js).create(bucketName(prefix), { replicas, history: 1, ...mirror });
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket, hubDomain });
+  return bucket;
+}
+
+/** Raises the replicas of the bucket, whose stream is configured so. Rejects when JetStream cannot, as for want of nodes. */
+export async function raiseReplicas(connection: NatsConnection, config: StreamConfig, replicas: number): Promise<void> {
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  await manager.streams.update(config.name, { ...config, num_replicas: replicas });
 }
 
 export function isProjectId(id: string): boolean {

@@ -2,10 +2,11 @@
 // Map read, whatever NATS is doing. A watch that is lost is made anew and read from the start. Must not write to the bucket.
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { StreamConfig } from "@nats-io/jetstream";
 import type { KV, KvWatchEntry } from "@nats-io/kv";
 import type { NatsConnection, QueuedIterator } from "@nats-io/nats-core";
 import type { MeteredProject, ProjectLookup } from "../types.ts";
-import { type BucketPlace, openBucket, parseProject } from "./bucket.ts";
+import { type BucketPlace, openBucket, parseProject, raiseReplicas } from "./bucket.ts";
 import { Meter } from "./meter.ts";
 
 export interface RegistryLog {
@@ -18,7 +19,7 @@ export interface RegistryOptions extends BucketPlace {
   readonly log: RegistryLog;
   /** Gives up waiting for the first reading. */
   readonly signal?: AbortSignal | undefined;
-  /** How often the watch is compared with the bucket. Default 10 s. */
+  /** How often the watch is compared with the bucket. Default 1 s. */
   readonly checkIntervalMs?: number;
 }
 
@@ -44,7 +45,8 @@ interface Entry {
 const retryMsMin = 100;
 const retryMsMax = 2_000;
 const warningEveryMs = 5_000;
-const checkIntervalMsDefault = 10_000;
+/** When a node of a cluster is lost, the watch that it served falls silent, and nobody says so: this is what notices. One small question. */
+const checkIntervalMsDefault = 1_000;
 /** The first reading of a watch counts as stuck after this long without an entry. */
 const silentMsMax = 5_000;
 /** How long a change may be on its way to the watch before the watch counts as lost. */
@@ -76,6 +78,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   async function watchOnce(): Promise<void> {
     const bucket = await openBucket(connection, options);
     const { streamInfo } = await bucket.status();
+    await raise(streamInfo.config);
     const isEmpty = streamInfo.state.messages === 0;
     const watch = await bucket.watch();
     const progress = { revision: streamInfo.state.last_seq, isRead: isEmpty, heardAtMs: performance.now() };
@@ -103,6 +106,21 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       checks.stop();
     }
     await checks.failed;
+  }
+
+  /** Whoever added the first project created the bucket, perhaps with fewer replicas than the streams have. */
+  async function raise(config: StreamConfig): Promise<void> {
+    const { replicas } = options;
+    if (config.num_replicas >= replicas) return;
+    try {
+      await raiseReplicas(connection, config, replicas);
+      log.warn({ bucket: config.name, replicas }, "the project registry had fewer replicas than the settings: raised");
+    } catch (error) {
+      log.warn(
+        { bucket: config.name, reason: (error as Error).message },
+        "the project registry keeps its few replicas",
+      );
+    }
   }
 
   function take(into: Map<string, Entry>, { key, operation, revision, value }: KvWatchEntry): void {

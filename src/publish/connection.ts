@@ -21,7 +21,7 @@ export interface NatsLinkOptions {
   readonly log: PublishLog;
   /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** How often the server is asked whether it is there. A link counts as dead after two silent ones. */
+  /** How often the server is asked whether it is there. A link counts as dead after three silent ones. */
   readonly pingIntervalMs?: number | undefined;
 }
 
@@ -45,8 +45,9 @@ const reconnectWaitMs = 100;
 const reconnectJitterMs = 150;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-const pingIntervalMsDefault = 2_000;
-const pingsUnansweredMax = 2;
+// A dead link is noticed after 4 s: no later than the rest of a cluster has agreed on leaders without the node behind it.
+const pingIntervalMsDefault = 1_000;
+const pingsUnansweredMax = 3;
 // The client says a dead link is stale and then waits for its last bytes to leave. Past this the socket is cut.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;

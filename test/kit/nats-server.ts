@@ -32,10 +32,14 @@ export interface TestNatsServerOptions {
   jetstream?: boolean;
   /** More lines for the configuration file. */
   extraConfig?: string;
-  /** Where JetStream keeps its data; may hold some already. Default: a new folder, gone after `remove`. */
+  /** Where JetStream keeps its data; may hold some already, and is the caller's to delete. Default: a new folder, gone after `remove`. */
   storeDir?: string;
   /** A certain binary, where a test compares versions. */
   binary?: string;
+  /** A whole configuration in place of the kit's, which the settings above do not change; its clients' address must be `listen: "127.0.0.1:$PORT"`. */
+  config?: string;
+  /** What the configuration takes from the environment, beside NATS_STORE, which is the kit's. */
+  env?: Readonly<Record<string, string>>;
 }
 
 export interface TestNatsServer {
@@ -129,9 +133,9 @@ function jetstreamLines(folder: string, options: TestNatsServerOptions): string[
 }
 
 function configText(port: number, folder: string, options: TestNatsServerOptions): string {
+  if (options.config !== undefined) return options.config.replace("$PORT", String(port));
   return [
     `listen: "127.0.0.1:${port}"`,
-    `ports_file_dir: ${JSON.stringify(folder)}`,
     `max_payload: ${options.maxPayload ?? 8 * 1_048_576}`,
     options.token === undefined ? "" : `authorization { token: ${JSON.stringify(options.token)} }`,
     ...(options.jetstream === false ? [] : jetstreamLines(folder, options)),
@@ -181,7 +185,10 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     writeFileSync(configFile, configText(port, folder, current));
     // Not --log: what is wrong with a configuration goes to standard error before a log file is opened.
     const log = openSync(logFile, "a");
-    const started = spawn(binary, ["--config", configFile], { stdio: ["ignore", log, log] });
+    const started = spawn(binary, ["--config", configFile, "--ports_file_dir", folder], {
+      stdio: ["ignore", log, log],
+      env: { ...process.env, NATS_STORE: storeDirOf(folder, current), ...current.env },
+    });
     started.on("error", () => {});
     closeSync(log);
     child = started;

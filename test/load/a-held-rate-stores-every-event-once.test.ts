@@ -26,6 +26,8 @@ test("single events, compressed, from two threads", async () => {
   expect(result.answers).toEqual({ "200": 450 });
   expect(result.stored).toEqual({
     acknowledged: 450,
+    refused: 0,
+    unknown: 0,
     storedOnce: 450,
     storedMoreThanOnce: 0,
     storedAgainAfterUnknown: 0,

@@ -1,0 +1,12 @@
+// The ledger's own way to the streams, never the gateway's.
+
+import { connect, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
+import type { Store } from "./scenario.ts";
+
+/** The caller closes it. */
+export async function connectReader({ readerUrl, readerToken }: Store): Promise<NatsConnection> {
+  return await connect({
+    servers: readerUrl.split(","),
+    ...(readerToken === undefined ? {} : { authenticator: tokenAuthenticator(readerToken) }),
+  });
+}

@@ -1,0 +1,132 @@
+// `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost, doubled, refused and how long
+// the gateway took to come back, and ends with 1 when a promise was broken.
+
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { findNatsServer } from "../test/kit/nats-server.ts";
+import { type RunResult, runScenario } from "./run-scenario.ts";
+import type { Scenario } from "./scenario.ts";
+import { scenarios } from "./scenarios.ts";
+import type { LoadName } from "./senders.ts";
+import { soak } from "./soak.ts";
+import { tableOf } from "./table.ts";
+
+interface Options {
+  readonly natsServer: readonly string[];
+  readonly load: readonly LoadName[];
+  readonly short: boolean;
+  readonly recoveryMs: number;
+  readonly json?: string;
+  readonly list: boolean;
+  readonly soak?: string;
+}
+
+const recoveryMsDefault = 3_000;
+const loads: readonly LoadName[] = ["singles", "batches", "mixed"];
+const loadsDefault: readonly LoadName[] = ["singles", "batches"];
+
+function commandLine(): Command {
+  return new Command("faults")
+    .description("Breaks things under load and checks that what was acknowledged is stored.")
+    .argument("[scenario...]", "which ones; default: all")
+    .option("--nats-server <file>", "repeatable; each scenario runs on each; default: the one the tests use", added, [])
+    .addOption(
+      new Option("--load <name>", "repeatable; what is sent: singles, batches, mixed; default: singles and batches")
+        .argParser((value: string, before: readonly string[]) => added(oneOf(loads, value), before))
+        .default([]),
+    )
+    .option("--short", "as in npm test: faults of a second, not of many", false)
+    .addOption(
+      new Option("--recovery-ms <number>", "how soon 200s must come back; more where the machine has much else to do")
+        .argParser(Number)
+        .default(recoveryMsDefault),
+    )
+    .option("--json <file>", "write the results there too")
+    .option("--list", "only name the scenarios", false)
+    .option("--soak <duration>", "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes");
+}
+
+function added(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
+
+function oneOf(values: readonly string[], value: string): string {
+  if (!values.includes(value)) throw new InvalidArgumentError(`must be one of ${values.join(", ")}`);
+  return value;
+}
+
+async function main(): Promise<number> {
+  const program = commandLine().parse();
+  const options = program.opts<Options>();
+  const named = chosen(program, program.args);
+  if (options.list) {
+    for (const { name, title } of scenarios) process.stdout.write(`${name.padEnd(32)}${title}\n`);
+    return 0;
+  }
+  const binaries = options.natsServer.length > 0 ? options.natsServer : [findNatsServer()];
+  if (options.soak !== undefined) {
+    return await soak({
+      durationMs: durationMs(program, options.soak),
+      binary: binaries[0]!,
+      json: options.json,
+      recoveryMsMax: options.recoveryMs,
+    });
+  }
+  // What was started ends with this process, when it ends by itself.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => process.exit(128 + constants.signals[signal]));
+  }
+  return await runAll(named, binaries, options);
+}
+
+function chosen(program: Command, names: readonly string[]): readonly Scenario[] {
+  const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
+  if (unknown.length > 0) program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
+  return names.length === 0 ? scenarios : scenarios.filter((scenario) => names.includes(scenario.name));
+}
+
+function durationMs(program: Command, text: string): number {
+  const match = /^(\d{1,5})([smh])$/.exec(text);
+  if (match === null) return program.error(`--soak: must be a duration such as 90s, 60m or 2h: got "${text}"`);
+  return Number(match[1]) * { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as "s" | "m" | "h"];
+}
+
+async function runAll(
+  named: readonly Scenario[],
+  binaries: readonly string[],
+  { load: loadNames, short, json, recoveryMs }: Options,
+): Promise<number> {
+  const results: RunResult[] = [];
+  const failures: string[] = [];
+  for (const binary of binaries) {
+    const natsVersion = versionOf(binary);
+    for (const scenario of named) {
+      for (const load of loadNames.length > 0 ? loadNames : loadsDefault) {
+        process.stderr.write(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`);
+        try {
+          const form = short ? "short" : "full";
+          const result = await runScenario(scenario, { load, form, binary, natsVersion, recoveryMsMax: recoveryMs });
+          results.push(result);
+          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
+          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
+        } catch (error) {
+          failures.push(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${(error as Error).message}`);
+          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
+        }
+      }
+    }
+  }
+  process.stdout.write(`\n${tableOf(results)}`);
+  for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
+  if (json !== undefined) writeFileSync(json, `${JSON.stringify({ results, failures }, undefined, 2)}\n`);
+  return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
+}
+
+function versionOf(binary: string): string {
+  const text = execFileSync(binary, ["--version"], { encoding: "utf8" });
+  return /\d+\.\d+\.\d+/.exec(text)?.[0] ?? "unknown";
+}
+
+process.exitCode = await main();

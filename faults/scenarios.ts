@@ -1,0 +1,64 @@
+// Every scenario there is, in the order in which they are run.
+
+import type { Scenario } from "./scenario.ts";
+import { acksLost } from "./scenarios/acks-lost.ts";
+import { clientsAbort } from "./scenarios/clients-abort.ts";
+import { clockSteps } from "./scenarios/clock-steps.ts";
+import { clusterFollowerKilled } from "./scenarios/cluster-follower-killed.ts";
+import { clusterLeaderFrozen } from "./scenarios/cluster-leader-frozen.ts";
+import { clusterLeaderKilled } from "./scenarios/cluster-leader-killed.ts";
+import { clusterLeaderPaused } from "./scenarios/cluster-leader-paused.ts";
+import { clusterLeaderStepsDown } from "./scenarios/cluster-leader-steps-down.ts";
+import { clusterQuorumLost } from "./scenarios/cluster-quorum-lost.ts";
+import { clusterRollingRestart } from "./scenarios/cluster-rolling-restart.ts";
+import { clusterTroubleWithoutEnd } from "./scenarios/cluster-trouble-without-end.ts";
+import { connectionCut } from "./scenarios/connection-cut.ts";
+import { connectionSlow } from "./scenarios/connection-slow.ts";
+import { connectionStalled } from "./scenarios/connection-stalled.ts";
+import { diskFull } from "./scenarios/disk-full.ts";
+import { embeddedNatsKilled } from "./scenarios/embedded-nats-killed.ts";
+import { everythingKilled } from "./scenarios/everything-killed.ts";
+import { gatewayKilled } from "./scenarios/gateway-killed.ts";
+import { gatewayTerminated } from "./scenarios/gateway-terminated.ts";
+import { gatewayTerminatedWhileFrozen } from "./scenarios/gateway-terminated-while-frozen.ts";
+import { natsFrozenBriefly } from "./scenarios/nats-frozen-briefly.ts";
+import { natsFrozenLong } from "./scenarios/nats-frozen-long.ts";
+import { natsKilled } from "./scenarios/nats-killed.ts";
+import { natsKilledAgainAndAgain } from "./scenarios/nats-killed-again-and-again.ts";
+import { serverLimit } from "./scenarios/server-limit.ts";
+import { sharedFramesNatsKilled } from "./scenarios/shared-frames-nats-killed.ts";
+import { storeNotRestored } from "./scenarios/store-not-restored.ts";
+import { streamFull } from "./scenarios/stream-full.ts";
+import { workerKilled } from "./scenarios/worker-killed.ts";
+
+export const scenarios: readonly Scenario[] = [
+  natsKilled,
+  natsKilledAgainAndAgain,
+  sharedFramesNatsKilled,
+  natsFrozenBriefly,
+  natsFrozenLong,
+  streamFull,
+  serverLimit,
+  storeNotRestored,
+  diskFull,
+  gatewayKilled,
+  gatewayTerminated,
+  gatewayTerminatedWhileFrozen,
+  everythingKilled,
+  workerKilled,
+  embeddedNatsKilled,
+  clientsAbort,
+  clockSteps,
+  acksLost,
+  clusterFollowerKilled,
+  clusterLeaderFrozen,
+  clusterLeaderKilled,
+  clusterLeaderPaused,
+  clusterLeaderStepsDown,
+  clusterQuorumLost,
+  clusterRollingRestart,
+  clusterTroubleWithoutEnd,
+  connectionCut,
+  connectionSlow,
+  connectionStalled,
+];

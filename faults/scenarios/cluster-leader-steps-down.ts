@@ -1,0 +1,25 @@
+// The leader gives way to another, as an operator tells it to, three times: no node is lost, so this is to cost nobody anything.
+
+import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
+import type { Scenario } from "../scenario.ts";
+
+const timesMax = 3;
+
+export const clusterLeaderStepsDown: Scenario = {
+  name: "cluster-leader-steps-down",
+  title: "cluster of three: the leaders of both streams step down, three times",
+  topology: "cluster",
+  env: { PENSTOCK_REPLICAS: "3" },
+  faultMs: { short: 300, full: 3_000 },
+  mayRefuse: false,
+  mustRecover: true,
+  async run(context) {
+    const cluster = clusterOf(context);
+    for (let times = 0; times < timesMax; times++) {
+      await Promise.all([cluster.stepDown(liveStream), cluster.stepDown(historicalStream)]);
+      await recovered(context, "leader stepped down");
+      await context.hold(context.faultMs);
+      await whole(context);
+    }
+  },
+};

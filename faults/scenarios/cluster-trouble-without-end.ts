@@ -1,0 +1,74 @@
+// One thing after the other happens to a cluster, never to two nodes at a time: kills, freezes of any length, stops, step-downs.
+// Faults that fall into the recovery from another are where promises are usually broken. The same seed is the same sequence.
+
+import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
+import type { Scenario, ScenarioContext } from "../scenario.ts";
+
+const seed = 20_261_121;
+
+export const clusterTroubleWithoutEnd: Scenario = {
+  name: "cluster-trouble-without-end",
+  title: "cluster of three: kills, freezes, stops and step-downs at random, one after the other",
+  topology: "cluster",
+  env: { PENSTOCK_REPLICAS: "3", PENSTOCK_ACK_TIMEOUT_MS: "700" },
+  faultMs: { short: 8_000, full: 120_000 },
+  mayRefuse: true,
+  mustRecover: true,
+  async run(context) {
+    const random = randomFrom(seed);
+    const endMs = performance.now() + context.faultMs;
+    while (performance.now() < endMs) {
+      await trouble(context, random);
+      await recovered(context, "after it");
+    }
+    await whole(context);
+  },
+};
+
+async function trouble(context: ScenarioContext, random: () => number): Promise<void> {
+  const cluster = clusterOf(context);
+  const stream = random() < 0.5 ? liveStream : historicalStream;
+  const leader = await cluster.leaderOf(stream);
+  const node = random() < 0.7 ? leader : cluster.nodes[Math.floor(random() * cluster.nodes.length)]!;
+  const which = `node ${cluster.nodes.indexOf(node)}, ${node === leader ? "leader" : "perhaps a follower"} of ${stream}`;
+  // From within a round trip to past an election.
+  const faultMs = Math.round(10 ** (random() * 3) * 8);
+  switch (Math.floor(random() * 5)) {
+    case 0:
+      context.note(`${which}: killed for ${faultMs} ms`);
+      await node.kill();
+      await context.hold(faultMs);
+      await node.restart();
+      // Another must not fail before this one has what it missed.
+      await whole(context);
+      break;
+    case 1:
+    case 2:
+      context.note(`${which}: frozen for ${faultMs} ms`);
+      node.freeze();
+      await context.hold(faultMs);
+      node.thaw();
+      break;
+    case 3:
+      context.note(`${which}: stopped for ${faultMs} ms`);
+      await node.stop();
+      await context.hold(faultMs);
+      await node.restart();
+      await whole(context);
+      break;
+    default:
+      context.note(`${stream}: step down`);
+      await cluster.stepDown(stream);
+  }
+}
+
+/** Mulberry32: small, and the same everywhere. */
+function randomFrom(start: number): () => number {
+  let state = start;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

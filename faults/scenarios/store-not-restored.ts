@@ -1,0 +1,20 @@
+// nats-server restarts with less room than the streams are promised, and so without them; then with enough. The gateway must not
+// put new streams in their place, nor take the missing ones for full.
+
+import type { Scenario } from "../scenario.ts";
+
+export const storeNotRestored: Scenario = {
+  name: "store-not-restored",
+  title: "nats-server restarts with too little room for the streams, then with enough",
+  topology: "single",
+  faultMs: { short: 500, full: 4_000 },
+  mayRefuse: true,
+  mustRecover: true,
+  async run({ store, faultMs, hold, untilRefused }) {
+    const [node] = store.nodes;
+    await node!.restart({ maxFileStore: 1_048_576 });
+    await untilRefused("503 unavailable");
+    await hold(faultMs);
+    await node!.restart();
+  },
+};

@@ -1,0 +1,30 @@
+// One of two workers dies; its connections go with it, and the other one takes what comes until there is another in its place.
+
+import type { Scenario } from "../scenario.ts";
+
+const replacedMsMax = 30_000;
+const pollMs = 20;
+
+export const workerKilled: Scenario = {
+  name: "worker-killed",
+  title: "one of two workers is killed (SIGKILL)",
+  topology: "single",
+  env: { PENSTOCK_WORKERS: "2" },
+  faultMs: { short: 0, full: 500 },
+  mayRefuse: true,
+  mustRecover: true,
+  mayLoseConnections: true,
+  async run({ gateway, faultMs, hold, acknowledged }) {
+    for (let worker = 0; worker < 2; worker++) {
+      const pid = gateway.workers()[worker];
+      if (pid === undefined) throw new Error("kill a worker: there is none");
+      process.kill(pid, "SIGKILL");
+      await acknowledged(50);
+      await hold(faultMs);
+      // Both at once would be another scenario.
+      for (const deadline = performance.now() + replacedMsMax; gateway.workers().includes(pid); await hold(pollMs)) {
+        if (performance.now() > deadline) throw new Error("kill a worker: there is none in its place");
+      }
+    }
+  },
+};

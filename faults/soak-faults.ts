@@ -1,0 +1,89 @@
+// What goes wrong during a soak: faults that end, in an order drawn anew each time round. A full stream is not among them: the
+// streams are to hold the whole run.
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { ProxiedStore } from "./proxied-store.ts";
+
+export interface SoakFault {
+  readonly title: string;
+  /** Fulfilled when the cause has ended. */
+  run(store: ProxiedStore): Promise<void>;
+}
+
+const faults: readonly SoakFault[] = [
+  {
+    title: "nats-server killed, back after 1 s",
+    async run({ nodes: [node] }) {
+      await node!.kill();
+      await delay(1_000);
+      await node!.restart();
+    },
+  },
+  {
+    title: "nats-server frozen for 2 s",
+    run: ({ nodes: [node] }) =>
+      during(
+        2_000,
+        () => node!.freeze(),
+        () => node!.thaw(),
+      ),
+  },
+  {
+    title: "nats-server frozen for 9 s",
+    run: ({ nodes: [node] }) =>
+      during(
+        9_000,
+        () => node!.freeze(),
+        () => node!.thaw(),
+      ),
+  },
+  {
+    title: "connection cut for 1 s",
+    run: ({ proxy }) =>
+      during(
+        1_000,
+        () => proxy.cut(),
+        () => proxy.open(),
+      ),
+  },
+  {
+    title: "PubAcks lost for 3 s",
+    run: ({ proxy }) =>
+      during(
+        3_000,
+        () => proxy.dropReplies(true),
+        () => proxy.dropReplies(false),
+      ),
+  },
+  {
+    title: "connection stalled for 5 s",
+    run: ({ proxy }) =>
+      during(
+        5_000,
+        () => proxy.stall(true),
+        () => proxy.stall(false),
+      ),
+  },
+  {
+    title: "connection slow for 15 s: 50 ms, 4 MiB/s",
+    run: ({ proxy }) =>
+      during(
+        15_000,
+        () => proxy.slow(50, 4 * 1_048_576),
+        () => proxy.slow(0, 0),
+      ),
+  },
+];
+const shortRunMs = 300_000;
+
+/** Without end. A short run leaves out the faults that take long. */
+export function* soakFaults(durationMs: number): Generator<SoakFault> {
+  const fit = durationMs < shortRunMs ? faults.slice(0, 5) : faults;
+  for (;;) yield* fit.toSorted(() => Math.random() - 0.5);
+}
+
+async function during(ms: number, begin: () => void, end: () => void): Promise<void> {
+  begin();
+  await delay(ms);
+  end();
+}

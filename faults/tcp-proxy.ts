@@ -1,0 +1,181 @@
+// A TCP proxy before one nats-server, for what networks do: cut, refuse, delay, lose what one side says, go silent.
+// Knows just enough of the NATS protocol to drop whole messages: half a one would be another fault than the one meant.
+
+import { createServer, type Server, Socket } from "node:net";
+import type { TcpProxy } from "./scenario.ts";
+
+/** What a direction holds before it takes no more from its sender, whose own buffers then fill, as on a real slow line. */
+const heldBytesMax = 1_048_576;
+const pieceBytesMax = 16_384;
+
+/** How the network is now: one for all connections. */
+interface Network {
+  isCut: boolean;
+  isStalled: boolean;
+  dropsReplies: boolean;
+  delayMs: number;
+  bytesPerSecond: number;
+}
+
+interface Pipe {
+  /** The network has changed. */
+  update(): void;
+  close(): void;
+}
+
+/** Listens on a free port of loopback; connects to `upstreamPort` there for each connection it gets. */
+export async function startTcpProxy(upstreamPort: number): Promise<TcpProxy> {
+  const network: Network = { isCut: false, isStalled: false, dropsReplies: false, delayMs: 0, bytesPerSecond: 0 };
+  const sockets = new Set<Socket>();
+  const pipes = new Set<Pipe>();
+
+  function accept(client: Socket): void {
+    if (network.isCut) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = new Socket();
+    const replies = createReplyFilter(network);
+    const ends = [client, server];
+    const both = [
+      createPipe(client, server, { network, filter: (chunk) => [chunk] }),
+      createPipe(server, client, { network, filter: replies }),
+    ];
+    for (const pipe of both) pipes.add(pipe);
+    for (const socket of ends) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on("error", () => {});
+      socket.once("close", () => {
+        sockets.delete(socket);
+        for (const end of ends) end.destroy();
+        for (const pipe of both) {
+          pipe.close();
+          pipes.delete(pipe);
+        }
+      });
+    }
+    server.connect(upstreamPort, "127.0.0.1");
+  }
+
+  function change(changed: Partial<Network>): void {
+    Object.assign(network, changed);
+    for (const pipe of pipes) pipe.update();
+  }
+
+  const listener = createServer(accept);
+  const port = await listen(listener);
+  return {
+    url: `nats://127.0.0.1:${port}`,
+    cut() {
+      change({ isCut: true });
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
+    open: () => change({ isCut: false }),
+    dropReplies: (dropsReplies) => change({ dropsReplies }),
+    slow: (delayMs, bytesPerSecond) => change({ delayMs, bytesPerSecond }),
+    stall: (isStalled) => change({ isStalled }),
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => listener.close(() => resolve()));
+    },
+  };
+}
+
+function listen(listener: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    listener.once("error", reject);
+    listener.listen(0, "127.0.0.1", () => {
+      const address = listener.address();
+      resolve(typeof address === "object" && address !== null ? address.port : 0);
+    });
+  });
+}
+
+interface PipeOptions {
+  readonly network: Network;
+  /** What of a chunk goes on. */
+  readonly filter: (chunk: Buffer) => Buffer[];
+}
+
+/** One direction of one connection. Keeps order, whatever changes on the way. */
+function createPipe(from: Socket, to: Socket, { network, filter }: PipeOptions): Pipe {
+  const held: { bytes: Buffer; arrivedMs: number }[] = [];
+  let heldBytes = 0;
+  let lineFreeMs = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function take(chunk: Buffer): void {
+    const arrivedMs = performance.now();
+    for (const part of filter(chunk)) {
+      for (let start = 0; start < part.length; start += pieceBytesMax) {
+        const bytes = part.subarray(start, start + pieceBytesMax);
+        held.push({ bytes, arrivedMs });
+        heldBytes += bytes.length;
+      }
+    }
+    pump();
+  }
+
+  function pump(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    while (!network.isStalled && to.writableLength < heldBytesMax) {
+      const next = held[0];
+      if (next === undefined) break;
+      const now = performance.now();
+      const dueMs = Math.max(next.arrivedMs + network.delayMs, network.bytesPerSecond > 0 ? lineFreeMs : 0);
+      if (dueMs > now) {
+        timer = setTimeout(pump, dueMs - now);
+        break;
+      }
+      held.shift();
+      heldBytes -= next.bytes.length;
+      if (network.bytesPerSecond > 0) lineFreeMs = dueMs + (next.bytes.length / network.bytesPerSecond) * 1_000;
+      to.write(next.bytes);
+    }
+    if (network.isStalled || heldBytes >= heldBytesMax) from.pause();
+    else from.resume();
+  }
+
+  from.on("data", take);
+  to.on("drain", pump);
+  return { update: pump, close: () => clearTimeout(timer) };
+}
+
+/** Passes or drops whole protocol messages of nats-server's: a message is dropped when replies are as it begins. */
+function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
+  let line = "";
+  let payloadBytes = 0;
+  let isDropped = false;
+
+  /** How much of the chunk, from `start` on, belongs to the message that is under way. */
+  function partLength(chunk: Buffer, start: number): number {
+    if (payloadBytes > 0) {
+      const length = Math.min(payloadBytes, chunk.length - start);
+      payloadBytes -= length;
+      return length;
+    }
+    if (line === "") isDropped = network.dropsReplies;
+    const lineEnd = chunk.indexOf(0x0a, start);
+    const end = lineEnd < 0 ? chunk.length : lineEnd + 1;
+    line += chunk.toString("latin1", start, end);
+    if (lineEnd >= 0) {
+      // The last word is the size of the payload, which a CRLF follows.
+      const size = /^H?MSG .* (\d+)\r\n$/i.exec(line)?.[1];
+      payloadBytes = size === undefined ? 0 : Number(size) + 2;
+      line = "";
+    }
+    return end - start;
+  }
+
+  return (chunk) => {
+    const passed: Buffer[] = [];
+    for (let start = 0; start < chunk.length; ) {
+      const length = partLength(chunk, start);
+      if (!isDropped) passed.push(chunk.subarray(start, start + length));
+      start += length;
+    }
+    return passed;
+  };
+}

@@ -1,0 +1,56 @@
+// The registry's bucket beside a leaf node: a mirror of the hub's, which is read whether or not the hub is there. Empty for a moment
+// when it is new, so it says in its metadata when it has had everything once. Must not write to the hub.
+
+import { JetStreamApiError, jetstreamManager, type StreamSource } from "@nats-io/jetstream";
+import type { KV } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+
+/** In the metadata of the bucket's stream, from when it has first caught up with the hub on. */
+const filledMark = "penstock-filled";
+const streamNotFound = 10_059;
+const apiTimeoutMs = 3_000;
+
+export interface HubMirror {
+  readonly bucket: KV;
+  readonly hubDomain: string;
+}
+
+function apiOf(domain: string): string {
+  return `$JS.${domain}.API`;
+}
+
+export function mirrorOf(bucket: string, hubDomain: string): StreamSource {
+  return { name: `KV_${bucket}`, external: { api: apiOf(hubDomain), deliver: "" } };
+}
+
+/** Rejects unless the bucket is a mirror of that hub's and has once had all there was. Needs the hub only until then. */
+export async function requireFilled(connection: NatsConnection, { bucket, hubDomain }: HubMirror): Promise<void> {
+  const { streamInfo } = await bucket.status();
+  const { config, state } = streamInfo;
+  if (config.mirror?.external?.api !== apiOf(hubDomain)) {
+    throw new Error(
+      `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is made again as one`,
+    );
+  }
+  if (config.metadata?.[filledMark] !== undefined) return;
+  const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
+  if (state.last_seq < atHub) {
+    throw new Error(`open the project registry: its mirror is at ${state.last_seq} of ${atHub} entries of the hub's`);
+  }
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const metadata = { ...config.metadata, [filledMark]: new Date().toISOString() };
+  await manager.streams.update(config.name, { metadata });
+}
+
+async function lastSequenceAtHub(connection: NatsConnection, stream: string, hubDomain: string): Promise<number> {
+  try {
+    const hub = await jetstreamManager(connection, { domain: hubDomain, checkAPI: false, timeout: apiTimeoutMs });
+    return (await hub.streams.info(stream)).state.last_seq;
+  } catch (error) {
+    const missing = error instanceof JetStreamApiError && error.code === streamNotFound;
+    const why = missing
+      ? "has no projects yet: run `penstock gather` there"
+      : `does not answer: ${(error as Error).message}`;
+    throw new Error(`open the project registry: the hub, domain ${hubDomain}, ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { everythingKilled } from "../../faults/scenarios/everything-killed.ts";
+import { answered, shortRun } from "./short-run.ts";
+
+test("what was acknowledged before gateway and nats-server died together is stored", async () => {
+  const result = await shortRun(everythingKilled);
+  expect(answered(result, "error")).toBeGreaterThan(0);
+});

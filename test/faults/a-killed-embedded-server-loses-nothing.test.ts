@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { embeddedNatsKilled } from "../../faults/scenarios/embedded-nats-killed.ts";
+import { answered, shortRun } from "./short-run.ts";
+
+test("the gateway restarts a killed embedded nats-server and stores what waited", async () => {
+  const result = await shortRun(embeddedNatsKilled);
+  expect(answered(result, "200")).toBeGreaterThan(100);
+});

@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { gatewayKilled } from "../../faults/scenarios/gateway-killed.ts";
+import { answered, shortRun } from "./short-run.ts";
+
+test("a gateway that is killed twice under load had stored all it acknowledged", async () => {
+  const result = await shortRun(gatewayKilled);
+  expect(answered(result, "error")).toBeGreaterThan(0);
+});

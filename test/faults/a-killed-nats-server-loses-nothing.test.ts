@@ -1,0 +1,9 @@
+import { expect, test } from "vitest";
+import { natsKilled } from "../../faults/scenarios/nats-killed.ts";
+import { answered, shortRun } from "./short-run.ts";
+
+test("what was acknowledged before, during and after a kill of nats-server is stored", async () => {
+  const result = await shortRun(natsKilled);
+  expect(answered(result, "200")).toBeGreaterThan(100);
+  expect(answered(result, "4")).toBeGreaterThan(0);
+});

@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { workerKilled } from "../../faults/scenarios/worker-killed.ts";
+import { answered, shortRun } from "./short-run.ts";
+
+test("a worker that is killed had stored what it acknowledged, and another takes its place", async () => {
+  const result = await shortRun(workerKilled);
+  expect(answered(result, "error")).toBeGreaterThan(0);
+});

@@ -1,0 +1,27 @@
+// The short form of a fault scenario, for one test: faults of a second, and generous time to come back, because other tests share
+// the machine. `npm run faults` runs the same scenarios longer, on more than one nats-server, and holds them to 3 s.
+
+import { execFileSync } from "node:child_process";
+import { expect } from "vitest";
+import { type RunResult, runScenario } from "../../faults/run-scenario.ts";
+import type { Scenario } from "../../faults/scenario.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
+
+const recoveryMsMax = 10_000;
+
+/** Runs it, and expects that events were acknowledged and that no promise was broken. */
+export async function shortRun(scenario: Scenario): Promise<RunResult> {
+  const binary = findNatsServer();
+  const natsVersion = execFileSync(binary, ["--version"], { encoding: "utf8" }).trim();
+  const result = await runScenario(scenario, { load: "mixed", form: "short", binary, natsVersion, recoveryMsMax });
+  expect(result.faults).toEqual([]);
+  expect(result.lost).toBe(0);
+  expect(result.acknowledged).toBeGreaterThan(0);
+  return result;
+}
+
+/** Requests with an answer that starts so. */
+export function answered(result: RunResult, start: string): number {
+  const counts = Object.entries(result.answers).filter(([label]) => label.startsWith(start));
+  return counts.reduce((sum, [, count]) => sum + count, 0);
+}
