@@ -1,8 +1,21 @@
 // Puts what running Penstock takes, and nothing else, into a new folder: the compiled gateway with its addons, the packages it
 // imports, and the pinned Node. The container image and the systemd unit run from such a folder. nats-server is not in it.
 
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { constants } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
@@ -15,38 +28,53 @@ const addonFiles = [
   join("http", "addon", "build", "Release", "connection_id.node"),
 ];
 
+const runner = createRunner({ noteGroup });
+
 async function bundle(target) {
   if (target === undefined) throw new SetupError("usage: npm run bundle -- <new folder>");
-  const folder = resolve(target);
+  // npm runs scripts in the project, wherever it was called.
+  const folder = resolve(process.env.INIT_CWD ?? ".", target);
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new SetupError(`${folder} is there and not empty`);
-  await buildAll();
-  mkdirSync(folder, { recursive: true });
-  cpSync(join(root, "dist"), join(folder, "dist"), { recursive: true });
-  for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
-  for (const file of ["package.json", "LICENSE"]) cpSync(join(root, file), join(folder, file));
-  for (const place of runtimePackages()) copyPackage(place, folder);
-  mkdirSync(join(folder, "bin"));
-  cpSync(runtimeNode(), join(folder, "bin", "node"), { dereference: true });
-  writeFileSync(join(folder, "bin", "penstock"), launcher, { mode: 0o755 });
+  requireNode();
+  const giveBack = await takeLock(runner);
+  // Appears whole or not at all.
+  const next = `${folder}.next-${process.pid}`;
+  try {
+    await buildAll();
+    mkdirSync(dirname(folder), { recursive: true });
+    fill(next);
+    renameSync(next, folder);
+  } finally {
+    rmSync(next, { recursive: true, force: true });
+    giveBack();
+  }
   process.stdout.write(`bundle: ${folder}\n`);
 }
 
 async function buildAll() {
-  requireNode();
-  const runner = createRunner({ noteGroup });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
-  const giveBack = await takeLock(runner);
-  try {
-    requirePrograms();
-    await installPackages(runner);
-    await buildAddons(runner);
-    await buildDist(runner);
-  } finally {
-    giveBack();
-  }
+  requirePrograms();
+  await installPackages(runner);
+  await buildAddons(runner);
+  await buildDist(runner);
   // Without them it works, more slowly; what is rolled out is to be the fast one.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined) throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
+}
+
+function fill(folder) {
+  cpSync(join(root, "dist"), join(folder, "dist"), { recursive: true, filter: isForRunning });
+  for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
+  for (const place of runtimePackages()) {
+    cpSync(join(root, place), join(folder, place), { recursive: true, filter: isForRunning });
+  }
+  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  const { name, version, license, type } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify({ name, version, license, type }, null, 2)}\n`);
+  mkdirSync(join(folder, "bin"));
+  copyFileSync(realpathSync(runtimeNode()), join(folder, "bin", "node"));
+  const command = join(folder, "bin", "penstock");
+  writeFileSync(command, launcher);
+  chmodSync(command, 0o755);
 }
 
 /** Where npm has put the packages that the gateway imports, and those that they import. */
@@ -57,18 +85,19 @@ function runtimePackages() {
     .map(([place]) => place);
 }
 
-function copyPackage(place, folder) {
-  // uWebSockets.js comes with a binary for every platform and Node there is.
-  const ownBinary = `uws_${process.platform}_${process.arch}_127.node`;
-  const isWanted = (file) => !/uws_[^/]*\.node$/.test(file) || file.endsWith(ownBinary);
-  cpSync(join(root, place), join(folder, place), { recursive: true, filter: isWanted });
+/** Not: types, source maps, and the binaries of uWebSockets.js for every other platform and Node. */
+function isForRunning(file) {
+  const isOther = /\buws_\w+\.node$/.test(file) && !file.endsWith(`uws_${process.platform}_${process.arch}_127.node`);
+  return !isOther && !/\.(map|[cm]?ts|tsbuildinfo)$/.test(file);
 }
 
 const launcher = `#!/bin/sh
 # Penstock on the Node it was built for.
-exec "$(dirname "$0")/node" "$(dirname "$0")/../dist/main.js" "$@"
+bin=$(dirname "$(readlink -f "$0")")
+exec "$bin/node" "$bin/../dist/main.js" "$@"
 `;
 
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
 try {
   await bundle(process.argv[2]);
 } catch (error) {
@@ -76,3 +105,5 @@ try {
   process.stderr.write(`bundle: ${error.message}\n`);
   process.exitCode = 1;
 }
+const signal = runner.interruptedBy();
+if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];

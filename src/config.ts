@@ -3,7 +3,17 @@
 
 import { networksOf } from "./http/trusted-proxies.ts";
 import { certificateFile, isPair, keyFile, readableFile } from "./pem.ts";
-import { durationMs, flag, natsUrl, oneOf, type Parse, subjectPrefix, text, wholeNumber } from "./setting-parsers.ts";
+import {
+  durationMs,
+  flag,
+  jetStreamDomain,
+  natsUrl,
+  oneOf,
+  type Parse,
+  subjectPrefix,
+  text,
+  wholeNumber,
+} from "./setting-parsers.ts";
 
 interface Setting<T> {
   readonly parse: Parse<T>;
@@ -37,6 +47,12 @@ export const settings = {
     why: "metrics and health stay on loopback unless you say otherwise",
   }),
   adminPort: setting({ parse: wholeNumber(0, 65_535), fallback: "9464", unit: "port", why: "0 takes any free port" }),
+  liveEvents: setting({
+    parse: oneOf("auto", "true", "false"),
+    fallback: "auto",
+    unit: "auto/true/false",
+    why: "whether the live page on the admin port shows events, not only counts; auto: while that is on loopback",
+  }),
   natsUrl: setting({
     parse: natsUrl,
     fallback: undefined,
@@ -63,6 +79,12 @@ export const settings = {
   }),
   natsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
   natsToken: setting({ parse: text, fallback: undefined, unit: "secret", why: "a NATS token" }),
+  hubDomain: setting({
+    parse: jetStreamDomain,
+    fallback: undefined,
+    unit: "name",
+    why: "beside a leaf node: the JetStream domain of the hub, whose projects count here; see deploy/nats/README.md",
+  }),
   natsServer: setting({
     parse: text,
     fallback: undefined,
@@ -199,6 +221,7 @@ type Optional =
   | "natsCert"
   | "natsKey"
   | "natsToken"
+  | "hubDomain"
   | "natsServer"
   | "tlsCert"
   | "tlsKey"
@@ -289,7 +312,7 @@ function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], pro
 function natsFaults(config: Config): string[] {
   const faults: string[] = [];
   const { natsUrl: url, natsCert: cert, natsKey: key } = config;
-  for (const name of ["natsToken", "natsCreds", "natsCa", "natsCert", "natsKey"] as const) {
+  for (const name of ["natsToken", "natsCreds", "natsCa", "natsCert", "natsKey", "hubDomain"] as const) {
     if (config[name] !== undefined && url === undefined) faults.push(`${variableOf(name)}: needs PENSTOCK_NATS_URL`);
   }
   if ((cert === undefined) !== (key === undefined)) {

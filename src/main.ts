@@ -2,18 +2,19 @@
 // The command line: arguments, signals and exit codes (0 well, 1 failed, 2 wrong usage or settings). The only file that
 // touches `process`; commands get what they need of it as arguments.
 
-import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "./commands/context.ts";
+import { gather } from "./commands/gather.ts";
 import { add, enable, type LimitOptions, limit, list, type ProjectCommand, rotate, usage } from "./commands/project.ts";
-import { allSettings, configOf, natsSettings, withSettings } from "./commands/settings.ts";
+import { allSettings, configOf, natsSettings, settingsOf, streamSettings, withSettings } from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
 import { workerCommand } from "./commands/worker-command.ts";
 import { createLog } from "./observe/log.ts";
 import { burstSecondsDefault, isPositive } from "./projects/limits.ts";
 import { lanes } from "./publish/subject.ts";
 import type { Lane } from "./types.ts";
+import { version } from "./version.ts";
 
 // npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are one.
 const sameKeyPressMs = 300;
@@ -22,9 +23,6 @@ const sameKeyPressMs = 300;
 // of 4 KiB is less than a browser's cookies and referrer can take, and its refusal is final for an SDK.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 const nodeMajorMin = 22;
-const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
-  version: string;
-};
 
 function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")
@@ -45,6 +43,16 @@ function commandLine(context: CommandContext): Command {
     const { up } = await import("./commands/serve.ts");
     await up(configOf(command, context), context);
   });
+  withAll(
+    program.command("doctor").description("check everything a gateway with these settings needs; changes nothing"),
+  )
+    .option("--monitor <url[,url]>", "monitoring endpoints of nats-server, such as http://nats-1:8222")
+    .option("--json", "as JSON", false)
+    .option("--strict", "warnings fail too", false)
+    .action(async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
+      const { doctor } = await import("./commands/doctor.ts");
+      await doctor(settingsOf(command, context), options, context);
+    });
   program.command(workerCommand, { hidden: true }).action(async () => {
     const { work } = await import("./commands/worker.ts");
     await work(context);
@@ -88,6 +96,13 @@ function commandLine(context: CommandContext): Command {
       await usage(of(command), id, options.json);
     });
 
+  withSettings(program.command("gather [leaf...]"), [...natsSettings, ...streamSettings])
+    .description(
+      "run at a hub: gather what is stored at its leaf nodes, named by JetStream domain, and show how far it is",
+    )
+    .action(async (leaves: string[], _, command: Command) => {
+      await gather(configOf(command, context), leaves, context);
+    });
   withNats(program.command("tail").description("print events as they are stored, one JSON object a line"))
     .option("--project <id>", "only this project's")
     .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))

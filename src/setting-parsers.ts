@@ -42,6 +42,12 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
+/** One token of a subject: the domain's API is `$JS.<domain>.API`. */
+export function jetStreamDomain(value: string): string {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(value)) throw new Error(`must match [A-Za-z0-9_-]{1,64}: got "${value}"`);
+  return value;
+}
+
 export function subjectPrefix(value: string): string {
   // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token and a stream name take.
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(value)) throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);

@@ -39,6 +39,10 @@ const mayImport: Record<string, string[]> = {
   projects: [],
   embedded: [],
   observe: [],
+  // What streams must be and what projects are, so that it judges as the gateway does; who runs and what loads come as arguments.
+  doctor: ["publish/jetstream.ts", "publish/frame.ts", "projects/bucket.ts"],
+  // The shape of the numbers it shows; who connects, and where events are, come as arguments.
+  live: ["observe/sample.ts"],
   // The settings as a type, and the numbers a worker passes on; the gateway comes as an argument.
   workers: ["config.ts", "observe/metric-table.ts", "observe/sample.ts"],
 };

@@ -1,7 +1,7 @@
 // The steps that bring node_modules and dist/ up to date. Each is skipped when its stamp matches its inputs, and leaves
 // what was there before untouched or clearly unfinished when it is interrupted.
 
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -85,7 +85,7 @@ export async function buildDist(runner) {
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
   // The live page goes to browsers as it is.
-  cpSync(join(root, livePage), join(next, "live", "page"), { recursive: true });
+  cpSync(join(root, "src", "live", "page"), join(next, "live", "page"), { recursive: true });
   const last = join(cacheDir, "dist-last");
   rmSync(last, { recursive: true, force: true });
   if (existsSync(distDir)) renameSync(distDir, last);

@@ -9,6 +9,7 @@ import { type ProjectUsage, readUsage } from "../projects/usage.ts";
 import type { Project } from "../types.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
+import { table } from "./table.ts";
 
 export interface ProjectCommand {
   readonly config: Config;
@@ -82,7 +83,11 @@ async function atNats<T>(
 ): Promise<T> {
   const connection = await openNats(findNats(config, context.host));
   try {
-    return await work(connection, { prefix: config.subjectPrefix, replicas: config.replicas });
+    return await work(connection, {
+      prefix: config.subjectPrefix,
+      replicas: config.replicas,
+      hubDomain: config.hubDomain,
+    });
   } finally {
     await connection.close();
   }
@@ -136,14 +141,4 @@ function usageTable(usages: readonly ProjectUsage[]): string[] {
       ...[String(usage.rateLimitedBytes), new Date(usage.sinceMs).toISOString(), new Date(usage.atMs).toISOString()],
     ]),
   ]);
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join("  ")
-      .trimEnd(),
-  );
 }

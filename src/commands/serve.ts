@@ -41,10 +41,11 @@ async function run(
   try {
     const effective = embedded === undefined ? config : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
     const project = await prepare(effective);
+    const tryKey = project?.keys.at(-1);
     gateway =
       config.workers === 1
-        ? await startGateway(effective, { log, signal: context.stop })
-        : await startWorkers(effective, context, log);
+        ? await startGateway(effective, { log, signal: context.stop, tryKey })
+        : await startWorkers(effective, context, { log, tryKey });
     if (project !== undefined) context.stdout.write(welcome({ config, gateway, project }));
     await stopped(context.stop);
     log.info({}, "stopping");
@@ -83,19 +84,21 @@ function stopped(stop: AbortSignal): Promise<void> {
 
 function welcome({ config, gateway, project }: { config: Config; gateway: Running; project: Project }): string {
   const address = `${config.tlsCert === undefined ? "http" : "https"}://${reachable(config.host)}:${gateway.port}`;
+  const admin = `http://${reachable(config.adminHost)}:${gateway.adminPort}`;
   const key = project.keys.at(-1) ?? "";
   const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });
   const dataDir = config.dataDir === "./data" ? "" : ` --data-dir ${shellWord(config.dataDir)}`;
   const prefix = config.subjectPrefix === "penstock" ? "" : ` --subject-prefix ${config.subjectPrefix}`;
   return `
 Penstock is up at ${address}
-  metrics and health   http://${reachable(config.adminHost)}:${gateway.adminPort}/metrics, /readyz
+  metrics and health   ${admin}/metrics, /readyz
   project ${project.id}, key   ${key}
 
 Send an event:
   curl -i ${address}/capture/ -H 'Content-Type: application/json' -d ${shellWord(event)}
 
-Watch events as they are stored:
+Watch events as they are stored, in a browser or here:
+  ${admin}/
   npm run penstock -- tail${dataDir}${prefix}
 
 `;

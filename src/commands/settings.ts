@@ -1,7 +1,15 @@
 // The settings as flags of a command, made from the table in config.ts, and the config they and the environment come to.
 
 import type { Command } from "commander";
-import { type Config, flagOf, readConfig, type SettingName, settings, variableOf } from "../config.ts";
+import {
+  type Config,
+  type ConfigResult,
+  flagOf,
+  readConfig,
+  type SettingName,
+  settings,
+  variableOf,
+} from "../config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
 /** What a command needs to find NATS and name things in it. */
@@ -12,9 +20,19 @@ export const natsSettings: readonly SettingName[] = [
   "natsCert",
   "natsKey",
   "natsToken",
+  "hubDomain",
   "dataDir",
   "subjectPrefix",
   "replicas",
+];
+
+/** What a command that makes streams needs beside. */
+export const streamSettings: readonly SettingName[] = [
+  "partitions",
+  "streamBytesMax",
+  "liveAgeMax",
+  "historicalAgeMax",
+  "frameBytesMax",
 ];
 
 export const allSettings = Object.keys(settings) as SettingName[];
@@ -29,13 +47,18 @@ export function withSettings(command: Command, names: readonly SettingName[]): C
   return command;
 }
 
-/** Throws a CommandError that lists every fault. */
-export function configOf(command: Command, context: CommandContext): Config {
+/** The settings of a command, or all their faults. */
+export function settingsOf(command: Command, context: CommandContext): ConfigResult {
   const options: Record<string, unknown> = command.opts();
   const flags = Object.fromEntries(
     allSettings.flatMap((name) => (typeof options[name] === "string" ? [[name, options[name]]] : [])),
   );
-  const result = readConfig(context.env, flags);
+  return readConfig(context.env, flags);
+}
+
+/** Throws a CommandError that lists every fault. */
+export function configOf(command: Command, context: CommandContext): Config {
+  const result = settingsOf(command, context);
   if (result.ok) return result.config;
   const lines = result.faults.map((fault) => `  ${fault}`);
   throw new CommandError(`the settings have faults:\n${lines.join("\n")}`, usageExitCode);

@@ -3,6 +3,7 @@
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import { createAdminServer } from "../http/admin.ts";
+import { livePageOf } from "../live.ts";
 import type { Log } from "../observe/log.ts";
 import { scrapeContentType, scrapeText, watchProcess } from "../observe/snapshot.ts";
 import { createSupervisor } from "../workers/supervisor.ts";
@@ -13,27 +14,38 @@ import { workerCommand } from "./worker-command.ts";
 export async function startWorkers(
   config: Config,
   { env, mainFile, stop }: CommandContext,
-  log: Log,
+  { log, tryKey }: { readonly log: Log; readonly tryKey?: string | undefined },
 ): Promise<Pick<Gateway, "port" | "adminPort" | "close">> {
   const program = { file: mainFile, args: [workerCommand], env: withoutSettings(env) };
   const supervisor = createSupervisor({ config, program, log, signal: stop });
   const ownMetrics = watchProcess();
+  let publicPort: number | undefined;
+  const live = livePageOf(config, {
+    counts: () => supervisor.counts(),
+    remarks: () => supervisor.remarks(),
+    readiness: () => supervisor.readiness(),
+    publicPort: () => publicPort,
+    tryKey,
+  });
   const admin = createAdminServer({
     metrics: {
       contentType: scrapeContentType,
       text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),
     },
     readiness: () => supervisor.readiness(),
+    live: live.answer,
     log,
     monotonicMs: () => performance.now(),
   });
   const close = async (): Promise<void> => {
     await supervisor.close();
+    await live.close();
     await admin.close();
   };
   const adminPort = await admin.listen(config.adminHost, config.adminPort);
   try {
     const port = await supervisor.start();
+    publicPort = port;
     const { host, adminHost, workers } = config;
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };

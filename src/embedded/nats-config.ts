@@ -59,6 +59,23 @@ jetstream {
   return file;
 }
 
+export interface WrittenNatsConfig {
+  /** An fsync before each acknowledgement. */
+  readonly isDurable: boolean;
+  readonly storeBytesMax: number;
+}
+
+/** What the server that runs on the folder, or ran last, was told. Undefined when none ever did. */
+export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
+  try {
+    const text = readFileSync(join(natsFolder(dataDir), "nats-server.conf"), "utf8");
+    const storeBytesMax = Number(/^ *max_file_store: (\d+)$/m.exec(text)?.[1]);
+    return { isDurable: /^ *sync_interval: always$/m.test(text), storeBytesMax };
+  } catch {
+    return undefined;
+  }
+}
+
 export function writeConnectionNote(dataDir: string, note: ConnectionNote): void {
   writePrivately(connectionFile(dataDir), `${JSON.stringify(note)}\n`);
 }

@@ -85,7 +85,10 @@ export class Tally implements IntakeReport {
 
   /** Says what is not stored and why, a remark a reason. */
   remark(projectId: string, remarks: RemarkTaker): void {
-    for (const [code, events] of [["no_event", this.#noEvent] as const, ["no_distinct_id", this.#noDistinctId] as const]) {
+    for (const [code, events] of [
+      ["no_event", this.#noEvent] as const,
+      ["no_distinct_id", this.#noDistinctId] as const,
+    ]) {
       if (events > 0) remarks.notStored(projectId, { code, detail: dropDetails[code], events });
     }
     for (const [code, events] of this.#errorCounts ?? []) {

@@ -30,14 +30,18 @@ export interface ProjectUsage extends Counts {
 const apiTimeoutMs = 1_000;
 const keptMs = 30 * 24 * 3_600_000;
 /** Some hundred thousand values. A full bucket takes no new ones, and a gateway goes on without. */
-const bucketBytesMax = 67_108_864;
+export const usageBytesMax = 67_108_864;
 /** A record older than this says nothing of now. Three times what a busy project's takes to be written anew. */
 const latelyMsMax = 30_000;
 
+export function usageBucketName(prefix: string): string {
+  return `${prefix}_usage`;
+}
+
 export async function openUsageBucket(connection: NatsConnection, { prefix, replicas }: BucketPlace): Promise<KV> {
   const js = jetstream(connection, { timeout: apiTimeoutMs });
-  const options = { replicas, history: 1, ttl: keptMs, max_bytes: bucketBytesMax };
-  return await new Kvm(js).create(`${prefix}_usage`, options);
+  const options = { replicas, history: 1, ttl: keptMs, max_bytes: usageBytesMax };
+  return await new Kvm(js).create(usageBucketName(prefix), options);
 }
 
 /** `processId`: of characters that a project id may have. */

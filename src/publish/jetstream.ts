@@ -12,6 +12,7 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { headerBytesMax } from "./frame.ts";
@@ -25,6 +26,8 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
+  /** Beside a leaf node: the domain of the hub that gathers the streams. */
+  readonly hubDomain?: string | undefined;
 }
 
 export interface Streams {
@@ -58,15 +61,13 @@ const noSuitablePeers = 10_005;
 const transient = new Set([10_004, noSuitablePeers, 10_007, 10_008, 10_009, 10_076]);
 
 export function createStreams(link: NatsLink, settings: StreamSettings, log: PublishLog): Streams {
-  const wanted = lanes.flatMap((lane) =>
-    Array.from({ length: settings.partitions }, (_, partition) => wantedConfig(settings, lane, partition)),
-  );
+  const wanted = wantedConfigs(settings);
+  const isGathered = settings.hubDomain !== undefined;
   let followsReconnects = false;
   let ensuring = false;
 
-  /** What a stream must take in one message: a full frame with its headers. */
   function messageBytes(): number {
-    return Math.min(settings.frameBytesMax + headerBytesMax, link.messageBytesMax);
+    return fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
   }
 
   async function ensureAll(signal: AbortSignal | undefined): Promise<void> {
@@ -79,7 +80,11 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
     for (;;) {
       signal?.throwIfAborted();
       try {
-        await ensureOne(await manager(link, ensureTimeoutMs), config, { messageBytes: messageBytes(), log });
+        await ensureOne(await manager(link, ensureTimeoutMs), config, {
+          messageBytes: messageBytes(),
+          isGathered,
+          log,
+        });
         return;
       } catch (error) {
         if (error instanceof StreamError) throw error;
@@ -129,6 +134,11 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
   };
 }
 
+/** What a stream must take in one message: a full frame with its headers. */
+export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
+  return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
+}
+
 function manager(link: NatsLink, timeout: number): Promise<JetStreamManager> {
   return jetstreamManager(link.connection, { checkAPI: false, timeout });
 }
@@ -146,8 +156,15 @@ function faultsOf(wanted: WantedConfig, info: StreamInfo | undefined, messageByt
   return faults;
 }
 
+/** Of every stream, lane by lane, partition by partition. */
+export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
+  return lanes.flatMap((lane) =>
+    Array.from({ length: settings.partitions }, (_, partition) => wantedConfig(settings, lane, partition)),
+  );
+}
+
 /** The settings of a stream that Penstock cares about; the rest is the operator's. */
-type WantedConfig = Pick<
+export type WantedConfig = Pick<
   StreamConfig,
   | "name"
   | "subjects"
@@ -182,14 +199,31 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 
 interface EnsureOptions {
   readonly messageBytes: number;
-  readonly log: PublishLog;
+  readonly isGathered: boolean;
+  readonly log: Pick<PublishLog, "info" | "warn">;
+}
+
+/** Creates or grows each stream once, for whoever makes them beside a gateway; answers their names. Rejects like `ensure`, without waiting. */
+export async function ensureStreams(
+  connection: NatsConnection,
+  settings: StreamSettings,
+  log: EnsureOptions["log"],
+): Promise<string[]> {
+  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: ensureTimeoutMs });
+  const messageBytes = Math.min(settings.frameBytesMax + headerBytesMax, connection.info?.max_payload ?? 0);
+  const wanted = wantedConfigs(settings);
+  for (const config of wanted) await ensureOne(jsm, config, { messageBytes, isGathered: false, log });
+  return wanted.map(({ name }) => name);
 }
 
 async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: EnsureOptions): Promise<void> {
-  const { messageBytes, log } = options;
+  const { messageBytes, isGathered, log } = options;
   const existing = await infoOf(jsm, wanted.name);
   if (existing === undefined) {
-    await jsm.streams.add(wanted).catch((error: unknown) => {
+    // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk, goes on above any before it: from 1
+    // on, a hub of nats-server 2.10 would pass over what comes before it looks again. Microseconds grow faster than messages come.
+    const first = isGathered ? { first_seq: Date.now() * 1_000 } : {};
+    await jsm.streams.add({ ...wanted, ...first }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);
     });
     log.info({ stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas }, "stream created");
@@ -228,7 +262,8 @@ function changeFault(error: unknown, action: string, wanted: WantedConfig): unkn
   return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hint}`, { cause: error });
 }
 
-function brokenPromises(wanted: WantedConfig, config: StreamConfig, messageBytes: number): string[] {
+/** Why a stream cannot keep what a 200 promises; empty when it can. */
+export function brokenPromises(wanted: WantedConfig, config: StreamConfig, messageBytes: number): string[] {
   const broken: string[] = [];
   if (config.storage !== wanted.storage) broken.push(`storage is ${config.storage}, not file`);
   if (config.retention !== wanted.retention) broken.push(`retention is ${config.retention}, not limits`);
@@ -254,7 +289,8 @@ function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age") ? Number.POSITIVE_INFINITY : value;
 }
 
-function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
+/** The limits that are smaller than the settings, as `ensure` raises them. */
+export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
   for (const limit of limits) {
     if (sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit])) raised[limit] = wanted[limit];
@@ -262,7 +298,8 @@ function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<Strea
   return raised;
 }
 
-function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
+/** The limits that are larger than the settings, each with what the settings say, as `ensure` leaves them. */
+export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))
     .map((limit) => `${limit} ${config[limit]} (settings: ${wanted[limit]})`);

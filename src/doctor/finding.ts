@@ -1,0 +1,47 @@
+// What a check of `penstock doctor` answers: one line, and for what is not well how to mend it. No check prints or throws, and no
+// text holds a secret: urls come without users, keys and tokens not at all.
+
+export type Level = "ok" | "warn" | "fail";
+
+export interface Finding {
+  /** What was looked at, in a word or two; the same in every run. */
+  readonly check: string;
+  readonly level: Level;
+  readonly found: string;
+  /** The setting or command that mends it; only with `warn` and `fail`. */
+  readonly mend?: string;
+}
+
+/** A check by its name, with the three ways it can end. */
+export interface Check {
+  ok(found: string): Finding;
+  warn(found: string, mend: string): Finding;
+  fail(found: string, mend: string): Finding;
+}
+
+export function checkOf(check: string): Check {
+  return {
+    ok: (found) => ({ check, level: "ok", found }),
+    warn: (found, mend) => ({ check, level: "warn", found, mend }),
+    fail: (found, mend) => ({ check, level: "fail", found, mend }),
+  };
+}
+
+const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** `4.0 GiB`; whole bytes below one KiB. */
+export function shownBytes(bytes: number): string {
+  let unit = 0;
+  let size = bytes;
+  while (size >= 1_024 && unit < units.length - 1) {
+    size /= 1_024;
+    unit += 1;
+  }
+  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
+}
+
+/** Up to `max` of them, and how many more there are. */
+export function shownList(items: readonly string[], max = 5): string {
+  const more = items.length - max;
+  return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");
+}

@@ -1,0 +1,148 @@
+// The two ports: free, a Penstock's already, or somebody else's. Connects like a client and asks what answers; binds only where
+// connecting cannot tell whether a gateway could.
+
+import { request as httpRequest, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { connect, createServer } from "node:net";
+import { checkOf, type Finding, shownList } from "./finding.ts";
+
+export interface PortQuestion {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+}
+
+type Reach = "open" | "closed" | "silent";
+
+const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
+const unprivilegedLeast = 1_024;
+
+export async function checkPublicPort(question: PortQuestion & { isTls: boolean }): Promise<Finding> {
+  const check = checkOf("public port");
+  const unused = await unusedPort(question, "public port");
+  if (unused !== undefined) return unused;
+  const { port } = question;
+  // Its own answer to a path it has not: a problem document with a code of the closed table.
+  const answer = await get({ ...question, path: "/livez" });
+  if (answer?.status === 404 && codeOf(answer.body) === "not_found")
+    return check.ok(`a Penstock answers on ${port} already`);
+  return taken("public port", { port, flag: "PENSTOCK_PORT", answers: answer !== undefined });
+}
+
+export async function checkAdminPort(question: PortQuestion): Promise<Finding> {
+  const check = checkOf("admin port");
+  const unused = await unusedPort(question, "admin port");
+  if (unused !== undefined) return unused;
+  const { port } = question;
+  const live = await get({ ...question, path: "/livez", isTls: false });
+  if (fieldOf(live?.body, "status") !== "alive") {
+    return taken("admin port", { port, flag: "PENSTOCK_ADMIN_PORT", answers: live !== undefined });
+  }
+  const ready = await get({ ...question, path: "/readyz", isTls: false });
+  if (ready?.status === 200) return check.ok(`a Penstock answers on ${port} already, and is ready`);
+  const reasons = fieldOf(ready?.body, "reasons");
+  const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";
+  return check.fail(`a Penstock answers on ${port} and is not ready: ${why}`, "see the other lines here, and its log");
+}
+
+async function unusedPort({ host, port, timeoutMs }: PortQuestion, name: string): Promise<Finding | undefined> {
+  const check = checkOf(name);
+  if (port === 0) return check.ok("any free one");
+  if (port < unprivilegedLeast || !anyAddress.has(host)) {
+    const fault = await bindFault(host, port);
+    if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND") {
+      const setting = name === "admin port" ? "PENSTOCK_ADMIN_HOST" : "PENSTOCK_HOST";
+      return check.fail(
+        `${host} is no address of this machine`,
+        `${setting}=${name === "admin port" ? "127.0.0.1" : "0.0.0.0"}`,
+      );
+    }
+    if (fault === "EACCES") {
+      const mend = "a port from 1024 on, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
+      return check.fail(`${port} may not be taken by this user`, mend);
+    }
+  }
+  return (await reach(reachable(host), port, timeoutMs)) === "closed" ? check.ok(`${port} is free`) : undefined;
+}
+
+function taken(name: string, { port, flag, answers }: { port: number; flag: string; answers: boolean }): Finding {
+  const who = answers ? "something that is no Penstock" : "something that takes connections and does not answer";
+  return checkOf(name).fail(
+    `${port} is taken by ${who}`,
+    `see who: \`ss -ltnp sport = :${port}\`; stop it, or set ${flag} to another`,
+  );
+}
+
+function bindFault(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: timeoutMs });
+    const end = (outcome: Reach): void => {
+      socket.destroy();
+      resolve(outcome);
+    };
+    socket.once("connect", () => end("open"));
+    socket.once("error", () => end("closed"));
+    socket.once("timeout", () => end("silent"));
+  });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+const bodyCharsMax = 65_536;
+
+/** Undefined when nothing that speaks HTTP answers in time. Whose certificate it is does not matter here. */
+function get({
+  host,
+  port,
+  path,
+  isTls,
+  timeoutMs,
+}: PortQuestion & { path: string; isTls: boolean }): Promise<Answer | undefined> {
+  return new Promise((resolve) => {
+    const options: RequestOptions = {
+      ...{ host: reachable(host), port, path, agent: false },
+      signal: AbortSignal.timeout(timeoutMs),
+    };
+    const request = isTls ? httpsRequest({ ...options, rejectUnauthorized: false }) : httpRequest(options);
+    request.once("error", () => resolve(undefined));
+    request.once("response", (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text: string) => {
+        body += text;
+        if (body.length > bodyCharsMax) request.destroy();
+      });
+      response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
+      response.once("error", () => resolve(undefined));
+    });
+    request.end();
+  });
+}
+
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}
+
+function fieldOf(body: string | undefined, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(body ?? "");
+    return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function codeOf(body: string): unknown {
+  return fieldOf(body, "code");
+}

@@ -1,0 +1,99 @@
+// The events that the viewers of one project, or of all, are shown: taken out of frames at a bounded pace, gathered for the next push, the
+// last few kept for a viewer who comes later. What is not shown is counted.
+
+import type { JsMsg } from "@nats-io/jetstream";
+import { type ShownEvent, shownEvent } from "./shown-event.ts";
+
+export interface Feed {
+  take(message: JsMsg): void;
+  passedOver(messages: number): void;
+  /** What has come since the last call. */
+  flush(): Batch;
+  /** What was shown last, the newest last. */
+  recent(): readonly ShownEvent[];
+}
+
+export interface Batch {
+  readonly events: readonly ShownEvent[];
+  /** Events that have come and are not among them; of what was not looked at, at least so many. */
+  readonly skipped: number;
+}
+
+export const eventsPerSecondMax = 50;
+const secondMs = 1_000;
+const recentMax = 50;
+const lineFeed = 0x0a;
+
+/** `project` undefined: of all. */
+export function createFeed(project: string | undefined, monotonicMs: () => number): Feed {
+  const recent: ShownEvent[] = [];
+  let events: ShownEvent[] = [];
+  let skipped = 0;
+  let secondStartMs = Number.NEGATIVE_INFINITY;
+  let inSecond = 0;
+
+  function roomNow(): number {
+    const nowMs = monotonicMs();
+    if (nowMs - secondStartMs >= secondMs) {
+      secondStartMs = nowMs;
+      inSecond = 0;
+    }
+    return eventsPerSecondMax - inSecond;
+  }
+
+  function take(message: JsMsg): void {
+    const isShared = message.subject.endsWith(".~");
+    const count = Number(message.headers?.get("Penstock-Events"));
+    const room = roomNow();
+    if (room === 0) {
+      // Whose they are would have to be looked up in each.
+      if (project === undefined || !isShared) skipped += count;
+      return;
+    }
+    const own = project !== undefined && isShared ? `"project_id":${JSON.stringify(project)}` : undefined;
+    const { lines, passed } = linesOf(message.data, { max: room, own });
+    for (const line of lines) {
+      const event = shownEvent(line);
+      if (event === undefined || (project !== undefined && event.project !== project)) continue;
+      events.push(event);
+      recent.push(event);
+      inSecond++;
+    }
+    recent.splice(0, recent.length - recentMax);
+    if (own === undefined) skipped += Math.max(0, count - lines.length);
+    else skipped += passed;
+  }
+
+  return {
+    take,
+    passedOver(messages) {
+      skipped += messages;
+    },
+    flush() {
+      const batch = { events, skipped };
+      events = [];
+      skipped = 0;
+      return batch;
+    },
+    recent: () => recent,
+  };
+}
+
+/** The first lines, as text; with `own`, of those that hold it, and how many more hold it. */
+function linesOf(
+  data: Uint8Array,
+  { max, own }: { max: number; own: string | undefined },
+): { lines: string[]; passed: number } {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
+  const lines: string[] = [];
+  let passed = 0;
+  for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
+    end = bytes.indexOf(lineFeed, start);
+    if (end < 0) end = bytes.length;
+    if (own !== undefined && !bytes.subarray(start, end).includes(own)) continue;
+    if (lines.length < max) lines.push(bytes.toString("utf8", start, end));
+    else if (own === undefined) break;
+    else passed++;
+  }
+  return { lines, passed };
+}

@@ -1,0 +1,21 @@
+// Which Host headers the live page answers to. A page elsewhere can give its own name our address and then read us as its own
+// (DNS rebinding); it cannot make a browser send an IP address, or `localhost`, as the Host.
+
+import { isIP } from "node:net";
+
+/** `host` is the header; `ownName` what the admin port listens on, which may be a name. */
+export function isOwnHost(host: string | undefined, ownName: string): boolean {
+  const name = nameOf(host ?? "").toLowerCase();
+  return name === "localhost" || (name !== "" && name === ownName.toLowerCase()) || isIP(name) !== 0;
+}
+
+/** Whether only programs on this host can reach what listens there. */
+export function isLoopback(name: string): boolean {
+  return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
+}
+
+/** Without port and brackets; "" for what is neither. */
+function nameOf(host: string): string {
+  const match = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host);
+  return match?.[1] ?? match?.[2] ?? "";
+}

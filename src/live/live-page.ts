@@ -1,0 +1,75 @@
+// The live page on the admin port: `/`, one HTML page, and `/live`, server-sent events for it. Judges who may see them; everything that
+// goes on while somebody watches is watch.ts. Nothing here is reached from the public port.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { isOwnHost } from "./host.ts";
+import { readPage } from "./page.ts";
+import { createViewer } from "./viewer.ts";
+import { createWatch, type WatchOptions } from "./watch.ts";
+
+export interface LivePageOptions extends WatchOptions {
+  /** What the admin port listens on. */
+  readonly adminHost: string;
+}
+
+export interface LivePage {
+  /** Answers the request, or false when its path is not `/` or `/live`. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean;
+  /** Ends all watching, and gives back what it took on the NATS server. */
+  close(): Promise<void>;
+}
+
+const viewersMax = 16;
+const projectPattern = /^[A-Za-z0-9_-]{1,64}$/;
+const always = {
+  "Cache-Control": "no-store",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Referrer-Policy": "no-referrer",
+  "X-Content-Type-Options": "nosniff",
+};
+const foreignHost =
+  "The live page is there by an address, as http://127.0.0.1:9464/, by localhost, or by the name in PENSTOCK_ADMIN_HOST, and not by other names: pages elsewhere could read it through one of their own.";
+
+export function createLivePage(options: LivePageOptions): LivePage {
+  const page = readPage();
+  const watch = createWatch(options);
+  let closed = false;
+
+  function answer(request: IncomingMessage, response: ServerResponse): boolean {
+    const [path, query = ""] = (request.url ?? "").split("?", 2);
+    if (path !== "/" && path !== "/live") return false;
+    if (!isOwnHost(request.headers.host, options.adminHost)) refuse(response, 403, foreignHost);
+    else if (request.method !== "GET" && (path === "/live" || request.method !== "HEAD")) {
+      response.setHeader("Allow", path === "/" ? "GET, HEAD" : "GET");
+      refuse(response, 405, "This is to be read");
+    } else if (path === "/") response.writeHead(200, { ...always, ...page.headers }).end(page.html);
+    else begin(request, response, new URLSearchParams(query).get("project") ?? "");
+    return true;
+  }
+
+  function begin(request: IncomingMessage, response: ServerResponse, project: string): void {
+    // A browser says this by itself: a page elsewhere could not read the answer, but it could take all the places.
+    const site = request.headers["sec-fetch-site"] ?? "same-origin";
+    if (site !== "same-origin" && site !== "none") refuse(response, 403, "Not for pages elsewhere");
+    else if (project !== "" && !projectPattern.test(project)) refuse(response, 400, "There is no such project id");
+    else if (closed || watch.viewers >= viewersMax) refuse(response, 503, `${viewersMax} watch already`);
+    else {
+      request.socket.setNoDelay(true);
+      response.writeHead(200, { ...always, "Content-Type": "text/event-stream; charset=utf-8" });
+      response.flushHeaders();
+      const leave = watch.add(createViewer(response, options.monotonicMs), project === "" ? undefined : project);
+      response.once("close", leave);
+    }
+  }
+
+  async function close(): Promise<void> {
+    closed = true;
+    await watch.close();
+  }
+
+  return { answer, close };
+}
+
+function refuse(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { ...always, "Content-Type": "text/plain; charset=utf-8" }).end(`${text}\n`);
+}

@@ -1,0 +1,147 @@
+// The live page in the browser: listens to /live and shows the events. Event text is a stranger's: it becomes text nodes, never markup.
+
+import { drawRemarks, drawState, drawStatus, forgetLooks, storedInAll } from "./state.js";
+import { byId, element, say, timeText, whole } from "./text.js";
+
+const eventsShownMax = 200;
+const reopenMs = 3_000;
+
+let source;
+let lastState;
+let project = new URLSearchParams(location.search).get("project") ?? "";
+let paused = false;
+let waiting = [];
+let skipped = 0;
+
+function open() {
+  source?.close();
+  source = new EventSource(project === "" ? "live" : `live?project=${encodeURIComponent(project)}`);
+  const own = source;
+  own.addEventListener("state", ({ data }) => {
+    lastState = JSON.parse(data);
+    drawState(lastState);
+    drawEmpty();
+  });
+  own.addEventListener("remarks", ({ data }) => drawRemarks(JSON.parse(data)));
+  own.addEventListener("events", ({ data }) => takeEvents(JSON.parse(data)));
+  own.addEventListener("error", () => {
+    drawStatus("bad", "No connection to the gateway");
+    forgetLooks();
+    if (own.readyState === EventSource.CLOSED && own === source) setTimeout(() => own === source && open(), reopenMs);
+  });
+}
+
+function takeEvents({ events, skipped: more }) {
+  skipped += more;
+  if (skipped > 0) say("skipped", `At least ${whole.format(skipped)} more events came than are shown here`);
+  byId("skipped").hidden = skipped === 0;
+  if (paused) {
+    waiting = [...waiting, ...events].slice(-eventsShownMax);
+    say("pause", `Resume (${waiting.length} new)`);
+  } else showEvents(events);
+  drawEmpty();
+}
+
+function showEvents(events) {
+  const list = byId("events");
+  list.prepend(...events.map(eventRow).reverse());
+  while (list.children.length > eventsShownMax) list.lastElementChild.remove();
+}
+
+function eventRow(shown) {
+  const { project, event, id, kind, receivedAt, historical } = shown;
+  const tags = [kind === "custom" ? "" : kind, historical ? "historical" : ""].filter((tag) => tag !== "");
+  const row = element(
+    "details",
+    {},
+    element(
+      "summary",
+      {},
+      element("span", { class: "at" }, timeText(receivedAt)),
+      element("span", { class: "name" }, event, ...tags.map((tag) => element("span", { class: "tag" }, tag))),
+      element("span", { class: "id mono" }, id),
+      element("span", { class: "project mono" }, project),
+    ),
+  );
+  row.addEventListener("toggle", () => {
+    if (!row.open || row.children.length > 1) return;
+    row.append(...recordOf(shown));
+    // What one reads is not to run away.
+    pause(true);
+  });
+  return element("li", { class: "new" }, row);
+}
+
+function recordOf({ text, chars }) {
+  if (text.length < chars) {
+    return [
+      element("pre", {}, text),
+      element("p", { class: "cut" }, `The first ${whole.format(text.length)} of ${whole.format(chars)} characters.`),
+    ];
+  }
+  return [element("pre", {}, JSON.stringify(JSON.parse(text), undefined, 2))];
+}
+
+function pause(now) {
+  paused = now;
+  byId("pause").setAttribute("aria-pressed", String(now));
+  say("pause", now ? "Resume" : "Pause");
+  if (now) return;
+  showEvents(waiting);
+  waiting = [];
+}
+
+function drawEmpty() {
+  if (lastState === undefined) return;
+  const { showsEvents, publicPort, scheme, tryKey } = lastState;
+  const nothingYet = storedInAll() === 0 && project === "";
+  byId("hidden-events").hidden = showsEvents || nothingYet;
+  byId("empty").hidden = byId("events").children.length > 0 || (!showsEvents && !nothingYet);
+  byId("how").hidden = !nothingYet;
+  const title = nothingYet ? "Nothing has arrived yet." : "Waiting for the next event.";
+  if (byId("empty-title").textContent !== title) byId("empty-title").replaceChildren(element("strong", {}, title));
+  if (publicPort === undefined) return;
+  const address = `${scheme}://${location.hostname}:${publicPort}`;
+  const key = tryKey ?? "YOUR_PROJECT_KEY";
+  say("curl", `curl ${address}/capture/ -d '{"api_key":"${key}","event":"hello","distinct_id":"me"}'`);
+  say(
+    "sdk",
+    `import { PostHog } from "posthog-node";\n\nconst posthog = new PostHog("${key}", { host: "${address}" });\nposthog.capture({ distinctId: "me", event: "hello" });\nawait posthog.shutdown();`,
+  );
+  byId("key-hint").hidden = tryKey !== undefined;
+}
+
+function clear() {
+  waiting = [];
+  skipped = 0;
+  byId("skipped").hidden = true;
+  byId("events").replaceChildren();
+  pause(false);
+  drawEmpty();
+}
+
+async function copy({ currentTarget: button }) {
+  const from = byId(button.dataset.copies);
+  try {
+    await navigator.clipboard.writeText(from.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 1_500);
+  } catch {
+    getSelection().selectAllChildren(from);
+  }
+}
+
+byId("project").value = project;
+byId("pause").addEventListener("click", () => pause(!paused));
+byId("clear").addEventListener("click", clear);
+byId("filter").addEventListener("submit", (submitted) => {
+  submitted.preventDefault();
+  project = byId("project").value.trim();
+  history.replaceState(null, "", project === "" ? location.pathname : `?project=${encodeURIComponent(project)}`);
+  clear();
+  open();
+});
+for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", copy);
+open();

@@ -1,0 +1,224 @@
+// What the live page shows of the gateway, drawn anew with every look: rates, outcomes, what went wrong, the store.
+
+import { byId, bytesText, clock, element, fill, rateText, say, spanText, whole } from "./text.js";
+
+const lineSeconds = 60;
+const rateSeconds = 5;
+const latencySeconds = 10;
+/** A server without a name of its own goes by its key. */
+const nameCharsMax = 20;
+
+const reasonWords = {
+  none: "stored",
+  no_event: "dropped: no event name",
+  no_distinct_id: "dropped: no distinct id",
+  rate_limited: "refused: over the project's limits",
+};
+const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
+/** Looks, oldest first: { atMs, stored, requests, lost, counts }. */
+let looks = [];
+
+export function drawStatus(tone, text) {
+  byId("status").className = `pill ${tone}`;
+  say("status", text);
+}
+
+export function drawState(state) {
+  const { ready, workers, reasons } = state;
+  if (ready === 0) drawStatus("bad", "Not ready");
+  else if (ready < workers) drawStatus("warn", `${ready} of ${workers} workers ready`);
+  else drawStatus("ok", "Ready");
+  byId("trouble").hidden = reasons.length === 0;
+  say("trouble-title", ready === 0 ? "Events cannot be stored now" : "Not all workers are ready");
+  fill("reasons", reasons, (reason) => element("li", {}, reason));
+  const processes = workers > 1 ? ` · ${workers} workers` : "";
+  say("about", `version ${state.version} · up ${spanText(state.upMs)}${processes}`);
+  say("watching", state.viewers > 1 ? `${state.viewers} are watching` : "");
+  remember(state);
+  drawTiles();
+  drawOutcomes(state.counts);
+  drawStore(state.store);
+}
+
+function remember({ atMs, counts }) {
+  const sum = (wanted) => counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
+  const stored = sum(({ outcome }) => outcome === "stored");
+  const lost = sum(({ outcome }) => outcome !== "stored");
+  const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
+  // Totals that shrink are those of another process.
+  if (looks.length > 0 && requests < looks.at(-1).requests) looks = [];
+  looks.push({ atMs, stored, requests, lost, counts });
+  if (looks.length > lineSeconds + 1) looks.shift();
+}
+
+/** By how much a total grew a second, over the last few. */
+function rateOf(total, seconds = rateSeconds, end = looks.length - 1) {
+  const start = Math.max(0, end - seconds);
+  if (end <= start) return undefined;
+  const [before, after] = [looks[start], looks[end]];
+  return ((total(after) - total(before)) / Math.max(1, after.atMs - before.atMs)) * 1_000;
+}
+
+function drawTiles() {
+  for (const name of ["stored", "requests", "lost"]) {
+    const total = (look) => look[name];
+    say(`${name}-rate`, rateText(rateOf(total)));
+    say(`${name}-total`, `${whole.format(looks.at(-1)[name])} in all`);
+    drawLine(
+      `${name}-line`,
+      looks.slice(1).map((_, index) => rateOf(total, 1, index + 1)),
+    );
+  }
+  const times = looks.slice(1).map((_, index) => percentile(0.99, index + 1));
+  const now = times.at(-1);
+  const isLong = now !== undefined && now >= 1;
+  say("time-rate", now === undefined ? "–" : isLong ? now.toFixed(1) : String(Number((now * 1_000).toPrecision(2))));
+  say("time-unit", now === undefined ? "" : isLong ? "s" : "ms");
+  drawLine(
+    "time-line",
+    times.map((seconds) => seconds ?? 0),
+  );
+}
+
+/** Seconds; within a bucket taken as even. Undefined when nothing was answered. */
+function percentile(share, end) {
+  const [before, after] = [looks[Math.max(0, end - latencySeconds)], looks[end]];
+  const earlier = new Map(before.counts.durations);
+  const grown = after.counts.durations.map(([bound, count]) => [bound, count - (earlier.get(bound) ?? 0)]);
+  const all = grown.at(-1)?.[1] ?? 0;
+  if (all === 0) return undefined;
+  let [low, below] = [0, 0];
+  for (const [bound, count] of grown) {
+    if (count >= share * all)
+      return bound === null ? low : low + ((bound - low) * (share * all - below)) / (count - below);
+    [low, below] = [bound, count];
+  }
+  return low;
+}
+
+function drawLine(id, values) {
+  const [width, height] = [lineSeconds, 24];
+  const top = Math.max(...values, 0);
+  const [area, stroke] = byId(id).children;
+  const place = (value, index) => {
+    const x = width - (values.length - 1 - index) * (width / (lineSeconds - 1));
+    const y = height - 1 - (top === 0 ? 0 : (value / top) * (height - 3));
+    return `${x.toFixed(2)} ${y.toFixed(2)}`;
+  };
+  const path = values.length < 2 ? "" : `M${values.map(place).join("L")}`;
+  stroke.setAttribute("d", path);
+  const first = path === "" ? "" : path.slice(1).split(" ", 1)[0];
+  area.setAttribute("d", path === "" ? "" : `${path}L${width} ${height}L${first} ${height}Z`);
+}
+
+function drawOutcomes({ events, answers, problems, warnings }) {
+  const eventRows = events.map(({ outcome, reason, count }) => ({
+    tone: toneOf[outcome] ?? "",
+    words: reasonWords[reason] ?? `${outcome}: ${reason}`,
+    count,
+    rate: rateOf(({ counts }) => counts.events.find((row) => row.reason === reason)?.count ?? 0),
+  }));
+  const warningRows = Object.entries(warnings).map(([code, count]) => ({
+    tone: "warn",
+    words: `stored, remark: ${code}`,
+    count,
+    rate: rateOf(({ counts }) => counts.warnings[code] ?? 0),
+  }));
+  const answerRows = Object.entries(answers)
+    .filter(([status]) => status.startsWith("2"))
+    .map(([status, count]) => ({
+      tone: "ok",
+      words: status,
+      count,
+      rate: rateOf(({ counts }) => counts.answers[status] ?? 0),
+    }));
+  const problemRows = Object.entries(problems).map(([code, count]) => ({
+    tone: "bad",
+    words: code,
+    count,
+    rate: rateOf(({ counts }) => counts.problems[code] ?? 0),
+  }));
+  drawTable("outcomes", [...eventRows, ...warningRows], "none yet");
+  drawTable("answers", [...answerRows, ...problemRows], "none yet");
+}
+
+function drawTable(id, rows, none) {
+  const body = byId(id).tBodies[0];
+  const drawn = rows.map(({ tone, words, count, rate }) =>
+    element(
+      "tr",
+      {},
+      element("td", {}, element("span", { class: `dot ${tone}` }), words),
+      element("td", { class: "n" }, whole.format(count)),
+      element("td", { class: "n muted" }, rateText(rate)),
+    ),
+  );
+  body.replaceChildren(
+    ...(drawn.length > 0 ? drawn : [element("tr", {}, element("td", { class: "muted", colspan: 3 }, none))]),
+  );
+}
+
+export function drawRemarks(remarks) {
+  byId("no-remarks").hidden = remarks.length > 0;
+  byId("remarks").hidden = remarks.length === 0;
+  fill("remarks", remarks.toReversed(), ({ atMs, projectId, status, code, detail, events }) =>
+    element(
+      "li",
+      {},
+      element(
+        "div",
+        { class: "top" },
+        element("span", { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` }, code),
+        element("span", { class: "muted at" }, clock.format(atMs)),
+      ),
+      element("p", { class: "detail" }, detail),
+      element(
+        "p",
+        { class: "muted" },
+        [answerText(status, events), projectId].filter((part) => part !== "").join(" · "),
+      ),
+    ),
+  );
+}
+
+function answerText(status, events) {
+  if (events === 0) return `answered ${status}`;
+  return `${whole.format(events)} ${events === 1 ? "event" : "events"}, answered ${status}`;
+}
+
+function drawStore({ connected, reason, server, version, streams, streamsTotal }) {
+  const words = connected
+    ? `connected to ${server.length > nameCharsMax ? `${server.slice(0, nameCharsMax)}…` : server}, NATS ${version}`
+    : `not connected: ${reason}`;
+  byId("nats").replaceChildren(element("span", { class: `dot ${connected ? "ok" : "bad"}` }), `${words}`);
+  fill("streams", streams, ({ name, messages, bytes, bytesMax, lastAtMs }) => {
+    const share = bytesMax > 0 ? bytes / bytesMax : 0;
+    const size = bytesMax > 0 ? `${bytesText(bytes)} of ${bytesText(bytesMax)}` : bytesText(bytes);
+    const last =
+      lastAtMs === 0 ? "empty" : `${whole.format(messages)} messages, last ${spanText(Date.now() - lastAtMs)} ago`;
+    return element(
+      "li",
+      { class: share > 0.9 ? "full" : "" },
+      element(
+        "div",
+        { class: "top" },
+        element("span", { class: "mono" }, name),
+        element("span", { class: "muted" }, size),
+      ),
+      ...(bytesMax > 0 ? [element("progress", { max: 1, value: share, "aria-label": `${name}: how full` })] : []),
+      element("div", { class: "muted" }, last),
+    );
+  });
+  if (streamsTotal > streams.length)
+    byId("streams").append(element("li", { class: "muted" }, `and ${streamsTotal - streams.length} more`));
+}
+
+/** After a gap rates begin anew. */
+export function forgetLooks() {
+  looks = [];
+}
+
+/** Events stored since the process began, as far as it is known. */
+export function storedInAll() {
+  return looks.at(-1)?.stored;
+}

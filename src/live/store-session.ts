@@ -1,0 +1,104 @@
+// The live page's own connection to NATS: opened when somebody begins to watch, closed when nobody does any more. Says how the
+// server and the streams are. Apart from the gateway's connection, so that what is watched never stands before what is stored.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+
+export interface StreamLook {
+  readonly name: string;
+  readonly messages: number;
+  readonly bytes: number;
+  /** 0: no limit. */
+  readonly bytesMax: number;
+  /** When its last message came, in milliseconds since the epoch; 0: there is none. */
+  readonly lastAtMs: number;
+}
+
+export interface StoreLook {
+  readonly connected: boolean;
+  /** Why it is not, where that is known. */
+  readonly reason: string;
+  readonly server: string;
+  readonly version: string;
+  readonly streams: readonly StreamLook[];
+  /** Streams there are, which may be more than are listed. */
+  readonly streamsTotal: number;
+}
+
+export interface StoreSession {
+  /** Fulfilled at the first connection; undefined when the session ended before. Never rejects. */
+  readonly connection: Promise<NatsConnection | undefined>;
+  /** Asks the server. Rejects when it does not answer. */
+  look(): Promise<StoreLook>;
+  close(): Promise<void>;
+}
+
+export interface StoreSessionOptions {
+  readonly connect: () => Promise<NatsConnection>;
+  readonly subjectPrefix: string;
+}
+
+const connectAgainMs = 1_000;
+const askTimeoutMs = 2_000;
+const streamsMax = 32;
+
+export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions): StoreSession {
+  const closing = new AbortController();
+  let reason = "connecting";
+  let connected = false;
+  let open: NatsConnection | undefined;
+  const tried = Promise.withResolvers<void>();
+  const connection = keepTrying();
+
+  async function keepTrying(): Promise<NatsConnection | undefined> {
+    while (!closing.signal.aborted) {
+      try {
+        open = await connect();
+        connected = true;
+        tried.resolve();
+        void follow(open);
+        return open;
+      } catch (error) {
+        reason = (error as Error).message;
+        tried.resolve();
+        await delay(connectAgainMs, undefined, { signal: closing.signal }).catch(() => {});
+      }
+    }
+    return undefined;
+  }
+
+  async function follow(connection: NatsConnection): Promise<void> {
+    for await (const { type } of connection.status()) {
+      if (type === "disconnect" || type === "staleConnection") connected = false;
+      else if (type === "reconnect") connected = true;
+    }
+  }
+
+  async function look(): Promise<StoreLook> {
+    // So that the first answer is one.
+    await tried.promise;
+    const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
+    if (open === undefined || !connected) {
+      const why = open === undefined ? reason : "the connection is lost";
+      return { ...server, connected: false, reason: why, streams: [], streamsTotal: 0 };
+    }
+    const manager = await jetstreamManager(open, { checkAPI: false, timeout: askTimeoutMs });
+    const page = await manager.streams.list(`${subjectPrefix}.>`).next();
+    const streams = page.slice(0, streamsMax).map(({ config, state }) => ({
+      name: config.name,
+      messages: state.messages,
+      bytes: state.bytes,
+      bytesMax: Math.max(0, config.max_bytes),
+      lastAtMs: state.messages === 0 ? 0 : Date.parse(state.last_ts),
+    }));
+    return { ...server, connected: true, reason: "", streams, streamsTotal: page.length };
+  }
+
+  async function close(): Promise<void> {
+    closing.abort();
+    await (await connection)?.close();
+  }
+
+  return { connection, look, close };
+}

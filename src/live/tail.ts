@@ -1,0 +1,122 @@
+// Reads stored frames as they come, for people who watch: an ordered consumer a source, and a budget for all of them a second. What is
+// over the budget is passed over, not queued: behind, a tail goes on with what is newest. Leaves nothing behind on the server.
+
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type Consumer,
+  DeliverPolicy,
+  type JetStreamClient,
+  type JsMsg,
+  jetstream,
+  type OrderedConsumerOptions,
+} from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+
+export interface TailSource {
+  readonly stream: string;
+  /** Only what is on this subject; all of the stream without. */
+  readonly subject?: string;
+}
+
+export interface TailOptions {
+  readonly connection: NatsConnection;
+  readonly sources: readonly TailSource[];
+  readonly onFrame: (message: JsMsg) => void;
+  /** So many messages, each with one event at least, were passed over. */
+  readonly onPassedOver: (messages: number) => void;
+  readonly signal: AbortSignal;
+}
+
+const bytesPerSecondMax = 4_194_304;
+const messagesPerSecondMax = 500;
+const secondMs = 1_000;
+/** Asked for ahead, a source; a frame may have half a MiB and more. */
+const framesAhead = 4;
+/** Of a whole stream, so many messages that were there before. */
+const messagesBefore = 10;
+/** A server that hears nothing of us removes the consumer by itself. */
+const inactiveMs = 30_000;
+const nanosPerMs = 1_000_000;
+
+interface Budget {
+  startMs: number;
+  bytes: number;
+  messages: number;
+}
+
+/** Runs until the signal aborts; a source that fails is begun again. Never rejects. */
+export async function tail(options: TailOptions): Promise<void> {
+  const js = jetstream(options.connection);
+  const budget: Budget = { startMs: performance.now(), bytes: 0, messages: 0 };
+  await Promise.all(options.sources.map((source) => follow({ ...options, js, budget }, source)));
+}
+
+interface Tail extends TailOptions {
+  readonly js: JetStreamClient;
+  readonly budget: Budget;
+}
+
+async function follow(tail: Tail, source: TailSource): Promise<void> {
+  const { signal } = tail;
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    try {
+      const start = isFirst ? await startOf(tail, source) : { deliver_policy: DeliverPolicy.New };
+      await followOnce(tail, source, start);
+    } catch {
+      // The stream is not there yet, or NATS is away: both are said elsewhere on the page.
+    }
+    await delay(secondMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** With a little of what is stored already: who has just sent an event wants to see it. */
+async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<Partial<OrderedConsumerOptions>> {
+  if (subject !== undefined) return { deliver_policy: DeliverPolicy.LastPerSubject };
+  const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
+  const opt_start_seq = Math.max(1, state.first_seq, state.last_seq - messagesBefore + 1);
+  return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq };
+}
+
+/** Until the budget of this second is spent, or the signal aborts. */
+async function followOnce(tail: Tail, source: TailSource, start: Partial<OrderedConsumerOptions>): Promise<void> {
+  const { js, signal } = tail;
+  const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
+  const inactive = { inactive_threshold: inactiveMs * nanosPerMs };
+  const consumer = await js.consumers.get(source.stream, { ...filter, ...inactive, ...start });
+  try {
+    if (!signal.aborted) await consume(tail, consumer);
+  } finally {
+    await consumer.delete().catch(() => {});
+  }
+}
+
+async function consume({ signal, budget, onFrame, onPassedOver }: Tail, consumer: Consumer): Promise<void> {
+  const messages = await consumer.consume({ max_messages: framesAhead });
+  const end = (): void => messages.stop();
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    for await (const message of messages) {
+      if (signal.aborted) return;
+      onFrame(message);
+      if (isSpent(budget, message)) {
+        onPassedOver(message.info.pending);
+        return;
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", end);
+    end();
+  }
+}
+
+function isSpent(budget: Budget, message: JsMsg): boolean {
+  const nowMs = performance.now();
+  if (nowMs - budget.startMs >= secondMs) {
+    budget.startMs = nowMs;
+    budget.bytes = 0;
+    budget.messages = 0;
+  }
+  budget.bytes += message.data.length;
+  budget.messages++;
+  return budget.bytes >= bytesPerSecondMax || budget.messages >= messagesPerSecondMax;
+}

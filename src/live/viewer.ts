@@ -1,0 +1,46 @@
+// One browser that watches: writes server-sent events to it while it reads them. One that is slow loses them; nothing waits for it.
+
+import type { ServerResponse } from "node:http";
+import type { Batch } from "./feed.ts";
+
+export interface Viewer {
+  /** `data` is one line: JSON. */
+  send(name: string, data: string): void;
+  push(batch: Batch): void;
+  /** It has read nothing for so long that its place is better given to another. */
+  isStuck(): boolean;
+  end(): void;
+}
+
+const bytesWaitingMax = 262_144;
+const stuckMs = 30_000;
+
+export function createViewer(response: ServerResponse, monotonicMs: () => number): Viewer {
+  /** Events that it has not been sent. */
+  let missed = 0;
+  let wellMs = monotonicMs();
+
+  function hasRoom(): boolean {
+    const isWell = response.writableLength <= bytesWaitingMax;
+    if (isWell) wellMs = monotonicMs();
+    return isWell;
+  }
+
+  function send(name: string, data: string): void {
+    if (hasRoom()) response.write(`event: ${name}\ndata: ${data}\n\n`);
+  }
+
+  return {
+    send,
+    push({ events, skipped }) {
+      if (!hasRoom()) {
+        missed += events.length + skipped;
+      } else if (events.length + skipped + missed > 0) {
+        send("events", JSON.stringify({ events, skipped: skipped + missed }));
+        missed = 0;
+      }
+    },
+    isStuck: () => !hasRoom() && monotonicMs() - wellMs > stuckMs,
+    end: () => void response.destroy(),
+  };
+}

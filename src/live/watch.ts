@@ -1,0 +1,143 @@
+// What goes on while somebody watches, and not a moment longer: a look at the counts once a second, a connection to NATS, and a tail for
+// each project that is watched. All of it begins with the first viewer and ends with the last.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { createFeed, type Feed } from "./feed.ts";
+import { type LiveSource, lookAt } from "./look.ts";
+import { openStoreSession, type StoreSession } from "./store-session.ts";
+import { type TailSource, tail } from "./tail.ts";
+import type { Viewer } from "./viewer.ts";
+
+export interface WatchOptions extends LiveSource {
+  readonly connect: () => Promise<NatsConnection>;
+  readonly subjectPrefix: string;
+  /** Where a project's events are, or all projects'. */
+  readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
+  /** Whether events are shown at all. */
+  readonly showsEvents: boolean;
+  readonly monotonicMs: () => number;
+}
+
+export interface Watch {
+  /** `project` undefined: all. The answer takes the viewer out again. */
+  add(viewer: Viewer, project: string | undefined): () => void;
+  readonly viewers: number;
+  close(): Promise<void>;
+}
+
+interface Running {
+  readonly session: StoreSession;
+  readonly stop: () => void;
+}
+
+interface Channel {
+  readonly feed: Feed;
+  readonly viewers: Set<Viewer>;
+  readonly stop: AbortController;
+  readonly ended: Promise<void>;
+}
+
+const lookEveryMs = 1_000;
+const pushEveryMs = 250;
+
+export function createWatch(options: WatchOptions): Watch {
+  const viewers = new Set<Viewer>();
+  const channels = new Map<string | undefined, Channel>();
+  const ending = new Set<Promise<void>>();
+  let running: Running | undefined;
+
+  function start(): Running {
+    const session = openStoreSession(options);
+    const look = lookAt(options, session);
+    const show = async (): Promise<void> => {
+      const { state, remarks } = await look(viewers.size);
+      for (const viewer of viewers) {
+        viewer.send("state", state);
+        if (remarks !== undefined) viewer.send("remarks", remarks);
+        if (viewer.isStuck()) viewer.end();
+      }
+    };
+    void show();
+    const looks = setInterval(() => void show(), lookEveryMs);
+    const pushes = setInterval(push, pushEveryMs);
+    const stop = (): void => {
+      clearInterval(looks);
+      clearInterval(pushes);
+    };
+    return { session, stop };
+  }
+
+  function push(): void {
+    for (const { feed, viewers } of channels.values()) {
+      const batch = feed.flush();
+      for (const viewer of viewers) viewer.push(batch);
+    }
+  }
+
+  function open(project: string | undefined, session: StoreSession): Channel {
+    const feed = createFeed(project, options.monotonicMs);
+    const stop = new AbortController();
+    const ended = session.connection.then(async (connection) => {
+      if (connection === undefined || stop.signal.aborted) return;
+      const sources = options.sourcesOf(project);
+      await tail({ connection, sources, onFrame: feed.take, onPassedOver: feed.passedOver, signal: stop.signal });
+    });
+    return { feed, viewers: new Set(), stop, ended };
+  }
+
+  function add(viewer: Viewer, project: string | undefined): () => void {
+    viewers.add(viewer);
+    running ??= start();
+    if (options.showsEvents) join(viewer, project, running);
+    return () => {
+      if (!viewers.delete(viewer)) return;
+      leave(viewer, project);
+      if (viewers.size === 0) stop();
+    };
+  }
+
+  function join(viewer: Viewer, project: string | undefined, { session }: Running): void {
+    const channel = channels.get(project) ?? open(project, session);
+    channels.set(project, channel);
+    channel.viewers.add(viewer);
+    viewer.push({ events: channel.feed.recent(), skipped: 0 });
+  }
+
+  function leave(viewer: Viewer, project: string | undefined): void {
+    const channel = channels.get(project);
+    channel?.viewers.delete(viewer);
+    if (channel === undefined || channel.viewers.size > 0) return;
+    channels.delete(project);
+    channel.stop.abort();
+    untilDone(channel.ended);
+  }
+
+  /** Tails take their consumers down before the connection goes. */
+  function stop(): void {
+    const ended = running;
+    running = undefined;
+    ended?.stop();
+    if (ended !== undefined) untilDone(Promise.all(ending).then(() => ended.session.close()));
+  }
+
+  function untilDone(work: Promise<void>): void {
+    const done = work.finally(() => ending.delete(done));
+    ending.add(done);
+  }
+
+  async function close(): Promise<void> {
+    for (const viewer of viewers) viewer.end();
+    for (const [project, { viewers }] of channels) for (const viewer of viewers) leave(viewer, project);
+    viewers.clear();
+    stop();
+    await Promise.all(ending);
+  }
+
+  return {
+    add,
+    get viewers() {
+      return viewers.size;
+    },
+    close,
+  };
+}

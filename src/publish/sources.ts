@@ -1,0 +1,53 @@
+// What the streams of a hub gather: the streams of the same names in the JetStream domains of its leaf nodes. Adds, and never takes away.
+
+import { type JetStreamManager, jetstreamManager, type StreamSource } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+
+/** How one leaf's stream is gathered. */
+export interface GatheredStream {
+  readonly stream: string;
+  readonly leaf: string;
+  /** Absent when the hub has not heard of it since the hub's start, or since it was added. */
+  readonly heard?: {
+    /** What the hub did not have of what it last heard there was. */
+    readonly messagesBehind: number;
+    readonly silentMs: number;
+  };
+}
+
+const apiTimeoutMs = 5_000;
+const nanosPerMs = 1_000_000;
+
+/** Makes each stream gather from each leaf; those it gathers from already stay. The streams must be there. Rejects with JetStream's error. */
+export async function gatherFrom(
+  connection: NatsConnection,
+  { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },
+): Promise<GatheredStream[]> {
+  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const gathered: GatheredStream[] = [];
+  for (const stream of streams) gathered.push(...(await gatherOne(jsm, stream, leaves)));
+  return gathered;
+}
+
+async function gatherOne(jsm: JetStreamManager, stream: string, leaves: readonly string[]): Promise<GatheredStream[]> {
+  const { config } = await jsm.streams.info(stream);
+  const sources = config.sources ?? [];
+  const known = new Set(sources.map(leafOf));
+  const added = leaves.filter((leaf) => !known.has(leaf)).map((leaf) => sourceOf(stream, leaf));
+  if (added.length > 0) await jsm.streams.update(stream, { sources: [...sources, ...added] });
+  const info = await jsm.streams.info(stream);
+  const gathered = (info.sources ?? []).map((source) => ({
+    stream,
+    leaf: leafOf(source),
+    ...(source.active < 0 ? {} : { heard: { messagesBehind: source.lag, silentMs: source.active / nanosPerMs } }),
+  }));
+  return gathered.sort((left, right) => (left.leaf < right.leaf ? -1 : 1));
+}
+
+function sourceOf(stream: string, leaf: string): StreamSource {
+  return { name: stream, external: { api: `$JS.${leaf}.API`, deliver: "" } };
+}
+
+function leafOf({ name, external }: Pick<StreamSource, "name" | "external">): string {
+  return /^\$JS\.([^.]+)\.API$/.exec(external?.api ?? "")?.[1] ?? name;
+}

@@ -1,0 +1,172 @@
+// The live page in a real Chromium: nothing yet, events as they come, one project's, paused, opened, hostile ones, dark, narrow, and a
+// gateway that goes. Whatever is shown, nothing is said on the browser's console, and the policy of the page is not violated.
+// Leaves screenshots in .cache/live-page.
+
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+
+const screenshots = path.resolve(import.meta.dirname, "../../.cache/live-page");
+const flags = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const wide = { width: 1_280, height: 860 };
+const narrow = { width: 360, height: 780 };
+
+let browser: Browser;
+let gateway: TestGateway;
+let alpha: TestProject;
+let beta: TestProject;
+
+beforeAll(async () => {
+  mkdirSync(screenshots, { recursive: true });
+  browser = await chromium.launch({ executablePath: process.env["PENSTOCK_TEST_CHROMIUM"] ?? "chromium", args: flags });
+  gateway = await startTestGateway();
+  alpha = await gateway.project();
+  beta = await gateway.project();
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+interface Look {
+  readonly viewport?: { readonly width: number; readonly height: number };
+  readonly colorScheme?: "light" | "dark";
+  readonly query?: string;
+}
+
+/** Closed when the test ends; the test fails for whatever the browser has complained of by then. */
+async function visit({ viewport = wide, colorScheme = "light", query = "" }: Look = {}): Promise<Page> {
+  const context = await browser.newContext({ viewport, colorScheme });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  onTestFinished(async () => {
+    await context.close();
+    expect(complaints).toEqual([]);
+  });
+  await page.goto(`${gateway.adminUrl}/${query}`);
+  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
+  return page;
+}
+
+async function send(project: TestProject, ...events: string[]): Promise<void> {
+  const batch = events.map((event) => ({ event, distinct_id: "user-1", properties: { plan: "pro", html: event } }));
+  expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
+}
+
+const names = (page: Page): Promise<string[]> => page.locator("#events .name").allTextContents();
+const shot = (page: Page, name: string): Promise<Buffer> =>
+  page.screenshot({ path: path.join(screenshots, `${name}.png`), animations: "disabled" });
+
+test("before anything has arrived: how to send something, then that", async () => {
+  const page = await visit();
+  await expect.poll(() => page.locator("#empty-title").textContent()).toContain("Nothing has arrived yet");
+  expect(await page.locator("#curl").textContent()).toContain(`http://127.0.0.1:${gateway.port}/capture/`);
+  await shot(page, "empty");
+  await shot(await visit({ colorScheme: "dark" }), "empty-dark");
+  await send(alpha, "hello");
+  await expect.poll(() => names(page)).toEqual(["hello"]);
+  expect(await page.locator("#empty").isVisible()).toBe(false);
+  await expect.poll(() => page.locator("#stored-total").textContent()).toBe("1 in all");
+  await expect
+    .poll(() => page.locator("#outcomes tbody td").allTextContents())
+    .toEqual(["stored", "1", expect.any(String)]);
+  await expect.poll(() => page.locator("#nats").textContent()).toContain("connected to");
+});
+
+test("one project's, by the keyboard", async () => {
+  const page = await visit();
+  await page.locator("#project").focus();
+  await page.keyboard.type(beta.id);
+  await page.keyboard.press("Enter");
+  await send(alpha, "of alpha");
+  await send(beta, "of beta");
+  await expect.poll(() => names(page)).toEqual(["of beta"]);
+  expect(new URL(page.url()).search).toBe(`?project=${beta.id}`);
+  const second = await visit({ query: `?project=${beta.id}` });
+  await expect.poll(() => names(second)).toEqual(["of beta"]);
+});
+
+test("paused, nothing moves; an opened one shows its record", async () => {
+  const page = await visit();
+  await send(alpha, "first");
+  await expect.poll(async () => (await names(page))[0]).toBe("first");
+  await page.locator("#events summary").first().focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator("#events pre").first().textContent()).toContain('"plan": "pro"');
+  expect(await page.locator("#pause").getAttribute("aria-pressed")).toBe("true");
+  await send(alpha, "while paused");
+  await expect.poll(() => page.locator("#pause").textContent()).toBe("Resume (1 new)");
+  expect(await names(page)).not.toContain("while paused");
+  await page.locator("#pause").click();
+  await expect.poll(async () => (await names(page))[0]).toBe("while paused");
+});
+
+test("a hostile event is text", async () => {
+  const page = await visit();
+  const hostile = `<img src=x onerror="alert(1)"></script><script>alert(2)</script>`;
+  await send(alpha, hostile);
+  await expect.poll(() => names(page)).toContain(hostile);
+  await page.locator("#events summary").first().click();
+  await expect.poll(() => page.locator("#events pre").first().textContent()).toContain("onerror");
+  expect(await page.locator("#events img, #events script").count()).toBe(0);
+});
+
+test("wide and narrow, light and dark: nothing is cut off", async () => {
+  const looks = [
+    ["light", await visit()],
+    ["dark", await visit({ colorScheme: "dark" })],
+    ["narrow", await visit({ viewport: narrow })],
+    ["narrow-dark", await visit({ viewport: narrow, colorScheme: "dark" })],
+  ] as const;
+  let drawn = await looks[0][1].locator("#stored-total").textContent();
+  for (let round = 0; round < 8; round++) {
+    await send(round % 3 === 0 ? beta : alpha, "signed up", "$pageview", "checkout started", "$identify");
+    await gateway.post("/capture/", { api_key: "phc_wrong", event: "e" });
+    await gateway.post("/batch/", {
+      api_key: alpha.key,
+      batch: [{ event: "survey sent", distinct_id: "u" }, {}, { event: "x", distinct_id: "u" }],
+    });
+    // A line in the page's tiles is drawn of a look a second.
+    await expect.poll(() => looks[0][1].locator("#stored-total").textContent()).not.toBe(drawn);
+    drawn = await looks[0][1].locator("#stored-total").textContent();
+  }
+  for (const [name, page] of looks) {
+    await expect.poll(() => page.locator("#remarks li").count()).toBeGreaterThan(2);
+    await expect.poll(() => page.locator("#stored-line .stroke").getAttribute("d")).toMatch(/^M.*L/);
+    await shot(page, name);
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name).toBe(true);
+  }
+  const [light, dark] = await Promise.all(
+    looks.slice(0, 2).map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
+  );
+  expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
+});
+
+test("a store that goes is said in words", async () => {
+  const page = await visit();
+  await gateway.nats.kill();
+  await expect.poll(() => page.locator("#status").textContent(), { timeout: 30_000 }).toBe("Not ready");
+  expect(await page.locator("#trouble").isVisible()).toBe(true);
+  await shot(page, "not-ready");
+  await gateway.nats.restart();
+  await expect.poll(() => page.locator("#status").textContent(), { timeout: 30_000 }).toBe("Ready");
+  await send(alpha, "after the restart");
+  await expect.poll(() => names(page), { timeout: 30_000 }).toContain("after the restart");
+});

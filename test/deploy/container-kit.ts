@@ -1,0 +1,30 @@
+// The Dockerfile as its tests read it: its instructions, and which files its ignore file lets through.
+
+import { DockerfileParser, type Instruction } from "dockerfile-ast";
+import { readDeploy } from "./files-kit.ts";
+
+export const dockerfile = readDeploy("container/Dockerfile");
+export const instructions = DockerfileParser.parse(dockerfile).getInstructions();
+
+const ignoreLines = readDeploy("container/Dockerfile.dockerignore")
+  .split("\n")
+  .filter((line) => /^[^#]/.test(line))
+  .map((line) => ({
+    sends: line.startsWith("!"),
+    pattern: new RegExp(`^${line.replace("!", "").replaceAll(".", "\\.").replaceAll("*", "[^/]*")}(/|$)`),
+  }));
+
+/** The last line that matches decides; `*` stays within a folder, and a folder stands for all below it. */
+export function isSent(file: string): boolean {
+  return ignoreLines.reduce((sent, { sends, pattern }) => (pattern.test(file) ? sends : sent), true);
+}
+
+/** Each stage's instructions, the FROM first. */
+export function stages(): Instruction[][] {
+  const found: Instruction[][] = [];
+  for (const instruction of instructions) {
+    if (instruction.getKeyword() === "FROM") found.push([]);
+    found.at(-1)?.push(instruction);
+  }
+  return found;
+}

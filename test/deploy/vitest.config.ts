@@ -1,0 +1,15 @@
+// What takes too long for every `npm test`, the container's steps in a clean folder, from the packages on: `npm run test:deploy`.
+
+import path from "node:path";
+import { defineConfig } from "vitest/config";
+
+// biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
+export default defineConfig({
+  test: {
+    root: path.resolve(import.meta.dirname, "../.."),
+    include: ["test/deploy/**/*.slow.ts"],
+    pool: "forks",
+    testTimeout: 15 * 60_000,
+    hookTimeout: 60_000,
+  },
+});

@@ -1,0 +1,83 @@
+// Once a second who watches hears how the gateway and its store are: counts, what went wrong and for whom, and never a key.
+
+import { expect, onTestFinished, test } from "vitest";
+import { startTestGateway, until } from "../kit/gateway.ts";
+import { watch } from "./live-kit.ts";
+
+interface State {
+  readonly ready: number;
+  readonly workers: number;
+  readonly reasons: readonly string[];
+  readonly publicPort: number;
+  readonly showsEvents: boolean;
+  readonly store: {
+    connected: boolean;
+    version: string;
+    streams: { name: string; messages: number; bytesMax: number }[];
+  };
+  readonly counts: {
+    answers: Record<string, number>;
+    problems: Record<string, number>;
+    events: { outcome: string; reason: string; count: number }[];
+  };
+}
+
+interface Remark {
+  readonly projectId: string;
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  readonly events: number;
+}
+
+test("counts, remarks, store and readiness", async () => {
+  const gateway = await startTestGateway();
+  onTestFinished(() => gateway.stop());
+  const { id, key } = await gateway.project();
+  const viewer = await watch(gateway.adminUrl);
+  const batch = [
+    { event: "good", distinct_id: "u" },
+    { distinct_id: "no name" },
+    { event: "survey sent", distinct_id: "secret of the client" },
+  ];
+  expect((await gateway.post("/batch/", { api_key: key, batch })).status).toBe(200);
+  expect((await gateway.post("/capture/", { api_key: key, event: "$create_alias", distinct_id: "u" })).status).toBe(
+    400,
+  );
+  expect((await gateway.post("/capture/", { api_key: "phc_not_a_key", event: "e" })).status).toBe(401);
+  expect((await gateway.post("/capture/", "{")).status).toBe(400);
+
+  const state = () => viewer.said<State>("state").at(-1);
+  await until(() => state()?.counts.answers["401"] === 1 && state()?.store.connected === true);
+  await until(() => state()?.store.streams.find(({ name }) => name === "PENSTOCK_LIVE_0")?.messages === 1);
+  const said = state()!;
+  expect(said).toMatchObject({ ready: 1, workers: 1, reasons: [], publicPort: gateway.port, showsEvents: true });
+  expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}] });
+  expect(said.counts.problems).toMatchObject({ missing_alias: 1, unknown_api_key: 1, invalid_json: 1 });
+  expect(said.counts.events).toContainEqual({ outcome: "dropped", reason: "no_event", count: 1 });
+  expect(said.counts.events).toContainEqual({ outcome: "stored", reason: "none", count: 1 });
+
+  await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === 5);
+  const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
+  expect(remarks.map(({ projectId, status, code, events }) => [projectId, status, code, events])).toEqual([
+    [id, 200, "no_event", 1],
+    [id, 200, "missing_survey_id", 1],
+    [id, 400, "missing_alias", 0],
+    ["", 401, "unknown_api_key", 0],
+    ["", 400, "invalid_json", 0],
+  ]);
+  const everything = JSON.stringify([viewer.said("state"), viewer.said("remarks")]);
+  expect(everything).not.toMatch(/phc_|secret of the client/);
+});
+
+test("a store that is gone is said, and that it is back", async () => {
+  const gateway = await startTestGateway();
+  onTestFinished(() => gateway.stop());
+  const viewer = await watch(gateway.adminUrl);
+  const state = () => viewer.said<State>("state").at(-1);
+  await until(() => state()?.store.connected === true && state()?.ready === 1);
+  await gateway.nats.kill();
+  await until(() => state()?.store.connected === false && state()?.ready === 0 && state()?.reasons.length !== 0);
+  await gateway.nats.restart();
+  await until(() => state()?.store.connected === true && state()?.ready === 1, 20_000);
+});
