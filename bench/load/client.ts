@@ -83,7 +83,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       settle(all ? acknowledged : judge(status, text, retryAfter));
     },
     onResponseError(_, error) {
-      settle(failure(error));
+      // Not at once: the next request would come into the midst of undici's clearing of those that have failed.
+      queueMicrotask(() => settle(failure(error)));
     },
   };
 
