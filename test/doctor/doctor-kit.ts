@@ -135,8 +135,11 @@ export async function makeStreams(server: TestNatsServer, settings = streamSetti
     servers: server.url,
     ...(server.token === undefined ? {} : { token: server.token }),
   });
-  await ensureStreams(connection, settings, silent);
-  await connection.close();
+  try {
+    await ensureStreams(connection, settings, silent);
+  } finally {
+    await connection.close();
+  }
 }
 
 export async function edit(server: TestNatsServer, name: string, changed: Partial<StreamConfig>): Promise<void> {

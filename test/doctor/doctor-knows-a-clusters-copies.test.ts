@@ -21,7 +21,13 @@ async function hasLeader(monitor: string): Promise<boolean> {
 test("copies, nodes, and one that stops", async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };
   await until(() => hasLeader(monitorOf(first)), 20_000);
-  await makeStreams(first, { ...streamSettings, replicas: 3 });
+  // A leader that has just been chosen may not know all nodes yet.
+  const made = (): Promise<boolean> =>
+    makeStreams(first, { ...streamSettings, replicas: 3 }).then(
+      () => true,
+      () => false,
+    );
+  await until(made, 20_000);
   await until(async () => (await doctorAt(first, three)).of("replicas")[0]?.level === "ok", 20_000);
   expect(expectOne(await doctorAt(first, three), "replicas", "ok").found).toBe("3, of 3 nodes");
 

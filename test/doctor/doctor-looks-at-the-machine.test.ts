@@ -1,6 +1,7 @@
 // Ports, files and the machine: what is taken, too little, expired or missing is found, with what mends it.
 
 import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import path from "node:path";
@@ -97,6 +98,18 @@ test("certificates that have ended, end soon, or are not valid yet", async () =>
   });
   const early = await alone({ PENSTOCK_TLS_CERT: later.certFile, PENSTOCK_TLS_KEY: later.keyFile });
   expect(expectOne(early, "certificates", "fail").found).toContain("nobody takes it before");
+});
+
+test("NATS credentials that have ended, and a file that holds none", async () => {
+  const file = path.join(temporaryFolder(), "user.creds");
+  const claims = Buffer.from(JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 })).toString("base64url");
+  const variables = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_NATS_CREDS: file };
+  writeFileSync(file, `-----BEGIN NATS USER JWT-----\nhead.${claims}.signature\n------END NATS USER JWT------\n`);
+  expect(expectOne(await alone(variables), "certificates", "fail").found).toMatch(/^PENSTOCK_NATS_CREDS ended \d{4}/);
+  writeFileSync(file, "SUAM-not-to-be-seen");
+  const run = await alone(variables);
+  expect(expectOne(run, "certificates", "fail").found).toContain("holds no NATS credentials");
+  expect(run.out).not.toContain("SUAM-not-to-be-seen");
 });
 
 test("faults of the settings, all at once, end with 2", async () => {
