@@ -6,7 +6,17 @@ import { constants } from "node:os";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "./commands/context.ts";
 import { gather } from "./commands/gather.ts";
-import { add, enable, type LimitOptions, limit, list, type ProjectCommand, rotate, usage } from "./commands/project.ts";
+import {
+  add,
+  enable,
+  type LimitOptions,
+  limit,
+  list,
+  type ProjectCommand,
+  retire,
+  rotate,
+  usage,
+} from "./commands/project.ts";
 import { allSettings, configOf, natsSettings, settingsOf, streamSettings, withSettings } from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
 import { workerCommand } from "./commands/worker-command.ts";
@@ -76,6 +86,9 @@ function commandLine(context: CommandContext): Command {
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
       await rotate(of(command), id, options.keepOld);
     });
+  withNats(project.command("retire <id>").description("leave only the project's newest key valid")).action(
+    async (id: string, _, command: Command) => await retire(of(command), id),
+  );
   withNats(project.command("disable <id>").description("refuse the project's events")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),
   );

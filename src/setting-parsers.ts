@@ -10,7 +10,7 @@ export function text(value: string): string {
 
 export function wholeNumber(min: number, max: number): Parse<number> {
   return (value) => {
-    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    const number = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
     if (!(number >= min && number <= max))
       throw new Error(`must be a whole number from ${min} to ${max}: got "${value}"`);
     return number;

@@ -3,7 +3,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Config } from "../config.ts";
 import type { BucketPlace } from "../projects/bucket.ts";
-import { addProject, listProjects, rotateKey, setEnabled, setLimits } from "../projects/commands.ts";
+import { addProject, listProjects, retireKeys, rotateKey, setEnabled, setLimits } from "../projects/commands.ts";
 import { burstSecondsDefault, limitsText, limitsValue } from "../projects/limits.ts";
 import { type ProjectUsage, readUsage } from "../projects/usage.ts";
 import type { Project } from "../types.ts";
@@ -46,6 +46,11 @@ export async function rotate(command: ProjectCommand, id: string, keepOld: boole
   const others = rotated.keys.length - 1;
   const kept = others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
   say(command, `project ${id} has a new key ${rotated.keys.at(-1)}${kept}`);
+}
+
+export async function retire(command: ProjectCommand, id: string): Promise<void> {
+  await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
+  say(command, `project ${id}: its newest key alone is valid`);
 }
 
 export async function enable(command: ProjectCommand, id: string, enabled: boolean): Promise<void> {

@@ -100,6 +100,11 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   return await change(bucket, id, ({ keys }) => ({ keys: [...(keepOld ? keys : []), key] }));
 }
 
+/** The newest key alone stays valid: the end of a rotation that kept the old ones for a while. */
+export async function retireKeys(connection: NatsConnection, options: BucketPlace & { id: string }): Promise<Project> {
+  return await change(await openBucket(connection, options), options.id, ({ keys }) => ({ keys: keys.slice(-1) }));
+}
+
 export async function setEnabled(connection: NatsConnection, options: SetEnabled): Promise<Project> {
   const { id, enabled } = options;
   return await change(await openBucket(connection, options), id, () => ({ enabled }));

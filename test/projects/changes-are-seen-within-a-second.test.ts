@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { openBucket } from "../../src/projects/bucket.ts";
-import { addProject, rotateKey, setEnabled } from "../../src/projects/commands.ts";
+import { addProject, retireKeys, rotateKey, setEnabled } from "../../src/projects/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();
@@ -18,8 +18,11 @@ test("added, rotated, disabled, removed", async () => {
   const both = await rotateKey(rig.connection, { ...place, id: "shop", keepOld: true });
   await expect.poll(() => registry.byKey(both.keys[1] ?? "")?.id, soon).toBe("shop");
   expect(registry.byKey("phc_one")?.id).toBe("shop");
-  const last = await rotateKey(rig.connection, { ...place, id: "shop" });
+  await retireKeys(rig.connection, { ...place, id: "shop" });
   await expect.poll(() => registry.byKey("phc_one"), soon).toBeUndefined();
+  expect(registry.byKey(both.keys[1] ?? "")?.id).toBe("shop");
+  const last = await rotateKey(rig.connection, { ...place, id: "shop" });
+  await expect.poll(() => registry.byKey(both.keys[1] ?? ""), soon).toBeUndefined();
   expect(last.keys).toHaveLength(1);
   await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
   await expect.poll(() => registry.byKey(last.keys[0] ?? "")?.enabled, soon).toBe(false);
