@@ -3,13 +3,13 @@
 
 import {
   type JetStreamAccountStats,
-  JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
   type StreamInfo,
 } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
+import { streamInfoOf } from "../publish/jetstream.ts";
 
 export interface NatsFacts {
   readonly connectMs: number;
@@ -46,8 +46,6 @@ export interface NatsQuestions {
   readonly timeoutMs: () => number;
   readonly wallMs: () => number;
 }
-
-const streamNotFound = 10_059;
 
 /** Answers within the timeouts, whatever NATS does. */
 export async function askNats(connection: NatsConnection, questions: NatsQuestions): Promise<NatsFacts> {
@@ -104,19 +102,10 @@ async function findStreams(
     if (names.includes(info.config.name)) found.set(info.config.name, info);
   }
   const missing = names.filter((name) => !found.has(name));
-  for (const info of await Promise.all(missing.map((name) => infoOf(jsm, name)))) {
+  for (const info of await Promise.all(missing.map((name) => streamInfoOf(jsm, name)))) {
     if (info !== undefined) found.set(info.config.name, info);
   }
   return found;
-}
-
-async function infoOf(jsm: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
-  try {
-    return await jsm.streams.info(name);
-  } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === streamNotFound) return undefined;
-    throw error;
-  }
 }
 
 async function readClock(

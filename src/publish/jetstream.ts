@@ -218,7 +218,7 @@ export async function ensureStreams(
 
 async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: EnsureOptions): Promise<void> {
   const { messageBytes, isGathered, log } = options;
-  const existing = await infoOf(jsm, wanted.name);
+  const existing = await streamInfoOf(jsm, wanted.name);
   if (existing === undefined) {
     // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk, goes on above any before it: from 1
     // on, a hub of nats-server 2.10 would pass over what comes before it looks again. Microseconds grow faster than messages come.
@@ -244,7 +244,8 @@ async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: E
   log.warn({ stream: wanted.name, raised }, "stream had smaller limits than the settings: raised");
 }
 
-async function infoOf(jsm: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
+/** Undefined when there is no such stream. */
+export async function streamInfoOf(jsm: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
   try {
     return await jsm.streams.info(name);
   } catch (error) {
