@@ -6,6 +6,7 @@ import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import type { Config } from "./config.ts";
 import { createRecordWriter } from "./events/record.ts";
 import { createUuidSource } from "./events/uuid.ts";
+import { proxyProtocolNeedsAddon } from "./http/address-source.ts";
 import { createAdminServer } from "./http/admin.ts";
 import { watchCertificate } from "./http/certificate.ts";
 import { type ConnectionId, loadConnectionId } from "./http/connection-id.ts";
@@ -49,8 +50,11 @@ export interface Gateway {
   readonly remarks: Remarks;
   /** What keeps events from being stored now; empty when nothing does. */
   readiness(): Promise<readonly string[]>;
-  /** Drains: takes no more, answers what it has taken, then closes everything. Never rejects for what clients do. */
-  close(): Promise<void>;
+  /**
+   * Drains: takes no more, after the delay, which is as set unless given, answers what it has taken, then closes everything.
+   * Never rejects for what clients do.
+   */
+  close(drainDelayMs?: number): Promise<void>;
 }
 
 /** What is given to the process id of message ids and of the usage record, in random bytes: no two processes share one. */
@@ -68,6 +72,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
   let whyNotReady: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   let publicPort: number | undefined;
   try {
+    const connectionId = config.recordIp ? connectionIdentity(config, log) : undefined;
     const metrics = createMetrics();
     closers.push(() => metrics.close());
     const readiness = () => whyNotReady();
@@ -122,7 +127,6 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       nextTurn: setImmediate,
     });
     const refusal = () => publisher.refusal();
-    const connectionId = config.recordIp ? connectionIdentity(log) : undefined;
     const certificate = certificateOf(config);
     const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
     closers.push(() => renewal?.close());
@@ -160,9 +164,9 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const adminAt = worker ? {} : { adminHost: config.adminHost, adminPort };
     log.info({ host: config.host, port, ...adminAt }, "listening");
 
-    const close = once(async () => {
+    const close = once(async (drainDelayMs?: number) => {
       whyNotReady = async () => ["shutting down"];
-      await delay(config.drainDelayMs);
+      await delay(drainDelayMs ?? config.drainDelayMs);
       const deadlineMs = nowMs() + config.drainTimeoutMs;
       const left = await http.drain(config.drainTimeoutMs);
       await publisher.drain(deadlineMs);
@@ -191,10 +195,11 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-function connectionIdentity(log: Log): ConnectionId | undefined {
+function connectionIdentity({ proxyProtocol }: Config, log: Log): ConnectionId | undefined {
   try {
     return loadConnectionId();
   } catch (error) {
+    if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
     log.debug({ err: error }, "the connection addon is not there: addresses are read with every request, not once");
     return undefined;
   }
@@ -205,10 +210,10 @@ async function closeAll(closers: (() => Promise<void> | void)[]): Promise<void> 
   for (let close = closers.pop(); close !== undefined; close = closers.pop()) await close();
 }
 
-function once(action: () => Promise<void>): () => Promise<void> {
+function once<Given extends unknown[]>(action: (...given: Given) => Promise<void>): (...given: Given) => Promise<void> {
   let running: Promise<void> | undefined;
-  return () => {
-    running ??= action();
+  return (...given) => {
+    running ??= action(...given);
     return running;
   };
 }

@@ -23,12 +23,9 @@ export function keyFile(file: string): string {
   return file;
 }
 
-/** True when the key is that of the certificate, the first in its file. */
+/** True when the key is that of the certificate, the first in its file. Throws when one of them cannot be read, or is none. */
 export function isPair(certificate: string, key: string): boolean {
-  return succeeds(() => {
-    if (!new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key))))
-      throw new Error("another key");
-  });
+  return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
 /** A file of any text, which has to be there. */

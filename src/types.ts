@@ -34,8 +34,13 @@ export interface ProjectMeter {
    * from now there is room.
    */
   admit(events: number, bytes: number): number;
+  /**
+   * At most once for a request that `admit` let through, with the same numbers: it ended in a 503, and is sent again. What it cost is there
+   * again.
+   */
+  giveBack(events: number, bytes: number): void;
   countAccepted(events: number): void;
-  /** Events dropped silently, and events in error. */
+  /** Events dropped silently, and events in error, of a request that ended in a 200 or a 4xx. */
   countDropped(events: number): void;
 }
 
@@ -126,6 +131,8 @@ export interface Admission {
    * request holds with them or, if that is more, announces.
    */
   tryTake(bytes: number, requestBytes: number): boolean;
+  /** What would have to be released for that: 0 or less when they fit. */
+  lacking(bytes: number, requestBytes: number): number;
   /** Takes bytes that can no longer be refused (lines of a body already admitted). */
   take(bytes: number): void;
   release(bytes: number): void;

@@ -37,8 +37,8 @@ export async function startWorkers(
     log,
     monotonicMs: () => performance.now(),
   });
-  const close = async (): Promise<void> => {
-    await supervisor.close();
+  const close = async (drainDelayMs?: number): Promise<void> => {
+    await supervisor.close(drainDelayMs);
     await live.close();
     await admin.close();
   };
@@ -50,7 +50,8 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    await close();
+    // No load balancer knows yet of those that have started.
+    await close(0);
     throw error;
   }
 }

@@ -8,6 +8,9 @@ import type { ConnectionId } from "./connection-id.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
 import { createTrust, type Network } from "./trusted-proxies.ts";
 
+export const proxyProtocolNeedsAddon =
+  "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
+
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
   /** None unless given. */
@@ -24,10 +27,15 @@ export interface AddressSource {
 
 type Peers = Pick<AddressSource, "follow"> & { of(response: HttpResponse): string };
 
+export interface AddressSourceParts {
+  readonly connectionId: ConnectionId | undefined;
+  readonly log: { error(fields: object, message: string): void };
+}
+
 /** Throws when the settings cannot be kept without `connectionId`. */
 export function createAddressSource(
   config: AddressSourceConfig,
-  connectionId: ConnectionId | undefined,
+  { connectionId, log }: AddressSourceParts,
 ): AddressSource {
   const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
   if (!recordIp) return { follow: undefined, of: () => "" };
@@ -38,21 +46,21 @@ export function createAddressSource(
   if (!proxyProtocol) return throughProxies(peers(read, connectionId), trusts);
   // uWS takes a PROXY header before every request of a connection. Only the first can be the proxy's: a proxy that passes
   // bytes on passes those of its client on too. So without a way to tell first requests there is no safe way to read it.
-  if (connectionId === undefined) {
-    throw new Error("PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load");
-  }
+  if (connectionId === undefined) throw new Error(proxyProtocolNeedsAddon);
   const proxied = (response: HttpResponse, peer: string) =>
     trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
-  return throughProxies(peers(read, connectionId, proxied), trusts);
+  const addresses = createConnectionAddresses({
+    connectionId,
+    read,
+    atFirstRequest: proxied,
+    distrusted: () => log.error({}, "tell connections apart: two had one id, no address is recorded from now on"),
+  });
+  return throughProxies(addresses, trusts);
 }
 
-function peers(
-  read: (response: HttpResponse) => string,
-  connectionId: ConnectionId | undefined,
-  atFirstRequest?: (response: HttpResponse, peer: string) => string,
-): Peers {
+function peers(read: (response: HttpResponse) => string, connectionId: ConnectionId | undefined): Peers {
   if (connectionId === undefined) return { follow: undefined, of: read };
-  return createConnectionAddresses({ connectionId, read, atFirstRequest });
+  return createConnectionAddresses({ connectionId, read });
 }
 
 function throughProxies({ follow, of }: Peers, trusts: (address: string) => boolean): AddressSource {

@@ -40,7 +40,7 @@ export interface BodyReaderOptions {
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, intake, log, monotonicMs } = options;
   const memory = new BodyMemory();
-  const inflating = new Turns(POOL_INFLATES_MAX);
+  const inflating = new Turns(POOL_INFLATES_MAX, monotonicMs);
 
   return { refuse, chunk };
 
@@ -75,13 +75,12 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   /** Takes bytes out of the budget for the request, and where it is full out of that of bodies that give way to it. */
   function hold(exchange: HttpExchange, bytes: number): boolean {
-    while (!exchange.tryHold(bytes)) {
-      const other = growing.giveWayTo(exchange, monotonicMs());
-      if (other === undefined) return false;
+    if (exchange.tryHold(bytes)) return true;
+    for (const other of growing.givingWayTo(exchange, exchange.lacking(bytes), monotonicMs())) {
       if (other.phase === "answer") other.answerProblem(noRoom);
       else refuse(other, noRoom);
     }
-    return true;
+    return exchange.tryHold(bytes);
   }
 
   function append(exchange: HttpExchange, bytes: Uint8Array): void {
@@ -127,15 +126,14 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function inflateLarge(exchange: HttpExchange, coding: Coding, body: Buffer): void {
     const compressed = exchange.buffer?.bytes() ?? Buffer.from(body);
-    let stop: (() => void) | undefined;
-    const leave = inflating.take(() => {
-      if (monotonicMs() >= exchange.deadlineMs) exchange.answerProblem(tooManyBefore);
-      else stop = inflateInTurn(exchange, coding, { compressed, leave });
+    const leave = inflating.take({
+      deadlineMs: exchange.deadlineMs,
+      start: () => {
+        exchange.cancel = inflateInTurn(exchange, coding, { compressed, leave });
+      },
+      late: () => exchange.answerProblem(tooManyBefore),
     });
-    exchange.cancel = () => {
-      leave();
-      stop?.();
-    };
+    exchange.cancel = leave;
   }
 
   function inflateInTurn(
@@ -143,7 +141,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     coding: Coding,
     { compressed, leave }: { compressed: Buffer; leave: () => void },
   ): () => void {
-    // From here on the pool reads this memory: freeing it is no longer the exchange's business.
+    // From here on the pool reads this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;
     return inflateOnPool(coding, compressed, {
@@ -151,11 +149,13 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
       memory,
       sink: {
         hold: (bytes) => hold(exchange, bytes),
+        left() {
+          source?.free();
+          leave();
+        },
         done(result) {
           exchange.cancel = undefined;
-          leave();
           if (result instanceof BodyBuffer) {
-            source?.free();
             if (result.length > 0) handOver(exchange, result);
             else exchange.answerProblem(emptyInflated);
           } else {

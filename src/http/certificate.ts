@@ -8,6 +8,8 @@ import { certificateFile, isPair, keyFile } from "../pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const lookEveryMs = 1_000;
+/** Files that were not fit are tried again after so many looks, changed or not: what was in the way may have passed. */
+const looksBetweenTries = 60;
 
 export interface CertificateLog {
   info(fields: object, message: string): void;
@@ -47,6 +49,8 @@ export async function watchCertificate(options: CertificateWatchOptions): Promis
   const { files, log, nowMs, renew, everyMs = lookEveryMs } = options;
   let seen = await stateOf(files);
   let settled = seen;
+  let failure = "";
+  let looksToNextTry = 0;
   let current = readCertificate(files);
   let closed = false;
   let timer = later();
@@ -59,25 +63,32 @@ export async function watchCertificate(options: CertificateWatchOptions): Promis
   async function look(): Promise<void> {
     const state = await stateOf(files);
     if (closed) return;
-    if (state === seen && state !== settled) {
-      settled = state;
-      take();
-    }
+    if (state !== seen) looksToNextTry = 0;
+    else if (state !== settled && looksToNextTry-- === 0) take(state);
     seen = state;
     timer = later();
   }
 
-  function take(): void {
+  function take(state: string): void {
     try {
       const next = readCertificate(files);
-      if (next.text === current.text) return;
-      renew();
-      current = next;
-      log.info({ ...files, expires: new Date(next.notAfterMs).toISOString() }, "the certificate was renewed");
-      remark(next);
+      if (next.text !== current.text) putToUse(next);
+      settled = state;
+      failure = "";
     } catch (error) {
+      looksToNextTry = looksBetweenTries;
+      const found = `${state} ${(error as Error).message}`;
+      if (found === failure) return;
+      failure = found;
       log.error({ ...files, err: error }, "renew the certificate: the files are not fit, the old one stays in use");
     }
+  }
+
+  function putToUse(next: Certificate): void {
+    renew();
+    current = next;
+    log.info({ ...files, expires: new Date(next.notAfterMs).toISOString() }, "the certificate was renewed");
+    remark(next);
   }
 
   function remark({ notBeforeMs, notAfterMs }: Certificate): void {

@@ -14,19 +14,23 @@ export interface ConnectionAddresses<Response extends object> {
 
 export interface ConnectionAddressesOptions<Response extends object> {
   readonly connectionId: ConnectionId;
-  /** Asks the response itself; it is asked at every request for connections that cannot be told apart. */
+  /** Asks the response itself; without `atFirstRequest`, at every request for connections that cannot be told apart. */
   readonly read: (response: Response) => string;
   /**
    * What the address is to be from a connection's first request on, given the one it opened with. Asked at that request
-   * only, so `of` has to be called with every request; never asked for connections that cannot be told apart.
+   * only, so `of` has to be called with every request; never asked for connections that cannot be told apart: with it
+   * they have the address "", for the one they opened with is not their client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
+  /** Called once, when connections turn out not to be told apart any more. */
+  readonly distrusted?: (() => void) | undefined;
 }
 
 export function createConnectionAddresses<Response extends object>({
   connectionId,
   read,
   atFirstRequest,
+  distrusted,
 }: ConnectionAddressesOptions<Response>): ConnectionAddresses<Response> {
   const addresses = new Map<number, string>();
   const silent = new Set<number>();
@@ -50,6 +54,7 @@ export function createConnectionAddresses<Response extends object>({
       isTrusted = false;
       addresses.clear();
       silent.clear();
+      distrusted?.();
     } else if (id !== 0) {
       addresses.set(id, read(response));
       if (atFirstRequest !== undefined) silent.add(id);
@@ -59,7 +64,7 @@ export function createConnectionAddresses<Response extends object>({
   function settled(response: Response): string {
     const id = connectionId(response);
     const address = addresses.get(id);
-    if (address === undefined) return read(response);
+    if (address === undefined) return "";
     if (atFirstRequest === undefined || !silent.delete(id)) return address;
     const changed = atFirstRequest(response, address);
     addresses.set(id, changed);

@@ -144,6 +144,11 @@ export class HttpExchange implements Exchange {
     return true;
   }
 
+  /** What the budget lacks for tryHold to answer true. */
+  lacking(bytes: number): number {
+    return this.#shared.admission.lacking(bytes, Math.max(this.bytesHeld + bytes, this.bytesDeclared));
+  }
+
   /** The body is what it will be: it is the intake's now. */
   grown(): void {
     this.taken = true;

@@ -1,6 +1,6 @@
 // The large bodies that still grow, as they arrive or inflate, and which of them gives way where the budget is full: the
-// one that came last, so that of many at once the first come to an end, and before it one that is too slow to wait
-// for. Knows nothing of the budget.
+// ones that came last, so that of many at once the first come to an end, and before them those too slow to wait for.
+// Nobody gives way in vain. Knows nothing of the budget.
 
 /** What a body is given before it can be called slow, and the bytes a second it must come to from then on. */
 const slowAfterMs = 5_000;
@@ -10,6 +10,8 @@ export interface GrowingBody {
   /** Milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
+  /** What the budget gets back when it gives way. */
+  readonly bytesHeld: number;
   /** `answer`: it has arrived. */
   readonly phase: "head" | "body" | "answer";
 }
@@ -17,10 +19,6 @@ export interface GrowingBody {
 export class GrowingBodies<Body extends GrowingBody> {
   /** In the order in which they turned out to be large. */
   readonly #bodies = new Set<Body>();
-
-  get size(): number {
-    return this.#bodies.size;
-  }
 
   /** Once a body is in, it keeps its place. */
   add(body: Body): void {
@@ -31,25 +29,33 @@ export class GrowingBodies<Body extends GrowingBody> {
     this.#bodies.delete(body);
   }
 
-  /** Which of the others gives way to this one: one that came later, or one that is slow while this one is not. */
-  giveWayTo(body: Body, nowMs: number): Body | undefined {
+  /**
+   * Which of the others give way to this one, so that it gets `bytesLacking`: those that are slow, where this one is not, and
+   * those that came later. None where they all do not hold so much.
+   */
+  givingWayTo(body: Body, bytesLacking: number, nowMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, nowMs);
-    let found: Body | undefined;
-    let foundIsSlow = false;
+    const slow: Body[] = [];
+    const later: Body[] = [];
     let isLater = false;
     for (const other of this.#bodies) {
-      if (other === body) {
-        isLater = true;
-        continue;
-      }
-      const slow = isSlow(other, nowMs);
-      if (isLater ? slow || !foundIsSlow : slow && !selfIsSlow) {
-        found = other;
-        foundIsSlow = slow;
-      }
+      if (other === body) isLater = true;
+      else if (other.bytesHeld === 0) continue;
+      else if (isSlow(other, nowMs) && (isLater || !selfIsSlow)) slow.push(other);
+      else if (isLater) later.push(other);
     }
-    return found;
+    return lastOf([...later, ...slow], bytesLacking);
   }
+}
+
+/** As many from the end as hold so much together, or none. */
+function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
+  let held = 0;
+  for (let count = 1; count <= bodies.length; count++) {
+    held += bodies.at(-count)!.bytesHeld;
+    if (held >= bytes) return bodies.slice(-count).reverse();
+  }
+  return [];
 }
 
 function isSlow(body: GrowingBody, nowMs: number): boolean {

@@ -22,6 +22,14 @@ const GZIP_TRAILER_BYTES = 8;
 /** RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder ask for 128. */
 const ZSTD_WINDOW_LOG_MAX = 23;
 
+/**
+ * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as deflate can go. Brotli and
+ * zstd go a hundred times as far, and then 77 bytes keep a thread busy for a second. Events that differ in their ids or times
+ * come to 10 to 200 times, all equal ones to 10,000 and more.
+ */
+const FREE_OF_RATIO_BYTES = 8_388_608;
+const RATIO_MAX = 1_032;
+
 interface BufferWithEngine {
   readonly buffer: Buffer;
   readonly engine: { readonly bytesWritten: number };
@@ -30,6 +38,8 @@ interface BufferWithEngine {
 export interface InflateSink {
   /** Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`. */
   hold(bytes: number): boolean;
+  /** Called once, cancelled or not, before `done`: the pool has done with the body, and reads nothing of it any more. */
+  left(): void;
   /** Called once unless cancelled. The buffer is the caller's. */
   done(result: BodyBuffer | Problem): void;
 }
@@ -58,7 +68,10 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
   }
 }
 
-/** Inflates a body on the thread pool. `compressed` must stay as it is until then. Answers how to cancel. */
+/**
+ * Inflates a body on the thread pool. `compressed` must stay as it is until `left`. Answers how to cancel: what is in work on
+ * the pool, a chunk of output, cannot be called back, and is waited for, so that no more of them queue there than have a turn.
+ */
 export function inflateOnPool(
   coding: Coding,
   compressed: Buffer,
@@ -68,19 +81,27 @@ export function inflateOnPool(
   const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
   const stream = createStream(coding, compressed);
   const inflated = new BodyBuffer(memory, sizeHint(coding, compressed));
-  let over = false;
-  const finish = (result: BodyBuffer | Problem | undefined): void => {
-    if (over) return;
-    over = true;
-    // A chunk may be in work on the pool: memory it reads or writes is left to the collector.
+  const outputMax = Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, RATIO_MAX * compressed.length));
+  let state: "running" | "cancelled" | "over" = "running";
+  // Called between two chunks only: nothing is in work on the pool then.
+  const finish = (result?: BodyBuffer | Problem): void => {
+    if (state === "over") return;
+    const isCancelled = state === "cancelled";
+    state = "over";
     stream.destroy();
     if (result !== inflated) inflated.free();
-    if (result !== undefined) sink.done(result);
+    sink.left();
+    if (result !== undefined && !isCancelled) sink.done(result);
+  };
+  const cancel = (): void => {
+    if (state !== "running") return;
+    state = "cancelled";
+    inflated.free();
   };
   stream.on("data", (chunk: Buffer) => {
-    if (over) return;
+    if (state !== "running") return finish();
     const length = inflated.length + chunk.length;
-    if (length > bytesMax) return finish(inflatedTooLarge(bytesMax));
+    if (length > outputMax) return finish(outputMax < bytesMax ? inflatedTooFar : inflatedTooLarge(bytesMax));
     if (!sink.hold(chunk.length)) return finish({ code: "overloaded", detail: "No room to decompress the body" });
     inflated.append(chunk);
   });
@@ -91,7 +112,7 @@ export function inflateOnPool(
   });
   if (fault !== undefined) setImmediate(finish, invalidEncoding(coding, fault));
   else stream.end(compressed);
-  return () => finish(undefined);
+  return cancel;
 }
 
 type SyncOptions = { maxOutputLength: number; chunkSize: number; info: true };
@@ -144,6 +165,11 @@ function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(bytes.length - 4, true);
 }
+
+const inflatedTooFar: Problem = {
+  code: "inflated_too_large",
+  detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${RATIO_MAX} times what was sent`,
+};
 
 function inflatedTooLarge(bytesMax: number): Problem {
   return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };

@@ -83,7 +83,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     log: options.log,
     monotonicMs: () => clock.monotonicMs(),
   });
-  const clients = createAddressSource(config, options.connectionId);
+  const clients = createAddressSource(config, { connectionId: options.connectionId, log: options.log });
   const listener = createListener(prepare, options.certificate);
 
   return {

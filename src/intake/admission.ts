@@ -23,10 +23,13 @@ class ByteBudget implements Admission {
   }
 
   tryTake(bytes: number, requestBytes: number): boolean {
-    const bytesMax = this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax;
-    if (this.bytes + bytes > bytesMax) return false;
+    if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;
     return true;
+  }
+
+  lacking(bytes: number, requestBytes: number): number {
+    return this.bytes + bytes - (this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax);
   }
 
   take(bytes: number): void {

@@ -19,7 +19,7 @@ export interface StartMessage {
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
-  | { readonly type: "stop" };
+  | { readonly type: "stop"; readonly drainDelayMs: number };
 
 export type MessageFromWorker =
   | { readonly type: "listening"; readonly port: number }

@@ -42,8 +42,8 @@ export interface Supervisor {
   counts(): Promise<MetricSnapshot[]>;
   /** Of all workers, the newest last. */
   remarks(): Promise<Remark[]>;
-  /** Drains all workers, and ends those that take too long. */
-  close(): Promise<void>;
+  /** Drains all workers, after the delay, which is as set unless given, and ends those that take too long. */
+  close(drainDelayMs?: number): Promise<void>;
 }
 
 const restartDelayMsMin = 100;
@@ -152,10 +152,10 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     );
   }
 
-  async function close(): Promise<void> {
+  async function close(drainDelayMs = config.drainDelayMs): Promise<void> {
     closing.abort();
     const workers = [...running.values()];
-    for (const worker of workers) worker.stop();
+    for (const worker of workers) worker.stop(drainDelayMs);
     const deadline = setTimeout(
       () => {
         for (const [index, worker] of running) {
@@ -163,7 +163,7 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
           worker.kill();
         }
       },
-      config.drainDelayMs + config.drainTimeoutMs + closeGraceMs,
+      drainDelayMs + config.drainTimeoutMs + closeGraceMs,
     );
     await Promise.all(workers.map((worker) => worker.ended));
     clearTimeout(deadline);

@@ -31,8 +31,8 @@ export interface WorkerProcess {
   readonly ended: Promise<WorkerEnd>;
   /** Undefined when it has not answered in time. */
   ask<About extends keyof WorkerAnswers>(about: About, timeoutMs: number): Promise<WorkerAnswers[About] | undefined>;
-  /** Asks it to drain and end. */
-  stop(): void;
+  /** Asks it to drain, after the delay, and end. */
+  stop(drainDelayMs: number): void;
   kill(): void;
 }
 
@@ -90,7 +90,7 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
     listening,
     ended,
     ask,
-    stop: () => tell({ type: "stop" }),
+    stop: (drainDelayMs) => tell({ type: "stop", drainDelayMs }),
     kill: () => void child.kill("SIGKILL"),
   };
 }

@@ -18,7 +18,7 @@ export interface WorkerGateway {
   readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
   readonly remarks: { latest(): readonly Remark[] };
   readiness(): Promise<readonly string[]>;
-  close(): Promise<void>;
+  close(drainDelayMs?: number): Promise<void>;
 }
 
 export interface WorkerOptions {
@@ -39,6 +39,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   const abandoned = new AbortController();
   const started = Promise.withResolvers<StartMessage>();
   let gateway: WorkerGateway | undefined;
+  let drainDelayMs: number | undefined;
 
   const answers: { [About in keyof WorkerAnswers]: () => Promise<WorkerAnswers[About]> } = {
     counts: async () => gateway?.metrics.counts() ?? [],
@@ -50,8 +51,10 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   channel.on("message", (message) => {
     const received = message as MessageToWorker;
     if (received.type === "start") started.resolve(received);
-    else if (received.type === "stop") told.abort();
-    else void answer(received.id, received.about);
+    else if (received.type === "stop") {
+      drainDelayMs = received.drainDelayMs;
+      told.abort();
+    } else void answer(received.id, received.about);
   });
   channel.on("disconnect", () => {
     // Gone in the middle of a drain: somebody insists, so nothing is waited for.
@@ -84,7 +87,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   await send(channel, { type: "listening", port });
   const reports = setInterval(() => void send(channel, { type: "counts", metrics: metrics.counts() }), reportEveryMs);
   await aborted(ending);
-  await Promise.race([gateway.close(), aborted(abandoned.signal)]);
+  await Promise.race([gateway.close(drainDelayMs), aborted(abandoned.signal)]);
   clearInterval(reports);
   await send(channel, { type: "counts", metrics: metrics.counts() });
   return true;

@@ -169,6 +169,18 @@ test("connections that come again under an old id have their own address", async
   expect(ids.size).toBeLessThan(rounds);
 });
 
+test("where connections turn out not to be told apart, no address is recorded, and it is said once", async () => {
+  const connectionId = () => 7;
+  const server = await startTestServer({ recordIp: true, trustedProxies: proxy, proxyProtocol: true, connectionId });
+  const wires = [await connectTo(server), await connectTo(server), await connectTo(server)];
+  await until(() => server.logged.length > 0, "it is noticed");
+  for (const wire of wires) {
+    wire.write(Buffer.concat([proxyHeader(client), post("{}", { "X-Forwarded-For": forged })]));
+    expect(await seen(server, wire)).toBe("");
+  }
+  expect(server.logged.length).toBe(1);
+});
+
 test("without a way to tell first requests it does not start", async () => {
   const starting = startTestServer({ recordIp: true, trustedProxies: proxy, proxyProtocol: true });
   await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");

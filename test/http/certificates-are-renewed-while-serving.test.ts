@@ -111,6 +111,23 @@ test.each([
   expect(renewing.watch.expirySeconds).toBeGreaterThan(expirySeconds);
 });
 
+test("what was in the way only for a while: the same files are tried again, and each fault is told once", async () => {
+  const renewing = await start(2);
+  const { http } = renewing.server;
+  const renew = http.renewCertificate;
+  const faults = ["EMFILE", "EMFILE", "EIO"];
+  http.renewCertificate = () => {
+    const fault = faults.shift();
+    if (fault !== undefined) throw new Error(fault);
+    renew();
+  };
+  install(renewing, await authority.server({ name: "next" }));
+  await until(() => renewing.said("info").length === 1, "it was renewed");
+  expect(faults).toEqual([]);
+  expect(renewing.logged.map(([level]) => level)).toEqual(["error", "error", "info"]);
+  expect(shownBy(await secure(renewing))).toBe("next");
+});
+
 test("a pair is taken once, and the same written anew is no other", async () => {
   const renewing = await start();
   const next = await authority.server({ name: "next" });
@@ -148,16 +165,16 @@ interface Renewing {
   said(level: string): string[];
 }
 
-async function start(): Promise<Renewing> {
+async function start(everyMs?: number): Promise<Renewing> {
   const first = await authority.server({ name: "first" });
   const folder = mkdtempSync(path.join(authority.folder, "own-"));
   const [cert, key] = [path.join(folder, "tls.crt"), path.join(folder, "tls.key")];
   copyFileSync(first.certFile, cert);
   copyFileSync(first.keyFile, key);
-  return { ...(await startOn(cert, key)), first };
+  return { ...(await startOn(cert, key, everyMs)), first };
 }
 
-async function startOn(cert: string, key: string): Promise<Omit<Renewing, "first">> {
+async function startOn(cert: string, key: string, everyMs = lookEveryMs): Promise<Omit<Renewing, "first">> {
   const logged: [string, string][] = [];
   const note = (level: string) => (_: object, message: string) => void logged.push([level, message]);
   const watch = await watchCertificate({
@@ -165,7 +182,7 @@ async function startOn(cert: string, key: string): Promise<Omit<Renewing, "first
     log: { info: note("info"), warn: note("warn"), error: note("error") },
     nowMs: Date.now,
     renew: () => server.http.renewCertificate(),
-    everyMs: lookEveryMs,
+    everyMs,
   });
   onTestFinished(() => watch.close());
   const server = await startTestServer({ certificate: { cert, key } });

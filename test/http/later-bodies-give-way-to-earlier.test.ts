@@ -47,10 +47,33 @@ test("a large body finds no room in what earlier ones hold, and a small one alwa
   expect((await first.reply()).status).toBe(200);
 });
 
+test("nobody gives way in vain: where all together hold too little, only the body that lacks room is refused", async () => {
+  const server = await startTestServer({ bodyBytesMax: declared });
+  const wires: Wire[] = [];
+  for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
+    const before = server.admission.bytes;
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(bytes, "x")]));
+    await until(() => server.admission.bytes === before + bytes, "a part of it is in hand");
+    wires.push(wire);
+  }
+  const [first, ...later] = wires;
+  const taken = inflightBytesMax - server.admission.bytes;
+  server.admission.take(taken);
+  first!.write(Buffer.alloc(part, "x"));
+  await until(() => server.admission.bytes === taken + 60_000, "the first is lost, and only it");
+  server.admission.release(taken);
+  for (const wire of later) wire.write(Buffer.alloc(declared - 20_000, "x"));
+  for (const wire of later) expect((await wire.reply()).status).toBe(200);
+  first!.write(Buffer.alloc(declared - 100_000 - part, "x"));
+  expect(codeIn(await first!.reply())).toBe("overloaded");
+});
+
 const now = 100_000;
 const arriving = (ageMs: number, bytesArrived: number): GrowingBody => ({
   startedMs: now - ageMs,
   bytesArrived,
+  bytesHeld: 10,
   phase: "body",
 });
 
@@ -61,13 +84,16 @@ test("slow bodies give way to all that are not, the last of them first", () => {
   const young = arriving(4_000, 1_000);
   const bodies = new GrowingBodies<GrowingBody>();
   for (const body of [fast, slow, alsoSlow, young]) bodies.add(body);
-  expect(bodies.giveWayTo(young, now)).toBe(alsoSlow);
-  expect(bodies.giveWayTo(fast, now)).toBe(alsoSlow);
+  expect(bodies.givingWayTo(young, 1, now)).toEqual([alsoSlow]);
+  expect(bodies.givingWayTo(fast, 10, now)).toEqual([alsoSlow]);
+  expect(bodies.givingWayTo(fast, 30, now)).toEqual([alsoSlow, slow, young]);
+  expect(bodies.givingWayTo(young, 20, now)).toEqual([alsoSlow, slow]);
+  expect(bodies.givingWayTo(young, 21, now)).toEqual([]);
   bodies.delete(alsoSlow);
-  expect(bodies.giveWayTo(young, now)).toBe(slow);
-  expect(bodies.giveWayTo(slow, now)).toBe(young);
+  expect(bodies.givingWayTo(young, 1, now)).toEqual([slow]);
+  expect(bodies.givingWayTo(slow, 1, now)).toEqual([young]);
   bodies.delete(slow);
-  expect([bodies.giveWayTo(young, now), bodies.giveWayTo(fast, now)]).toEqual([undefined, young]);
+  expect([bodies.givingWayTo(young, 1, now), bodies.givingWayTo(fast, 1, now)]).toEqual([[], [young]]);
 });
 
 test("a body that has arrived is never slow", () => {
@@ -76,5 +102,13 @@ test("a body that has arrived is never slow", () => {
   const bodies = new GrowingBodies<GrowingBody>();
   bodies.add(waiting);
   bodies.add(fresh);
-  expect(bodies.giveWayTo(fresh, now)).toBeUndefined();
+  expect(bodies.givingWayTo(fresh, 1, now)).toEqual([]);
+});
+
+test("one that holds nothing has nothing to give", () => {
+  const [first, empty, last] = [arriving(0, 1), { ...arriving(0, 1), bytesHeld: 0 }, arriving(0, 1)];
+  const bodies = new GrowingBodies<GrowingBody>();
+  for (const body of [first, empty, last]) bodies.add(body);
+  expect(bodies.givingWayTo(first, 10, now)).toEqual([last]);
+  expect(bodies.givingWayTo(first, 11, now)).toEqual([]);
 });

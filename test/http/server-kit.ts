@@ -47,6 +47,9 @@ export interface TestServer {
 
 export interface TestServerConfig {
   readonly bodyBytesMax?: number;
+  readonly inflatedBytesMax?: number;
+  readonly inflightBytesMax?: number;
+  readonly requestTimeoutMs?: number;
   readonly recordIp?: boolean;
   readonly host?: string;
   readonly connectionId?: ConnectionId | undefined;
@@ -60,7 +63,7 @@ const open: { server: TestServer; sockets: Socket[] }[] = [];
 
 /** Started for one test, closed after it; by then all bytes in flight must have been given back. */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
-  const admission = createAdmission(inflightBytesMax);
+  const admission = createAdmission(config.inflightBytesMax ?? inflightBytesMax);
   const taken: Taken[] = [];
   const finished: string[] = [];
   const aborted: string[] = [];
@@ -68,8 +71,8 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
   const http = createHttpServer({
     config: {
       bodyBytesMax: config.bodyBytesMax ?? bodyBytesMax,
-      inflatedBytesMax,
-      requestTimeoutMs: 5_000,
+      inflatedBytesMax: config.inflatedBytesMax ?? inflatedBytesMax,
+      requestTimeoutMs: config.requestTimeoutMs ?? 5_000,
       recordIp: config.recordIp ?? false,
       trustedProxies: networksOf(config.trustedProxies ?? ""),
       proxyProtocol: config.proxyProtocol,

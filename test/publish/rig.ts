@@ -120,6 +120,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     bytesMax: Number.MAX_SAFE_INTEGER,
     isLarge: () => false,
     tryTake: () => true,
+    lacking: () => 0,
     take(bytes: number) {
       admission.bytes += bytes;
     },

@@ -6,7 +6,7 @@ import { Agent, request } from "node:http";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished } from "vitest";
 import { addProject } from "../../src/projects/commands.ts";
-import { penstock } from "../embedded/embedded-kit.ts";
+import { type penstock, penstockWith } from "../embedded/embedded-kit.ts";
 import { readFrames } from "../kit/gateway.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 
@@ -37,9 +37,18 @@ export async function natsWithProject(): Promise<TestNatsServer> {
 
 /** `serve` on the server, on free ports unless the arguments say otherwise. */
 export function serve(nats: TestNatsServer, ...args: string[]): Started {
+  return serveWith({}, nats, ...args);
+}
+
+/** As serve, with these variables too. */
+export function serveWith(
+  variables: Readonly<Record<string, string>>,
+  nats: TestNatsServer,
+  ...args: string[]
+): Started {
   const where = ["--nats-url", nats.url, "--nats-token", nats.token ?? "", "--host", "127.0.0.1", "--admin-port", "0"];
   const port = args.includes("--port") ? [] : ["--port", "0"];
-  return penstock("serve", ...where, ...port, "--stream-bytes-max", "67108864", ...args);
+  return penstockWith(variables, "serve", ...where, ...port, "--stream-bytes-max", "67108864", ...args);
 }
 
 /** When all of them listen. */

@@ -1,0 +1,34 @@
+// The PROXY protocol needs the connection addon: without it the gateway does not start, with the cause, and does not wait for
+// NATS to say so. Where nothing needs the addon, it starts and waits.
+
+import { expect, test, vi } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import { startGateway } from "../../src/gateway.ts";
+import { createLog } from "../../src/observe/log.ts";
+
+const cause = new Error("not built");
+
+vi.mock("../../src/http/connection-id.ts", () => ({
+  loadConnectionId: () => {
+    throw cause;
+  },
+}));
+
+/** There is no NATS at that port. */
+const nowhere = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_ADMIN_PORT: "0", PENSTOCK_PORT: "0" };
+
+function start(env: Record<string, string>, signal?: AbortSignal) {
+  const result = readConfig({ ...nowhere, ...env }, {});
+  if (!result.ok) throw new Error(result.faults.join("\n"));
+  return startGateway(result.config, { log: createLog("fatal"), ...(signal && { signal }) });
+}
+
+test("with the PROXY protocol", async () => {
+  const starting = start({ PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8", PENSTOCK_PROXY_PROTOCOL: "true" });
+  await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");
+  await expect(starting).rejects.toHaveProperty("cause", cause);
+});
+
+test("without it", async () => {
+  await expect(start({}, AbortSignal.timeout(300))).rejects.toHaveProperty("name", "AbortError");
+});
