@@ -30,7 +30,7 @@ export async function gather(config: Config, leaves: readonly string[], context:
   try {
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };
     await openBucket(connection, place);
-    await openUsageBucket(connection, place);
+    await openUsageBucket(connection, { ...place, log: { warn: note } });
     const streams = await ensureStreams(connection, config, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {
       streams: [...streams, `KV_${usageBucketName(place.prefix)}`],

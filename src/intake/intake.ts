@@ -8,10 +8,10 @@ import type { ItemErrorCode, Problem } from "../errors.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, Row, ScanStatus } from "../scan/table.ts";
 import type { Exchange, Intake, Lane, MeteredProject, ProjectLookup, Publisher, RemarkTaker } from "../types.ts";
-import { type Envelope, readEnvelope, scanProblem } from "./envelope.ts";
+import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker, isPlain, type Job } from "./items.ts";
 import { type Arrival, createLargeBodies } from "./large-bodies.ts";
-import { PendingRequest } from "./pending-request.ts";
+import { type PendingOf, PendingRequest } from "./pending-request.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { type IntakeMetrics, Tally } from "./tally.ts";
 
@@ -42,8 +42,7 @@ const slowPathFactor = 32;
 const framesAheadMax = 8;
 
 /** A request whose body turned out to be one: its lines can be placed. */
-interface OpenRequest extends Envelope {
-  readonly exchange: Exchange;
+interface OpenRequest extends PendingOf {
   readonly body: Buffer;
   /** Holds the table of the body. */
   readonly scanner: BackgroundScanner;
@@ -86,7 +85,7 @@ export function createIntake(options: IntakeOptions): Intake {
     try {
       for (let rows = rowCount(placing); rows > 0; rows = moreRows(placing)) items.takeRows(placing, 0, rows);
     } catch (bug) {
-      placing.frames.abandon();
+      giveUp(placing);
       throw bug;
     }
     finish(exchange, placing);
@@ -118,25 +117,27 @@ export function createIntake(options: IntakeOptions): Intake {
     if (request.lane === "historical") await largeBodies.turnOf(arrival);
     const bodyId = await hashInTurns(request);
     const placing = startPlacing(request, () => bodyId);
-    for (let rows = rowCount(placing); rows > 0; rows = await moreRowsInBackground(placing)) {
-      for (let start = 0, end = 0; start < rows && !placing.pending.failed; start = end) {
-        await (placing.pending.framesAtMost(framesAheadMax) ?? nextTurn());
-        end = endOfTurn(scanner.table, start, rows);
-        takeSlice(placing, start, end);
+    try {
+      for (let rows = rowCount(placing); rows > 0; rows = await moreRowsInBackground(placing)) {
+        for (let start = 0, end = 0; start < rows && !placing.pending.failed; start = end) {
+          await (placing.pending.framesAtMost(framesAheadMax) ?? nextTurn());
+          end = endOfTurn(scanner.table, start, rows);
+          items.takeRows(placing, start, end);
+          placing.frames.endTurn();
+        }
       }
+    } catch (bug) {
+      giveUp(placing);
+      throw bug;
     }
     finish(exchange, placing);
     return undefined;
   }
 
-  function takeSlice(placing: Placing, start: number, end: number): void {
-    try {
-      items.takeRows(placing, start, end);
-      placing.frames.endTurn();
-    } catch (bug) {
-      placing.frames.abandon();
-      throw bug;
-    }
+  /** A bug came up. Whoever catches it answers 503. */
+  function giveUp({ frames, pending }: Placing): void {
+    frames.abandon();
+    pending.giveBack();
   }
 
   function refusedNow(): Problem | undefined {
@@ -151,13 +152,13 @@ export function createIntake(options: IntakeOptions): Intake {
     const envelope = readEnvelope(body, scanner.table, projects);
     if ("code" in envelope) return envelope;
     exchange.projectId = envelope.project.id;
-    return { exchange, body, scanner, lane: envelope.lane, project: envelope.project };
+    const { lane, project } = envelope;
+    return { exchange, body, scanner, lane, project, events: scanner.table[Header.ItemCount]!, bytes: body.length };
   }
 
   /** Holds the request against what its project may send: once a request, as soon as the project is known. */
-  function overLimits({ body, scanner, lane, project }: OpenRequest): Problem | undefined {
-    const events = scanner.table[Header.ItemCount]!;
-    const waitMs = project.meter.admit(events, body.length);
+  function overLimits({ lane, project, events, bytes }: OpenRequest): Problem | undefined {
+    const waitMs = project.meter.admit(events, bytes);
     if (waitMs === 0) return undefined;
     metrics.events(lane, "rate_limited", events);
     return {
@@ -168,13 +169,13 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   function startPlacing(request: OpenRequest, bodyId: () => string): Placing {
-    const { exchange, body, scanner, lane, project } = request;
+    const { exchange, body, scanner, lane, project, events } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
     const pending = new PendingRequest(request, tally, metrics);
     const place = { publisher, lane, project, pending, deadlineMs };
     // Decided by the body alone, so that a client's retry of it is placed the same way.
-    const linesBytesMax = recordsBytesMax(body.length, scanner.table[Header.ItemCount]!);
+    const linesBytesMax = recordsBytesMax(body.length, events);
     return {
       body,
       scanner,
@@ -192,8 +193,8 @@ export function createIntake(options: IntakeOptions): Intake {
   function finish(exchange: Exchange, { lane, project, scanner, tally, pending, frames }: Placing): void {
     frames.finish();
     tally.countJudged(lane, metrics);
-    if (tally.dropped > 0) project.meter.countDropped(tally.dropped);
     if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
+      project.meter.countDropped(tally.dropped);
       exchange.answerProblem(problemOfItems(tally));
     } else {
       if (tally.dropped > 0 && remarks !== undefined) tally.remark(project.id, remarks);

@@ -1,5 +1,5 @@
 // A request whose lines wait for their PubAcks: collects the outcome of every frame that carries one of them, then answers,
-// once. Never 200 while one frame is open, refused or unknown.
+// once. Never 200 while one frame is open, refused or unknown. Also says to the project's meter what the request came to.
 
 import type { ErrorCode } from "../errors.ts";
 import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter } from "../types.ts";
@@ -13,8 +13,17 @@ const details: Partial<Record<ErrorCode, string>> = {
   unavailable: "The store cannot be reached: send the request again later",
 };
 
+export interface PendingOf extends Envelope {
+  readonly exchange: Exchange;
+  /** What the project's meter took for it. */
+  readonly events: number;
+  readonly bytes: number;
+}
+
 export class PendingRequest implements FrameWaiter {
   readonly #exchange: Exchange;
+  readonly #events: number;
+  readonly #bytes: number;
   readonly #tally: Tally;
   readonly #lane: Lane;
   readonly #meter: ProjectMeter;
@@ -24,8 +33,10 @@ export class PendingRequest implements FrameWaiter {
   #failure: ErrorCode | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor(request: Envelope & { readonly exchange: Exchange }, tally: Tally, metrics: IntakeMetrics) {
+  constructor(request: PendingOf, tally: Tally, metrics: IntakeMetrics) {
     this.#exchange = request.exchange;
+    this.#events = request.events;
+    this.#bytes = request.bytes;
     this.#tally = tally;
     this.#lane = request.lane;
     this.#meter = request.project.meter;
@@ -66,11 +77,22 @@ export class PendingRequest implements FrameWaiter {
     }
     if (this.#framesOpen > 0) return;
     if (this.#failure !== undefined) {
+      this.giveBack();
       this.#exchange.answerProblem({ code: this.#failure, detail: details[this.#failure] ?? "" });
       return;
     }
     this.#metrics.events(this.#lane, "none", this.#tally.accepted);
     this.#meter.countAccepted(this.#tally.accepted);
+    // Not before: a request that is refused is sent again, and would count each time.
+    if (this.#tally.dropped > 0) this.#meter.countDropped(this.#tally.dropped);
     this.#exchange.answerStored(this.#tally);
+  }
+
+  /**
+   * The request ends in a 503: what it cost its project is there again for the retry. The last hold calls it, or, where a bug keeps the
+   * intake from giving up its own, the intake.
+   */
+  giveBack(): void {
+    this.#meter.giveBack(this.#events, this.#bytes);
   }
 }

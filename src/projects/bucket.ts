@@ -38,10 +38,28 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   return bucket;
 }
 
-/** Raises the replicas of the bucket, whose stream is configured so. Rejects when JetStream cannot, as for want of nodes. */
-export async function raiseReplicas(connection: NatsConnection, config: StreamConfig, replicas: number): Promise<void> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
-  await manager.streams.update(config.name, { ...config, num_replicas: replicas });
+export interface BucketReplicas {
+  /** Of the bucket's stream. */
+  readonly config: StreamConfig;
+  readonly replicas: number;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/**
+ * Whoever came first created the bucket, perhaps with fewer replicas than the streams have: it gets as many. What JetStream cannot do, as
+ * for want of nodes, is told, and the bucket stays as it is.
+ */
+export async function raiseReplicas(connection: NatsConnection, options: BucketReplicas): Promise<void> {
+  const { config, replicas, log } = options;
+  if (config.num_replicas >= replicas) return;
+  const bucket = config.name;
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+    await manager.streams.update(bucket, { ...config, num_replicas: replicas });
+    log.warn({ bucket, replicas }, "a bucket had fewer replicas than the settings: raised");
+  } catch (error) {
+    log.warn({ bucket, reason: (error as Error).message }, "a bucket keeps its few replicas");
+  }
 }
 
 export function isProjectId(id: string): boolean {

@@ -52,6 +52,12 @@ class TokenBucket {
   take(tokens: number): void {
     this.#level -= tokens;
   }
+
+  /** Never above the burst, whatever has come back by itself in the meantime. */
+  giveBack(tokens: number, nowMs: number): void {
+    this.waitMs(nowMs);
+    this.#level = Math.min(this.#burst, this.#level + tokens);
+  }
 }
 
 export class Meter implements ProjectMeter {
@@ -92,10 +98,16 @@ export class Meter implements ProjectMeter {
       this.#rateLimitedBytes += bytes;
       return waitMs;
     }
-    // A request without events is work too.
-    this.#events?.take(Math.max(events, 1));
+    this.#events?.take(eventTokens(events));
     this.#bytes?.take(bytes);
     return 0;
+  }
+
+  giveBack(events: number, bytes: number): void {
+    if (this.#events === undefined && this.#bytes === undefined) return;
+    const nowMs = this.#nowMs();
+    this.#events?.giveBack(eventTokens(events), nowMs);
+    this.#bytes?.giveBack(bytes, nowMs);
   }
 
   countAccepted(events: number): void {
@@ -115,4 +127,9 @@ export class Meter implements ProjectMeter {
       rateLimitedBytes: this.#rateLimitedBytes,
     };
   }
+}
+
+/** A request without events is work too. */
+function eventTokens(events: number): number {
+  return Math.max(events, 1);
 }

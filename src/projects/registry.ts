@@ -2,12 +2,12 @@
 // Map read, whatever NATS is doing. A watch that is lost is made anew and read from the start. Must not write to the bucket.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { StreamConfig } from "@nats-io/jetstream";
-import type { KV, KvWatchEntry } from "@nats-io/kv";
-import type { NatsConnection, QueuedIterator } from "@nats-io/nats-core";
+import type { KvWatchEntry } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
 import type { MeteredProject, ProjectLookup } from "../types.ts";
 import { type BucketPlace, openBucket, parseProject, raiseReplicas } from "./bucket.ts";
-import { Meter } from "./meter.ts";
+import { createMeters, type KnownMeter } from "./meters.ts";
+import { checkOften } from "./watch-check.ts";
 
 export interface RegistryLog {
   info(fields: object, message: string): void;
@@ -25,38 +25,27 @@ export interface RegistryOptions extends BucketPlace {
 
 export interface Registry extends ProjectLookup {
   readonly projectsKnown: number;
-  /** What each project known now has sent to this process. */
+  /** What each project has sent to this process; those deleted lately are among them. */
   meters(): Iterable<KnownMeter>;
   close(): Promise<void>;
 }
 
-export interface KnownMeter {
-  readonly projectId: string;
-  readonly meter: Meter;
-}
-
 interface Entry {
   readonly project: MeteredProject;
-  /** The project's own. */
-  readonly meter: Meter;
   readonly revision: number;
 }
 
 const retryMsMin = 100;
 const retryMsMax = 2_000;
 const warningEveryMs = 5_000;
-/** When a node of a cluster is lost, the watch that it served falls silent, and nobody says so: this is what notices. One small question. */
 const checkIntervalMsDefault = 1_000;
-/** The first reading of a watch counts as stuck after this long without an entry. */
-const silentMsMax = 5_000;
-/** How long a change may be on its way to the watch before the watch counts as lost. */
-const laggingMsMax = 1_000;
 
 /** Fulfilled when the projects have been read once, however long that takes. Rejects only when the signal aborts. */
 export async function createRegistry(options: RegistryOptions): Promise<Registry> {
   const { connection, log, signal } = options;
   const closing = new AbortController();
   const firstReading = Promise.withResolvers<void>();
+  const meters = createMeters({ nowMs: () => performance.now() });
   let entries = new Map<string, Entry>();
   let projectOf = new Map<string, MeteredProject>();
   const clashesTold = new Set<string>();
@@ -65,6 +54,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
 
   function show(next: Map<string, Entry>): void {
     entries = next;
+    meters.keep(entries);
     projectOf = keysOf(entries, (holder, other) => {
       if (clashesTold.has(`${holder} ${other}`)) return;
       clashesTold.add(`${holder} ${other}`);
@@ -78,7 +68,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   async function watchOnce(): Promise<void> {
     const bucket = await openBucket(connection, options);
     const { streamInfo } = await bucket.status();
-    await raise(streamInfo.config);
+    await raiseReplicas(connection, { config: streamInfo.config, replicas: options.replicas, log });
     const isEmpty = streamInfo.state.messages === 0;
     const watch = await bucket.watch();
     const progress = { revision: streamInfo.state.last_seq, isRead: isEmpty, heardAtMs: performance.now() };
@@ -105,22 +95,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       watch.stop();
       checks.stop();
     }
-    await checks.failed;
-  }
-
-  /** Whoever added the first project created the bucket, perhaps with fewer replicas than the streams have. */
-  async function raise(config: StreamConfig): Promise<void> {
-    const { replicas } = options;
-    if (config.num_replicas >= replicas) return;
-    try {
-      await raiseReplicas(connection, config, replicas);
-      log.warn({ bucket: config.name, replicas }, "the project registry had fewer replicas than the settings: raised");
-    } catch (error) {
-      log.warn(
-        { bucket: config.name, reason: (error as Error).message },
-        "the project registry keeps its few replicas",
-      );
-    }
+    await checks.ended;
   }
 
   function take(into: Map<string, Entry>, { key, operation, revision, value }: KvWatchEntry): void {
@@ -129,15 +104,15 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       return;
     }
     const parsed = parseProject(key, value);
-    const known = into.get(key) ?? entries.get(key);
     if (parsed.ok) {
-      const meter = known?.meter ?? new Meter(() => performance.now());
+      const meter = meters.of(key);
       meter.limit(parsed.project.limits);
-      into.set(key, { project: { ...parsed.project, meter }, meter, revision });
+      into.set(key, { project: { ...parsed.project, meter }, revision });
       return;
     }
     log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
     // A project that was known keeps working as it was: a slip in the bucket must not turn its events away.
+    const known = into.get(key) ?? entries.get(key);
     if (known !== undefined) into.set(key, known);
   }
 
@@ -148,6 +123,8 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       const startedAtMs = performance.now();
       try {
         await watchOnce();
+        // After one that failed the pauses stay long, however long it took: the store is in trouble.
+        if (performance.now() - startedAtMs > retryMsMax) waitMs = retryMsMin;
       } catch (error) {
         if (closing.signal.aborted) return;
         if (performance.now() - warnedAtMs >= warningEveryMs) {
@@ -155,7 +132,6 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
           log.warn({ reason: (error as Error).message }, "the project registry cannot be read, trying again");
         }
       }
-      if (performance.now() - startedAtMs > retryMsMax) waitMs = retryMsMin;
       await delay(waitMs, undefined, { signal: closing.signal }).catch(() => {});
       waitMs = Math.min(waitMs * 2, retryMsMax);
     }
@@ -197,9 +173,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     },
     // A Map goes by a seeded hash of the whole text: how long it takes says nothing of how much of a key was right.
     byKey: (key) => projectOf.get(key),
-    *meters() {
-      for (const { project, meter } of entries.values()) yield { projectId: project.id, meter };
-    },
+    meters: meters.all,
     close,
   };
 }
@@ -218,45 +192,4 @@ function keysOf(
     }
   }
   return projectOf;
-}
-
-interface WatchCheck {
-  readonly watch: QueuedIterator<KvWatchEntry>;
-  readonly progress: { revision: number; isRead: boolean; heardAtMs: number };
-  readonly intervalMs: number;
-}
-
-/** Ends the watch when the bucket is ahead of it, or is another bucket, or the first reading got stuck. */
-function checkOften(bucket: KV, { watch, progress, intervalMs }: WatchCheck): { stop(): void; failed: Promise<void> } {
-  const stopping = new AbortController();
-  const stop = { signal: stopping.signal, ref: false };
-
-  async function isLost(): Promise<boolean> {
-    const { streamInfo } = await bucket.status();
-    const lastRevision = streamInfo.state.last_seq;
-    if (lastRevision < progress.revision) return true;
-    if (lastRevision === progress.revision) return false;
-    await delay(laggingMsMax, undefined, stop);
-    return progress.revision < lastRevision;
-  }
-
-  async function check(): Promise<void> {
-    try {
-      while (!progress.isRead) {
-        await delay(Math.min(intervalMs, silentMsMax), undefined, stop);
-        if (!progress.isRead && performance.now() - progress.heardAtMs > silentMsMax) return;
-      }
-      do await delay(intervalMs, undefined, stop);
-      while (!(await isLost()));
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error;
-    } finally {
-      watch.stop();
-    }
-  }
-
-  const failed = check();
-  // It is awaited when the watch has ended, which may be later.
-  failed.catch(() => {});
-  return { stop: () => stopping.abort(), failed };
 }

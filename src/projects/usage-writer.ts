@@ -6,7 +6,7 @@ import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { BucketPlace } from "./bucket.ts";
 import type { Counts, Meter } from "./meter.ts";
-import type { KnownMeter } from "./registry.ts";
+import type { KnownMeter } from "./meters.ts";
 import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage.ts";
 
 export interface UsageWriterOptions extends BucketPlace {
@@ -34,6 +34,8 @@ interface Seen {
 }
 
 const intervalMsDefault = 10_000;
+/** A round ends here: the store is in trouble, and each try may take a second. */
+const failuresInARowMax = 3;
 /** 100 values a second: with `sync_interval: always` each is an fsync beside those of the events. */
 const writesInARow = 10;
 const pauseMs = 100;
@@ -54,7 +56,7 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
   const sinceMs = wallMs();
   const seen = new WeakMap<Meter, Seen>();
   let lookedAtMs = sinceMs;
-  let bucket: KV | undefined;
+  let bucket: Promise<KV> | undefined;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
 
   async function keepWriting(): Promise<void> {
@@ -62,25 +64,24 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
     await pause(intervalMs);
     while (!closing.signal.aborted) {
       let count = 0;
+      let failures = 0;
       for (const { key, record, now } of changes()) {
-        if (!(await write(key, record, now))) break;
+        failures = (await write(key, record, now)) ? 0 : failures + 1;
         if (++count % writesInARow === 0) await pause(pauseMs);
-        if (closing.signal.aborted) break;
+        if (closing.signal.aborted || failures >= failuresInARowMax) break;
       }
       await pause(intervalMs);
     }
   }
 
-  /** Looks at every meter, and gives those whose counts are not written yet. */
+  /** Gives the meters whose counts are not written yet. */
   function* changes(): Generator<{ key: string; record: UsageRecord; now: Seen }> {
-    const unseen = { counts: noCounts, atMs: lookedAtMs, isWritten: true };
-    lookedAtMs = wallMs();
-    for (const { projectId, meter } of [...meters()]) {
-      const before = seen.get(meter) ?? unseen;
+    for (const { projectId, meter } of lookAtAll()) {
+      const before = seen.get(meter)!;
       const { counts } = meter;
       const atMs = wallMs();
       if (before.isWritten && areSame(counts, before.counts)) {
-        if (before !== unseen) before.atMs = atMs;
+        before.atMs = atMs;
         continue;
       }
       const now = { counts, atMs, isWritten: false };
@@ -94,14 +95,27 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
     }
   }
 
+  /**
+   * A meter that is new has counted since the last look at the most. All are looked at before any is written, because a round may end early
+   * and the next one would not know since when.
+   */
+  function lookAtAll(): KnownMeter[] {
+    const all = [...meters()];
+    for (const { meter } of all) {
+      if (!seen.has(meter)) seen.set(meter, { counts: noCounts, atMs: lookedAtMs, isWritten: true });
+    }
+    lookedAtMs = wallMs();
+    return all;
+  }
+
   async function write(key: string, record: UsageRecord, now: Seen): Promise<boolean> {
     try {
-      bucket ??= await openUsageBucket(connection, options);
-      await bucket.put(key, usageValue(record));
+      bucket ??= openUsageBucket(connection, options);
+      await (await bucket).put(key, usageValue(record));
       now.isWritten = true;
       return true;
     } catch (error) {
-      // It may have been deleted: the next round makes sure of it.
+      // It may have been deleted: the next try makes sure of it.
       bucket = undefined;
       if (performance.now() - warnedAtMs >= warningEveryMs) {
         warnedAtMs = performance.now();
@@ -117,7 +131,7 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
     for (let from = 0; from < rest.length; from += writesAtOnceAtEnd) {
       const some = rest.slice(from, from + writesAtOnceAtEnd);
       const written = await Promise.all(some.map(({ key, record, now }) => write(key, record, now)));
-      if (written.includes(false)) return;
+      if (!written.includes(true)) return;
     }
   }
 

@@ -1,10 +1,10 @@
 // The usage record: what each project has sent, in a bucket of its own beside the registry's, one value for each project and gateway
 // process. Says what a value looks like, and adds the processes up for an operator. Writing is usage-writer.ts.
 
-import { jetstream } from "@nats-io/jetstream";
+import { DiscardPolicy, JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type BucketPlace, isProjectId } from "./bucket.ts";
+import { type BucketPlace, isProjectId, raiseReplicas } from "./bucket.ts";
 import type { Counts } from "./meter.ts";
 
 /** What one process says of one project. Counts are of the whole life of the process, so a value replaces the one before. */
@@ -29,8 +29,9 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const keptMs = 30 * 24 * 3_600_000;
-/** Some hundred thousand values. A full bucket takes no new ones, and a gateway goes on without. */
+/** Some 200,000 values. In a full bucket a new one takes the place of those that have gone longest without a change. */
 export const usageBytesMax = 67_108_864;
+const streamNotFound = 10_059;
 /** A record older than this says nothing of now. Three times what a busy project's takes to be written anew. */
 const latelyMsMax = 30_000;
 
@@ -38,10 +39,26 @@ export function usageBucketName(prefix: string): string {
   return `${prefix}_usage`;
 }
 
-export async function openUsageBucket(connection: NatsConnection, { prefix, replicas }: BucketPlace): Promise<KV> {
+export interface OpenUsageBucket extends BucketPlace {
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Opens the bucket, and creates it if there is none; one with fewer replicas gets those of `place`. Rejects when JetStream does not answer. */
+export async function openUsageBucket(connection: NatsConnection, options: OpenUsageBucket): Promise<KV> {
+  const { prefix, replicas, log } = options;
   const js = jetstream(connection, { timeout: apiTimeoutMs });
-  const options = { replicas, history: 1, ttl: keptMs, max_bytes: usageBytesMax };
-  return await new Kvm(js).create(usageBucketName(prefix), options);
+  const limits = { replicas, history: 1, ttl: keptMs, max_bytes: usageBytesMax };
+  const bucket = await new Kvm(js).create(usageBucketName(prefix), limits);
+  const { config } = (await bucket.status()).streamInfo;
+  await raiseReplicas(connection, { config: await makeRoomWhenFull(connection, config), replicas, log });
+  return bucket;
+}
+
+/** The client creates a bucket as one that refuses everything when it is full, also what would take the place of an older value. */
+async function makeRoomWhenFull(connection: NatsConnection, config: StreamConfig): Promise<StreamConfig> {
+  if (config.discard === DiscardPolicy.Old) return config;
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  return (await manager.streams.update(config.name, { ...config, discard: DiscardPolicy.Old })).config;
 }
 
 /** `processId`: of characters that a project id may have. */
@@ -89,19 +106,26 @@ export interface ReadUsage extends BucketPlace {
   readonly nowMs: number;
 }
 
-/** By project id. A project that has sent nothing is not among them. */
+/** By project id. A project that has sent nothing is not among them. Creates nothing: without a record nothing has been sent. */
 export async function readUsage(connection: NatsConnection, options: ReadUsage): Promise<ProjectUsage[]> {
   const { projectId, nowMs } = options;
   if (projectId !== undefined && !isProjectId(projectId)) return [];
-  const bucket = await openUsageBucket(connection, options);
+  const js = jetstream(connection, { timeout: apiTimeoutMs });
+  const bucket = await new Kvm(js).open(usageBucketName(options.prefix));
+  const entries = await bucket.history({ key: `${projectId ?? "*"}.*` }).catch(noneIfAbsent);
   const usages = new Map<string, ProjectUsage>();
-  for await (const { key, value, operation } of await bucket.history({ key: `${projectId ?? "*"}.*` })) {
+  for await (const { key, value, operation } of entries) {
     const record = operation === "PUT" ? parseUsage(value) : undefined;
     if (record === undefined) continue;
     const id = key.slice(0, key.indexOf("."));
     usages.set(id, sum(usages.get(id) ?? noUsage(id), record, nowMs));
   }
   return [...usages.values()].sort((left, right) => (left.projectId < right.projectId ? -1 : 1));
+}
+
+function noneIfAbsent(error: unknown): never[] {
+  if (error instanceof JetStreamApiError && error.code === streamNotFound) return [];
+  throw error;
 }
 
 function noUsage(projectId: string): ProjectUsage {

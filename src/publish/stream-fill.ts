@@ -1,7 +1,8 @@
-// How full each stream is, for the scrape: asked of JetStream every few seconds, beside everything else, and remembered.
+// How full each stream is, for the scrape: asked of JetStream now and then, beside everything else, and remembered. Asks for each of its
+// own streams by name: the list of all streams would be gathered from every server of a cluster, for every gateway process.
 // A scrape reads what is remembered and waits for nothing; while NATS is away that is the last known. Decides nothing.
 
-import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../types.ts";
 import type { NatsLink } from "./connection.ts";
 import { lanes, streamName } from "./subject.ts";
@@ -27,8 +28,9 @@ export interface StreamFill {
   close(): void;
 }
 
-const everyMsDefault = 5_000;
+const everyMsDefault = 15_000;
 const askTimeoutMs = 2_000;
+const streamNotFound = 10_059;
 
 /** Asks at once, then until closed. What JetStream does not answer leaves what is known as it is. */
 export function createStreamFill(options: StreamFillOptions): StreamFill {
@@ -40,7 +42,7 @@ export function createStreamFill(options: StreamFillOptions): StreamFill {
       }),
     ),
   );
-  let known: readonly StreamSize[] = [];
+  const known = new Map<string, StreamSize>();
   let asking = false;
 
   async function ask(): Promise<void> {
@@ -48,12 +50,11 @@ export function createStreamFill(options: StreamFillOptions): StreamFill {
     asking = true;
     try {
       const manager = await jetstreamManager(link.connection, { checkAPI: false, timeout: askTimeoutMs });
-      const found: StreamSize[] = [];
-      for await (const info of manager.streams.list(`${subjectPrefix}.>`)) {
-        const labels = own.get(info.config.name);
-        if (labels !== undefined) found.push({ labels, ...sizeOf(info) });
+      for (const [name, labels] of own) {
+        const info = await infoOf(manager, name);
+        if (info === undefined) known.delete(name);
+        else known.set(name, { labels, ...sizeOf(info) });
       }
-      known = found;
     } catch {
       // Said by /readyz and by penstock_nats_connected.
     } finally {
@@ -63,7 +64,17 @@ export function createStreamFill(options: StreamFillOptions): StreamFill {
 
   const timer = setInterval(() => void ask(), everyMs).unref();
   void ask();
-  return { sizes: () => known, close: () => clearInterval(timer) };
+  return { sizes: () => [...known.values()], close: () => clearInterval(timer) };
+}
+
+/** Undefined for a stream that is not there. Rejects when JetStream does not answer. */
+async function infoOf(manager: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
+  try {
+    return await manager.streams.info(name);
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === streamNotFound) return undefined;
+    throw error;
+  }
 }
 
 function sizeOf({ state, config }: StreamInfo): Pick<StreamSize, "bytes" | "bytesMax"> {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ClusterStore, createClusterStore } from "../../faults/cluster-store.ts";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 
-const made = ["KV_penstock_projects", "PENSTOCK_HISTORICAL_0", "PENSTOCK_LIVE_0"];
+const made = ["KV_penstock_projects", "KV_penstock_usage", "PENSTOCK_HISTORICAL_0", "PENSTOCK_LIVE_0"];
 let cluster: ClusterStore;
 const gateways: TestGateway[] = [];
 
@@ -46,8 +46,13 @@ test("a gateway that starts before its cluster has a leader waits for one, then 
   expect(answer.status).toBe(200);
 });
 
-test("streams and registry that were made with one replica get those of the settings", async () => {
-  expect(await replicas()).toEqual([1, 1, 1]);
-  await gatewayWith(3);
-  await expect.poll(replicas, { timeout: 20_000, interval: 100 }).toEqual([3, 3, 3]);
+test("streams, registry and usage record that were made with one replica get those of the settings", async () => {
+  // A gateway writes the usage record, and so makes it, at the latest when it closes.
+  await gateways[0]!.close();
+  expect(await replicas()).toEqual([1, 1, 1, 1]);
+  const gateway = await gatewayWith(3);
+  const event = { event: "second", distinct_id: "a" };
+  expect((await gateway.post("/capture/", { api_key: (await gateway.project()).key, ...event })).status).toBe(200);
+  await gateway.close();
+  await expect.poll(replicas, { timeout: 20_000, interval: 100 }).toEqual([3, 3, 3, 3]);
 });

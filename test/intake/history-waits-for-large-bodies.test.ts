@@ -21,7 +21,12 @@ import type {
 
 const frameBytesMax = 524_288;
 let admitted: number[];
-const meter = { admit: (events: number) => admitted.push(events) && 0, countAccepted() {}, countDropped() {} };
+const meter = {
+  admit: (events: number) => admitted.push(events) && 0,
+  giveBack() {},
+  countAccepted() {},
+  countDropped() {},
+};
 const projects = new Map<string, MeteredProject>(
   ["a", "b"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true, meter }]),
 );

@@ -6,6 +6,25 @@ import { mebibyte, startRig } from "./rig.ts";
 
 const within = { timeout: 15_000 };
 
+test("its own streams are asked for one by one, and never the list of all", async () => {
+  const server = await startNatsServer();
+  onTestFinished(() => server.remove());
+  const rig = await startRig(server, { settings: { partitions: 2 } });
+  onTestFinished(() => rig.close());
+  const asked: string[] = [];
+  const connection = rig.link.connection;
+  const listener = connection.subscribe("$JS.API.STREAM.>", { callback: (_, { subject }) => void asked.push(subject) });
+  await connection.flush();
+  const fill = createStreamFill({ link: rig.link, ...rig.settings, everyMs: 20 });
+  onTestFinished(() => fill.close());
+  await expect.poll(() => fill.sizes(), within).toHaveLength(4);
+  await expect.poll(() => asked.length, within).toBeGreaterThan(8);
+  const prefix = rig.settings.subjectPrefix.toUpperCase();
+  const names = ["LIVE", "HISTORICAL"].flatMap((lane) => [0, 1].map((partition) => `${prefix}_${lane}_${partition}`));
+  expect([...new Set(asked)].sort()).toEqual(names.map((name) => `$JS.API.STREAM.INFO.${name}`).sort());
+  listener.unsubscribe();
+});
+
 test("bytes and limit of each own stream, kept while the server is silent, and none of other gateways' streams", async () => {
   const server = await startNatsServer();
   onTestFinished(() => server.remove());

@@ -1,0 +1,58 @@
+// The meters of all projects by id. A project that is deleted keeps its meter for a while, so that one that is added again under its id
+// goes on with the counts and the debt there were. Must not know requests or NATS.
+
+import { Meter } from "./meter.ts";
+
+export interface KnownMeter {
+  readonly projectId: string;
+  readonly meter: Meter;
+}
+
+export interface Meters {
+  /** The project's own, made when there is none. */
+  of(projectId: string): Meter;
+  /** Says which projects there are now. Of those that are gone only the last few keep their meters. */
+  keep(projects: { has(projectId: string): boolean }): void;
+  all(): Iterable<KnownMeter>;
+}
+
+export interface MetersOptions {
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
+  /** Meters kept of projects that are gone. */
+  readonly goneMax?: number;
+}
+
+const goneMaxDefault = 1_000;
+
+export function createMeters({ nowMs, goneMax = goneMaxDefault }: MetersOptions): Meters {
+  const meters = new Map<string, Meter>();
+  // The longest gone first.
+  const gone = new Set<string>();
+
+  function of(projectId: string): Meter {
+    const known = meters.get(projectId);
+    if (known !== undefined) return known;
+    const meter = new Meter(nowMs);
+    meters.set(projectId, meter);
+    return meter;
+  }
+
+  function keep(projects: { has(projectId: string): boolean }): void {
+    for (const projectId of meters.keys()) {
+      if (projects.has(projectId)) gone.delete(projectId);
+      else gone.add(projectId);
+    }
+    for (const projectId of gone) {
+      if (gone.size <= goneMax) return;
+      gone.delete(projectId);
+      meters.delete(projectId);
+    }
+  }
+
+  function* all(): Generator<KnownMeter> {
+    for (const [projectId, meter] of meters) yield { projectId, meter };
+  }
+
+  return { of, keep, all };
+}

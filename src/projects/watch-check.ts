@@ -1,0 +1,81 @@
+// Notices that a watch of the registry's bucket has died: when a node of a cluster is lost, the watch that it served falls silent, and
+// nobody says so. Compares it with the bucket, one small question at a time. A slow store is no lost watch: what it does not answer counts
+// as unknown, so that a store in trouble is not asked for everything anew. Must not read entries.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import type { KV, KvWatchEntry } from "@nats-io/kv";
+import type { QueuedIterator } from "@nats-io/nats-core";
+
+export interface WatchCheck {
+  readonly watch: QueuedIterator<KvWatchEntry>;
+  /** Kept by whoever reads the watch. */
+  readonly progress: { revision: number; isRead: boolean; heardAtMs: number };
+  readonly intervalMs: number;
+}
+
+export interface WatchChecks {
+  stop(): void;
+  /** Settled when the checks have ended. Rejected when the watch was ended because nobody could say how the bucket stands. */
+  readonly ended: Promise<void>;
+}
+
+/** The first reading of a watch counts as stuck after this long without an entry. */
+const silentMsMax = 5_000;
+/** How long a change may be on its way to the watch before the watch counts as lost. */
+const laggingMsMax = 1_000;
+const unansweredInARowMax = 3;
+const streamNotFound = 10_059;
+
+/** Ends the watch when the bucket is ahead of it, or is another bucket or none, or the first reading got stuck. */
+export function checkOften(bucket: KV, { watch, progress, intervalMs }: WatchCheck): WatchChecks {
+  const stopping = new AbortController();
+  const stop = { signal: stopping.signal, ref: false };
+
+  async function isLost(): Promise<boolean> {
+    // As it was when the question left: changes may come in before the answer, which does not know of them.
+    const { revision } = progress;
+    const lastRevision = await lastRevisionOf(bucket);
+    if (lastRevision < revision) return true;
+    if (lastRevision <= progress.revision) return false;
+    await delay(laggingMsMax, undefined, stop);
+    return progress.revision < lastRevision;
+  }
+
+  async function check(): Promise<void> {
+    try {
+      while (!progress.isRead) {
+        await delay(Math.min(intervalMs, silentMsMax), undefined, stop);
+        if (!progress.isRead && performance.now() - progress.heardAtMs > silentMsMax) return;
+      }
+      for (let unanswered = 0; ; ) {
+        await delay(intervalMs, undefined, stop);
+        try {
+          if (await isLost()) return;
+          unanswered = 0;
+        } catch (error) {
+          if (stopping.signal.aborted || ++unanswered >= unansweredInARowMax) throw error;
+        }
+      }
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error;
+    } finally {
+      watch.stop();
+    }
+  }
+
+  const ended = check();
+  // It is awaited when the watch has ended, which may be later.
+  ended.catch(() => {});
+  return { stop: () => stopping.abort(), ended };
+}
+
+/** -1 for a bucket that is gone, which no watch is behind of. Rejects when nobody answers. */
+async function lastRevisionOf(bucket: KV): Promise<number> {
+  try {
+    return (await bucket.status()).streamInfo.state.last_seq;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === streamNotFound) return -1;
+    throw error;
+  }
+}

@@ -1,0 +1,136 @@
+// A request that ends in a 503 is sent again, as it should be: the retry finds the room in its project's limits that the first try found,
+// and its events count in the usage record once, when the request ends. A 4xx is not sent again, and costs what it costs.
+// The intake and the meter are the real ones; the publisher is a port that ends each frame as it is told.
+
+import { randomFillSync } from "node:crypto";
+import { beforeEach, expect, test } from "vitest";
+import type { ErrorCode, Problem } from "../../src/errors.ts";
+import { createRecordWriter } from "../../src/events/record.ts";
+import { createUuidSource } from "../../src/events/uuid.ts";
+import { createIntake } from "../../src/intake/intake.ts";
+import { Meter } from "../../src/projects/meter.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import type { FrameOutcome, FrameSink, FrameWaiter, Intake, MeteredProject, Publisher } from "../../src/types.ts";
+
+let meter: Meter;
+let intake: Intake;
+/** Of the next frames, then of all others. */
+let outcomes: [FrameOutcome, ErrorCode | undefined][];
+let otherwise: [FrameOutcome, ErrorCode | undefined];
+
+function publisher(): Publisher {
+  const frame = (bytes: number): FrameSink => ({ buffer: Buffer.alloc(Math.max(bytes, 65_536)), length: 0, events: 0 });
+  const settle = (waiter: FrameWaiter) => waiter.frameSettled(...(outcomes.shift() ?? otherwise));
+  return {
+    frameBytesMax: 524_288,
+    recordBytesMax: 524_288,
+    refusal: () => undefined,
+    sharedFrame: (_lane, _project, bytes) => frame(bytes),
+    ownFrame: (_lane, _project, bytes) => frame(bytes),
+    join: (_sink, waiter) => settle(waiter),
+    submit: (_sink, _id, waiter) => settle(waiter),
+    discard: () => {},
+  };
+}
+
+beforeEach(() => {
+  outcomes = [];
+  otherwise = ["stored", undefined];
+  // Nothing comes back by itself.
+  meter = new Meter(() => 0);
+  const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
+  const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
+  intake = createIntake({
+    createScanner: createNativeScanner,
+    projects: { ready: true, byKey: () => project },
+    publisher: publisher(),
+    // An event of this name stands for a bug.
+    records: {
+      ...records,
+      measure(item, verdict, record) {
+        if (item.body.includes("bug")) throw new Error("a bug");
+        return records.measure(item, verdict, record);
+      },
+    },
+    metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    nowMs: () => 0,
+    nextTurn: async () => {},
+  });
+});
+
+/** The code of the answer, or "stored", or "threw". */
+async function send(batch: object[]): Promise<string> {
+  const answer = Promise.withResolvers<string>();
+  const exchange = {
+    ...({ route: "batch", receivedAtMs: 0, deadlineMs: 1_000, clientAddress: "", projectId: "" } as const),
+    answerStored: () => answer.resolve("stored"),
+    answerProblem: ({ code }: Problem) => answer.resolve(code),
+  };
+  try {
+    await intake(exchange, Buffer.from(JSON.stringify({ api_key: "key", batch })));
+  } catch {
+    return "threw";
+  }
+  return answer.promise;
+}
+
+function batchOf(events: number, padding: number, name = "e"): object[] {
+  return Array.from({ length: events }, () => ({
+    event: name,
+    distinct_id: "u",
+    properties: { text: "x".repeat(padding) },
+  }));
+}
+
+const sizes: [string, number][] = [
+  ["a small request", 10],
+  ["a request with frames of its own", 60_000],
+  ["a large request", 250_000],
+];
+
+test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, padding) => {
+  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 1_000, burstSeconds: 1 });
+  const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
+  otherwise = ["refused", "store_full"];
+  for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
+  otherwise = ["unknown", "timeout"];
+  for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("timeout");
+  // More than one frame of it failing gives back no more than it cost.
+  otherwise = ["stored", undefined];
+  outcomes = [["refused", "unavailable"]];
+  expect(await send(batch)).toBe("unavailable");
+  expect(await send(batch)).toBe("stored");
+  expect(await send(batch)).toBe("rate_limited");
+  expect(meter.counts).toMatchObject({ accepted: 10, dropped: 1, rateLimitedRequests: 1, rateLimitedEvents: 11 });
+});
+
+test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
+  meter.limit({ eventsPerSecond: 1, burstSeconds: 1 });
+  for (let tries = 0; tries < 3; tries++) expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
+  expect(await send(batchOf(10, padding))).toBe("stored");
+  expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
+});
+
+test("a request whose events are all in error keeps its cost, and they count at once", async () => {
+  meter.limit({ eventsPerSecond: 4, burstSeconds: 1 });
+  const wrong = { event: "e", distinct_id: "u", $set: 1 };
+  expect(await send([wrong, wrong])).toBe("invalid_properties");
+  expect(await send([wrong, wrong])).toBe("invalid_properties");
+  expect(await send([wrong])).toBe("rate_limited");
+  expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
+});
+
+test("what is given back never comes to more than a burst, and a debt is paid off by it", () => {
+  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 10, burstSeconds: 1 });
+  expect(meter.admit(0, 0)).toBe(0);
+  meter.giveBack(0, 0);
+  meter.giveBack(1_000, 1_000);
+  for (let count = 0; count < 10; count++) expect(meter.admit(1, 1)).toBe(0);
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  meter.giveBack(1, 1);
+  expect(meter.admit(100, 100)).toBe(0);
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  meter.giveBack(100, 100);
+  expect(meter.admit(1, 1)).toBe(0);
+  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+});
