@@ -75,6 +75,9 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const connectionId = config.recordIp ? connectionIdentity(config, log) : undefined;
     const metrics = createMetrics();
     closers.push(() => metrics.close());
+    // From the first scrape on: an alert on a NATS that was never there needs it.
+    let isConnected = (): boolean => false;
+    metrics.watch({ natsConnected: () => isConnected() });
     const readiness = () => whyNotReady();
     const remarks = createRemarks(clock);
     const live = worker
@@ -93,11 +96,14 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
 
     const link = await connectNats({ access: { ...config, natsUrl: config.natsUrl ?? "" }, log, signal });
     closers.push(() => link.close());
+    isConnected = () => link.connected;
+    whyNotReady = async () => ["making sure of the streams"];
     const streams = createStreams(link, config, log);
     await streams.ensure(signal);
     const fill = createStreamFill({ link, ...config });
     closers.push(() => fill.close());
     const { subjectPrefix: prefix, replicas, hubDomain } = config;
+    whyNotReady = async () => ["reading the project registry"];
     const registry = await createRegistry({ connection: link.connection, prefix, replicas, hubDomain, log, signal });
     closers.push(() => registry.close());
 
@@ -153,7 +159,6 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       framesUnacked: () => publisher.framesUnacked,
       inflightBytes: () => admission.bytes,
       inflightBytesMax: () => admission.bytesMax,
-      natsConnected: () => link.connected,
       projectsKnown: () => registry.projectsKnown,
       streamBytes: () => fill.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
       streamBytesMax: () => fill.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),

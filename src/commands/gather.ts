@@ -1,7 +1,7 @@
 // `gather`: run at a hub, makes its streams gather what the gateways beside its leaf nodes have stored, and shows how far it is.
 
 import type { Config } from "../config.ts";
-import { openBucket } from "../projects/bucket.ts";
+import { openBucket, raiseReplicas } from "../projects/bucket.ts";
 import { openUsageBucket, usageBucketName } from "../projects/usage.ts";
 import { ensureStreams } from "../publish/jetstream.ts";
 import { type GatheredStream, gatherFrom } from "../publish/sources.ts";
@@ -29,7 +29,9 @@ export async function gather(config: Config, leaves: readonly string[], context:
   const connection = await openNats(findNats(config, context.host));
   try {
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };
-    await openBucket(connection, place);
+    const registry = await openBucket(connection, place);
+    const { streamInfo } = await registry.status();
+    await raiseReplicas(connection, { config: streamInfo.config, replicas: place.replicas, log: { warn: note } });
     await openUsageBucket(connection, { ...place, log: { warn: note } });
     const streams = await ensureStreams(connection, config, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {
