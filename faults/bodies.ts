@@ -1,10 +1,12 @@
-// The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and its properties, so that a
-// line which was mixed up with another on its way is found. The same number makes the same bytes.
+// The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and its properties, and a text
+// that begins elsewhere in each and names its length, so that a line which was mixed up with another on its way, or cut, is found.
+// The same number makes the same bytes.
 
 import { type KindOfEvent, keyOf } from "./event-kinds.ts";
 
-const padding =
-  "the quick brown fox jumps over the lazy dog and opens the pricing page of the dashboard once more; ".repeat(8);
+const sentence = "the quick brown fox jumps over the lazy dog and opens the pricing page of the dashboard once more; ";
+const padding = sentence.repeat(9);
+const eventName = "fault test";
 /** Fixed: nothing depends on the clock but what the gateway itself says of it. */
 const timestamp = "2026-01-02T03:04:05.678Z";
 
@@ -15,14 +17,35 @@ export interface EventShape {
   readonly bad?: boolean;
 }
 
-export function distinctIdOf(number: number): string {
+/** Whether a stored line holds what was sent under this number, and nothing that a client sends beside it. */
+export function isAsSent(record: Readonly<Record<string, unknown>>, number: number): boolean {
+  const properties = record["properties"] as Readonly<Record<string, unknown>> | null | undefined;
+  const text = properties?.["padding"];
+  return (
+    record["event"] === eventName &&
+    record["distinct_id"] === distinctIdOf(number) &&
+    record["timestamp"] === timestamp &&
+    properties?.["number"] === number &&
+    typeof text === "string" &&
+    text === paddingOf(number, Number.parseInt(text, 10)) &&
+    Object.keys(properties).length === 2 &&
+    !("$set" in record || "$set_once" in record)
+  );
+}
+
+function distinctIdOf(number: number): string {
   return `person-${number}`;
+}
+
+function paddingOf(number: number, bytes: number): string {
+  const from = number % sentence.length;
+  return `${bytes} ${padding.slice(from, from + bytes)}`;
 }
 
 export function eventText(kind: KindOfEvent, number: number, { paddingBytes, bad }: EventShape): string {
   const uuid = kind.uuidPrefix + number.toString(16).padStart(12, "0");
-  const name = bad ? "$create_alias" : "fault test";
-  return `{"event":"${name}","distinct_id":"${distinctIdOf(number)}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"number":${number},"padding":"${padding.slice(0, paddingBytes)}"}}`;
+  const name = bad ? "$create_alias" : eventName;
+  return `{"event":"${name}","distinct_id":"${distinctIdOf(number)}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"number":${number},"padding":"${paddingOf(number, paddingBytes)}"}}`;
 }
 
 /** One event, for /capture/. */

@@ -1,11 +1,10 @@
 // A cluster of three nats-servers, each a process with a store of its own on loopback, for streams with three replicas.
 // A node that is restarted keeps its ports, its name and its store. Must not decide what happens to a node: the scenario does.
 
-import { randomInt } from "node:crypto";
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { freePort } from "../test/kit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../test/kit/nats-server.ts";
 import type { Store } from "./scenario.ts";
 
@@ -40,7 +39,8 @@ const nameOf = (node: number): string => `node-${node}`;
 
 /** Rejects when a node does not start, or when they find no leader within 30 s. The caller calls remove() in the end. */
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
-  const routePorts = await freePorts(replicas);
+  // The nodes must know one another's ports before they start.
+  const routePorts = [await freePort(), await freePort(), await freePort()];
   const nodes: TestNatsServer[] = [];
   const remove = async (): Promise<void> => void (await Promise.all(nodes.map((node) => node.remove())));
   try {
@@ -111,27 +111,6 @@ function startNode(node: number, routePorts: readonly number[], options: Cluster
       `  routes: [${routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")}]`,
       "}",
     ].join("\n"),
-  });
-}
-
-/**
- * The nodes must know one another's ports before they start. Taken below the range from which the system gives out ports by itself
- * (32,768 on by Linux's default): of those, another process has one as soon as it is let go.
- */
-async function freePorts(count: number): Promise<number[]> {
-  const ports: number[] = [];
-  while (ports.length < count) {
-    const port = randomInt(15_000, 32_000);
-    if (!ports.includes(port) && (await isFree(port))) ports.push(port);
-  }
-  return ports;
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 }
 

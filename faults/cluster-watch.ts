@@ -5,7 +5,6 @@ import type { ScenarioContext, Store } from "./scenario.ts";
 
 export const liveStream = "PENSTOCK_LIVE_0";
 export const historicalStream = "PENSTOCK_HISTORICAL_0";
-const recoveryMsMax = 3_000;
 
 function isCluster(store: Store): store is ClusterStore {
   return "whole" in store && "stepDown" in store;
@@ -18,10 +17,10 @@ export function clusterOf({ store }: ScenarioContext): ClusterStore {
 
 /**
  * Waits for a leader of both streams, then for events that are acknowledged under it, and notes both. Rejects when there is a leader and
- * the gateway takes longer than 3 s to make use of it.
+ * the gateway takes longer to make use of it than a recovery may take.
  */
 export async function recovered(context: ScenarioContext, cause: string): Promise<void> {
-  const { store, note } = context;
+  const { store, note, recoveryMsMax } = context;
   const startedMs = performance.now();
   await Promise.all([store.leaderOf(liveStream), store.leaderOf(historicalStream)]);
   const leaderMs = performance.now();

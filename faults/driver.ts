@@ -103,7 +103,7 @@ export function startDriver(options: DriverOptions): Driver {
       const sentMs = performance.now();
       const answer = await new Promise<Answer>((resolve) => connection.send(request.body, resolve));
       judge(request, answer);
-      const verdict = noteVerdict(request, answer, onceUnknown);
+      const verdict = noteVerdict(request, answer);
       if (sender.steady) noteRow(sender.name, verdict === "acknowledged", sentMs);
       onceUnknown ||= verdict === "unknown";
       if (answer.label.startsWith("2") || answer.label.startsWith("4")) return;
@@ -112,17 +112,12 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  function noteVerdict(
-    { kind, first, events: count, bad, expected }: FaultRequest,
-    answer: Answer,
-    onceUnknown: boolean,
-  ) {
+  function noteVerdict({ kind, first, events: count, bad, expected }: FaultRequest, { verdict, label }: Answer) {
     for (const number of bad ?? []) events.of.bad.ledger.note(number, 1, "refused");
-    const verdict = verdictOf(answer, count, onceUnknown);
     if (count > 0) kind.ledger.note(first, count, verdict);
     if (verdict === "acknowledged") counts.acknowledged += count;
     else if (verdict === "unknown") counts.unknown++;
-    else if (answer.label !== expected) counts.refused++;
+    else if (label !== expected) counts.refused++;
     return verdict;
   }
 
@@ -226,14 +221,6 @@ export function startDriver(options: DriverOptions): Driver {
       await running;
     },
   };
-}
-
-/** Only a single event's refusal is certain: of a batch, one part may be stored and the other refused. */
-function verdictOf({ verdict, label }: Answer, events: number, onceUnknown: boolean): Answer["verdict"] {
-  if (verdict !== "refused") return verdict;
-  if (onceUnknown) return "unknown";
-  const certain = events <= 1 || !label.startsWith("503") || label === "503 overloaded";
-  return certain ? "refused" : "unknown";
 }
 
 async function pollUntil<T>(look: () => T | undefined, timeoutMs: number): Promise<T | undefined> {

@@ -5,13 +5,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type ConnectionNote, readConnectionNote } from "../src/embedded/nats-config.ts";
-import { identify, untilGone } from "../src/embedded/process-identity.ts";
+import { identify, isRunning, untilGone } from "../src/embedded/process-identity.ts";
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
 import type { Store } from "./scenario.ts";
 
 /** For a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`; what is read of it before that throws. */
 export function createEmbeddedStore(): Store & { readonly dataDir: string } {
   const dataDir = mkdtempSync(path.join(tmpdir(), "penstock-faults-data-"));
+  const removeFolder = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+  // This process may end early. The gateway ends with it; what it embeds notices that too late for the folder to go.
+  const endWithProcess = (): void => {
+    const left = readConnectionNote(dataDir);
+    if (left !== undefined && isRunning(left, process)) process.kill(left.pid, "SIGKILL");
+    removeFolder();
+  };
+  process.once("exit", endWithProcess);
 
   function note(): ConnectionNote {
     const found = readConnectionNote(dataDir);
@@ -61,6 +69,9 @@ export function createEmbeddedStore(): Store & { readonly dataDir: string } {
     replicas: 1,
     nodes: [node],
     leaderOf: async () => node,
-    remove: async () => rmSync(dataDir, { recursive: true, force: true }),
+    async remove() {
+      process.removeListener("exit", endWithProcess);
+      removeFolder();
+    },
   };
 }

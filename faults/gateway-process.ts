@@ -1,9 +1,8 @@
 // The gateway as users run it: a process of its own on the pinned Node, with its settings in the environment. A restart
 // takes the same ports. Must not judge what the gateway answers.
 
-import { randomInt } from "node:crypto";
-import { createServer } from "node:net";
 import { type Child, startChild } from "../bench/harness/child.ts";
+import { freePort } from "../test/kit/free-port.ts";
 import type { GatewayProcess } from "./scenario.ts";
 
 export interface GatewayOptions {
@@ -23,8 +22,6 @@ interface LogLine {
 
 const startMsMax = 30_000;
 const endMsMax = 40_000;
-const portMin = 20_000;
-const portMax = 32_000;
 const main = new URL("../src/main.ts", import.meta.url).pathname;
 
 /** Fulfilled when it takes requests. The caller kills it in the end; it dies with this process. */
@@ -84,22 +81,6 @@ export async function startGatewayProcess({ command, env }: GatewayOptions): Pro
     },
     log: () => past + child.said(),
   };
-}
-
-/** Below the ports that clients are given: one of those, looking for a gateway that is down, could get the gateway's own. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(portMin, portMax);
-    if (await isFree(port)) return port;
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  return new Promise((resolve) => {
-    probe.once("error", () => resolve(false));
-    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () => probe.close(() => resolve(true)));
-  });
 }
 
 /** Its exit code, or the signal it died of. */

@@ -2,6 +2,7 @@
 // the gateway took to come back, and ends with 1 when a promise was broken.
 
 import { execFileSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -21,9 +22,11 @@ interface Options {
   readonly json?: string;
   readonly list: boolean;
   readonly soak?: string;
+  readonly seed: number;
 }
 
 const recoveryMsDefault = 3_000;
+const seedEnd = 2 ** 32;
 const loads: readonly LoadName[] = ["singles", "batches", "mixed"];
 const loadsDefault: readonly LoadName[] = ["singles", "batches"];
 
@@ -43,6 +46,11 @@ function commandLine(): Command {
         .argParser(Number)
         .default(recoveryMsDefault),
     )
+    .addOption(
+      new Option("--seed <number>", "of all that is left to chance; a run prints its own; default: drawn anew")
+        .argParser(seedOf)
+        .default(randomInt(seedEnd), "drawn anew"),
+    )
     .option("--json <file>", "write the results there too")
     .option("--list", "only name the scenarios", false)
     .option("--soak <duration>", "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes");
@@ -57,6 +65,14 @@ function oneOf(values: readonly string[], value: string): string {
   return value;
 }
 
+function seedOf(text: string): number {
+  const seed = Number(text);
+  if (!/^\d+$/.test(text) || seed >= seedEnd) {
+    throw new InvalidArgumentError(`must be a whole number below ${seedEnd}`);
+  }
+  return seed;
+}
+
 async function main(): Promise<number> {
   const program = commandLine().parse();
   const options = program.opts<Options>();
@@ -66,12 +82,14 @@ async function main(): Promise<number> {
     return 0;
   }
   const binaries = options.natsServer.length > 0 ? options.natsServer : [findNatsServer()];
+  process.stderr.write(`seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`);
   if (options.soak !== undefined) {
     return await soak({
       durationMs: durationMs(program, options.soak),
       binary: binaries[0]!,
       json: options.json,
       recoveryMsMax: options.recoveryMs,
+      seed: options.seed,
     });
   }
   // What was started ends with this process, when it ends by itself.
@@ -96,7 +114,7 @@ function durationMs(program: Command, text: string): number {
 async function runAll(
   named: readonly Scenario[],
   binaries: readonly string[],
-  { load: loadNames, short, json, recoveryMs }: Options,
+  { load: loadNames, short, json, recoveryMs: recoveryMsMax, seed }: Options,
 ): Promise<number> {
   const results: RunResult[] = [];
   const failures: string[] = [];
@@ -107,7 +125,7 @@ async function runAll(
         process.stderr.write(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`);
         try {
           const form = short ? "short" : "full";
-          const result = await runScenario(scenario, { load, form, binary, natsVersion, recoveryMsMax: recoveryMs });
+          const result = await runScenario(scenario, { load, form, binary, natsVersion, recoveryMsMax, seed });
           results.push(result);
           for (const note of result.notes) process.stderr.write(`  ${note}\n`);
           for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
@@ -120,7 +138,7 @@ async function runAll(
   }
   process.stdout.write(`\n${tableOf(results)}`);
   for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
-  if (json !== undefined) writeFileSync(json, `${JSON.stringify({ results, failures }, undefined, 2)}\n`);
+  if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seed, results, failures }, undefined, 2)}\n`);
   return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
 }
 

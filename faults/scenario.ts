@@ -65,7 +65,7 @@ export interface LedgerTotals {
   readonly acknowledged: number;
   /** Acknowledged and not in a stream. Must be 0. */
   readonly lost: number;
-  /** In a stream more than once. Only events that were once `unknown` and sent again may be. */
+  /** In a stream more than once. Only events that were `unknown` and sent again may be, and no more often than they were sent. */
   readonly duplicated: number;
   /** Refused with a 4xx, or a 503 that says certainly not stored. */
   readonly refused: number;
@@ -84,6 +84,10 @@ export interface ScenarioContext {
   readonly gateway: GatewayProcess;
   /** How long the fault lasts in this form of the scenario. */
   readonly faultMs: number;
+  /** How long the gateway may take to come back to 200s. */
+  readonly recoveryMsMax: number;
+  /** Of all that is left to chance. */
+  readonly seed: number;
   /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   /** Fulfilled when an answer whose label starts so ("503 store_full") has come from now on. Rejects after 30 s. */

@@ -3,6 +3,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ProxiedStore } from "./proxied-store.ts";
+import { type Random, shuffled } from "./random.ts";
 
 export interface SoakFault {
   readonly title: string;
@@ -77,9 +78,9 @@ const faults: readonly SoakFault[] = [
 const shortRunMs = 300_000;
 
 /** Without end. A short run leaves out the faults that take long. */
-export function* soakFaults(durationMs: number): Generator<SoakFault> {
+export function* soakFaults(durationMs: number, random: Random): Generator<SoakFault> {
   const fit = durationMs < shortRunMs ? faults.slice(0, 5) : faults;
-  for (;;) yield* fit.toSorted(() => Math.random() - 0.5);
+  for (;;) yield* shuffled(fit, random);
 }
 
 async function during(ms: number, begin: () => void, end: () => void): Promise<void> {

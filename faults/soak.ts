@@ -2,12 +2,14 @@
 // takes. In the end every event is settled, and the first figures stand beside the last.
 
 import { writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Driver, startDriver } from "./driver.ts";
 import { createEvents } from "./event-kinds.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { leftoversOf } from "./leftovers.ts";
 import { createProxiedStore } from "./proxied-store.ts";
+import { randomFrom } from "./random.ts";
 import { addProjects, brokenPromises } from "./run-scenario.ts";
 import type { LoadShape } from "./senders.ts";
 import { createStreamReader } from "./settle.ts";
@@ -22,6 +24,8 @@ export interface SoakOptions {
   readonly json: string | undefined;
   /** How long the gateway may take to come back to 200s after a fault. */
   readonly recoveryMsMax: number;
+  /** Of the order of the faults, and of when they come. A whole number. */
+  readonly seed: number;
 }
 
 interface FaultNote {
@@ -53,14 +57,15 @@ const settledMs = 1_500;
 /** Longer than the pauses of the senders. */
 const breakMs = 500;
 
-/** The exit code: 1 when a promise was broken. Ctrl-C ends it early, with its report. */
-export async function soak({ durationMs, binary, json, recoveryMsMax }: SoakOptions): Promise<number> {
+/** The exit code: 1 when a promise was broken. Ctrl-C ends it early, with its report; a second one, without. */
+export async function soak({ durationMs, binary, json, recoveryMsMax, seed }: SoakOptions): Promise<number> {
   const store = await createProxiedStore({ binary });
   const env = { PENSTOCK_NATS_URL: store.gatewayUrl, PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
   const gateway = await startGatewayProcess({ command: "serve", env });
   const stop = new AbortController();
-  process.once("SIGINT", () => stop.abort());
-  process.once("SIGTERM", () => stop.abort());
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => (stop.signal.aborted ? process.exit(128 + constants.signals[signal]) : stop.abort()));
+  }
   try {
     const events = createEvents(Math.ceil((durationMs / 1_000 + 60) * eventsPerSecondMax));
     await addProjects(store, gateway, events);
@@ -79,7 +84,7 @@ export async function soak({ durationMs, binary, json, recoveryMsMax }: SoakOpti
     const samples: SoakSample[] = [];
     const faults: FaultNote[] = [];
     const report = (): void => {
-      if (json !== undefined) writeFileSync(json, `${JSON.stringify({ samples, faults }, undefined, 2)}\n`);
+      if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seed, samples, faults }, undefined, 2)}\n`);
     };
     const watching = sampleOnAndOn(
       async () => {
@@ -90,10 +95,11 @@ export async function soak({ durationMs, binary, json, recoveryMsMax }: SoakOpti
       { endMs, signal: stop.signal },
     );
     process.stdout.write(`${sampleHeading}\n`);
-    for (const fault of soakFaults(durationMs)) {
+    const random = randomFrom(seed);
+    for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
       // Not like clockwork: what happens every so many minutes would always meet the same moment.
-      await delay(everyMs * (0.75 + Math.random() / 2), undefined, { signal: stop.signal }).catch(() => {});
+      await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(() => {});
       if (stop.signal.aborted || performance.now() > endMs - quietAtEndMs) break;
       faults.push(await cause(fault, store, driver));
     }
@@ -122,7 +128,7 @@ export async function soak({ durationMs, binary, json, recoveryMsMax }: SoakOpti
     for (const fault of broken) process.stdout.write(`BROKEN: ${fault}\n`);
     process.stdout.write(broken.length === 0 ? "all promises kept\n" : "");
     if (json !== undefined)
-      writeFileSync(json, `${JSON.stringify({ samples, faults, totals, broken }, undefined, 2)}\n`);
+      writeFileSync(json, `${JSON.stringify({ seed, samples, faults, totals, broken }, undefined, 2)}\n`);
     await gateway.kill("SIGTERM");
     return broken.length === 0 ? 0 : 1;
   } finally {

@@ -1,12 +1,13 @@
 // Asks the package registry for known vulnerabilities in what package-lock.json names, dev dependencies too, because set-up
-// installs them on every machine. Ends with 1 for a high or critical one, and for an answer that makes no sense; with 0, and words
-// that say so, when the registry has no such service or cannot be reached: a test run must not depend on the network.
+// installs them on every machine. Ends with 1 for a high or critical one, when npm cannot even ask, and for words of npm's that make
+// no sense; with 0, and words that say so, when the registry cannot be reached, is silent, or answers something else than was asked:
+// a test run must not depend on the network.
 
 import { spawnSync } from "node:child_process";
 import { hostEnvironment, root } from "./lib/project.mjs";
 
 const failing = new Set(["high", "critical"]);
-const timeoutMs = 120_000;
+const timeoutMs = 60_000;
 
 function audit() {
   const args = ["audit", "--json", "--fetch-retries=1", "--fetch-timeout=20000"];
@@ -16,6 +17,7 @@ function audit() {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],
     timeout: timeoutMs,
+    killSignal: "SIGKILL",
   });
   if (error?.code === "ETIMEDOUT") return notChecked("the registry did not answer in time");
   if (error !== undefined) return failed(`npm does not run: ${error.message}`);
@@ -24,8 +26,13 @@ function audit() {
   if (answer?.statusCode !== undefined) {
     return notChecked(`the registry has no such service here (it answered ${answer.statusCode})`);
   }
-  const reason = / failed, reason: (.*)$/.exec(answer?.message ?? "")?.[1];
-  if (reason !== undefined) return notChecked(`the registry cannot be reached (${withoutUrls(reason)})`);
+  // npm's own troubles, such as a missing lock file, have a code; what it met on the way to the registry has a message only.
+  const message = answer?.error?.code === undefined ? answer?.message : undefined;
+  if (typeof message === "string" && message !== "") {
+    const reason = / failed, reason: (.*)$/s.exec(message)?.[1];
+    if (reason !== undefined) return notChecked(`the registry cannot be reached (${withoutUrls(reason)})`);
+    return notChecked(`the registry gave no answer that npm can use (${withoutUrls(message).slice(0, 200)})`);
+  }
   return failed(`npm audit answered nothing that can be read: ${withoutUrls(stdout).slice(0, 500)}`);
 }
 

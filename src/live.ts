@@ -41,7 +41,13 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async connect() {
-      const options = { name: "penstock-live", timeout: connectTimeoutMs, maxReconnectAttempts: -1 };
+      const options = {
+        name: "penstock-live",
+        timeout: connectTimeoutMs,
+        maxReconnectAttempts: -1,
+        // As the gateway's own: a token may be refused for a while, and the page is to be right again after that.
+        ignoreAuthErrorAbort: true,
+      };
       try {
         return await connect({ ...accessOptions(access), ...options });
       } catch (error) {

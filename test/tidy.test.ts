@@ -40,7 +40,7 @@ const mayImport: Record<string, string[]> = {
   embedded: [],
   observe: [],
   // What streams must be and what projects are, so that it judges as the gateway does; who runs and what loads come as arguments.
-  doctor: ["publish/jetstream.ts", "publish/frame.ts", "projects/bucket.ts"],
+  doctor: ["publish/jetstream.ts", "publish/frame.ts", "projects/bucket.ts", "projects/hub-mirror.ts"],
   // The shape of the numbers it shows; who connects, and where events are, come as arguments.
   live: ["observe/sample.ts"],
   // The settings as a type, and the numbers a worker passes on; the gateway comes as an argument.
@@ -107,4 +107,16 @@ test("no file names a package registry, and every dependency is pinned", () => {
     for (const version of Object.values(manifest[kind] ?? {}))
       expect(version).toMatch(/^(npm:[\w.-]+@)?\d+\.\d+\.\d+$/);
   }
+});
+
+test.each(filesBelow("*.md"))("%s has no placeholder left", (file) => {
+  // What stands in for a figure or a paragraph while a document is being written.
+  expect(read(file)).not.toContain("@@");
+});
+
+test("every file that a script of package.json names is there", () => {
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+  const named = Object.values(scripts).flatMap((script) => script.match(/[\w./-]+\.(?:json|[cm]?[jt]s)\b/g) ?? []);
+  expect(named.length).toBeGreaterThan(0);
+  expect(named.filter((file) => !filesBelow().includes(file))).toEqual([]);
 });

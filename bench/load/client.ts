@@ -80,7 +80,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     onResponseEnd() {
       const all = status === 200 && (text.startsWith(acceptedText) || acceptedOf(text) === batch);
-      settle(all ? acknowledged : judge(status, text, retryAfter));
+      settle(all ? acknowledged : judge({ status, text, retryAfter, batch }));
     },
     onResponseError(_, error) {
       // Not at once: the next request would come into the midst of undici's clearing of those that have failed.
@@ -103,18 +103,30 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 }
 
+interface Heard {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfter: string | undefined;
+  readonly batch: number;
+}
+
 /** Of any answer but a 200 that accepts every event. */
-function judge(status: number, text: string, retryAfter: string | undefined): Answer {
+function judge({ status, text, retryAfter, batch }: Heard): Answer {
   // A stranger's 200, or one that leaves events out: nobody knows which ones.
   if (status === 200) return { verdict: "unknown", label: "200 not all accepted" };
   const code = jsonOf(text)["code"];
   const label = typeof code === "string" ? `${status} ${code}` : String(status);
   // A gateway in between that answers 5xx may have passed the request on.
-  const unknown = status >= 500 && (typeof code !== "string" || code === "timeout");
+  const unknown = status >= 500 && (typeof code !== "string" || code === "timeout" || partMayBeStored(code, batch));
   const verdict = unknown ? "unknown" : "refused";
   if (retryAfter === undefined) return { verdict, label };
   const seconds = retryAfter === "" ? Number.NaN : Number(retryAfter);
   return { verdict, label, retryAfter, retryAfterMs: seconds >= 0 ? seconds * 1_000 : retryAfterMsDefault };
+}
+
+/** Only a single event's refusal is certain: of a batch, one part may be stored and the other refused, unless none was taken. */
+function partMayBeStored(code: string, batch: number): boolean {
+  return batch > 1 && code !== "overloaded";
 }
 
 function failure(error: Error & { code?: string }): Answer {

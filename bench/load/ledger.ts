@@ -1,4 +1,5 @@
-// What became of every event of a run, a byte each, by its number: what the gateway said, and how often the stream has it.
+// What became of every event of a run, a byte each, by its number: what the gateway said, how many sendings of it may have stored
+// it, and how often the stream has it. An event in the stream more often than that is the gateway's own doing, whatever was said.
 // The memory may be shared between threads: each writes the bytes of its own events only.
 
 /** What the gateway said of an event. `unknown` is what a timeout or a lost connection leaves: stored or not, nobody knows. */
@@ -9,9 +10,9 @@ export interface StoredTally {
   readonly refused: number;
   readonly unknown: number;
   readonly storedOnce: number;
-  /** Acknowledged or refused, and stored several times with no sending of it having ended as unknown. */
+  /** Several times, and more often than sendings of it ended as acknowledged or unknown. */
   readonly storedMoreThanOnce: number;
-  /** Stored several times after a sending that ended as unknown and another one: what a retry may do. */
+  /** Several times, and no more often than that: what a client that sends again after an unknown outcome may cause. */
   readonly storedAgainAfterUnknown: number;
   /** Acknowledged and not stored. */
   readonly lost: number;
@@ -20,35 +21,42 @@ export interface StoredTally {
 }
 
 export interface Ledger {
-  /** Notes what was said of `count` events from number `first` on. */
+  /**
+   * Notes what was said of `count` events from number `first` on: once for each sending of them. After `unknown` a refusal says only
+   * that the last sending stored nothing: the event stays unknown.
+   */
   note(first: number, count: number, verdict: Verdict): void;
   /** Notes that the stream has the event. Numbers beyond the run count for nothing: answers false. */
   noteStored(number: number): boolean;
-  /** Whether the last that was said of the event is that it is stored. */
+  /** Whether one of its sendings was acknowledged. */
   isAcknowledged(number: number): boolean;
   tally(): StoredTally;
 }
 
-// Bits 0 and 1: the last verdict. Bit 2: one of them was `unknown`. Bits 3 and 4: times stored, 2 for two and more.
+// Bits 0 and 1: the verdict. Bits 2 to 4: sendings that may have stored it. Bits 5 to 7: times stored. 7 is seven and more.
 const verdictMask = 0b11;
-const verdictBits: Readonly<Record<Verdict, number>> = { acknowledged: 1, refused: 2, unknown: 3 };
-const onceUnknownBit = 0b100;
-const storedShift = 3;
+const verdictBits: Readonly<Record<Verdict, number>> = { refused: 1, unknown: 2, acknowledged: 3 };
+const sendingsShift = 2;
+const storedShift = 5;
+const countMax = 7;
 
 export function createLedger(memory: SharedArrayBuffer): Ledger {
   const events = new Uint8Array(memory);
 
   function note(first: number, count: number, verdict: Verdict): void {
-    const bits = verdictBits[verdict] | (verdict === "unknown" ? onceUnknownBit : 0);
+    const said = verdictBits[verdict];
+    const mayHaveStored = verdict !== "refused";
     for (let number = first; number < first + count; number++) {
-      events[number] = (events[number]! & ~verdictMask) | bits;
+      const before = events[number]!;
+      const after = (before & ~verdictMask) | Math.max(before & verdictMask, said);
+      events[number] = mayHaveStored && sendingsOf(before) < countMax ? after + (1 << sendingsShift) : after;
     }
   }
 
   function noteStored(number: number): boolean {
     const before = events[number];
     if (before === undefined) return false;
-    if (before >> storedShift < 2) events[number] = before + (1 << storedShift);
+    if (before >> storedShift < countMax) events[number] = before + (1 << storedShift);
     return true;
   }
 
@@ -83,7 +91,7 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
       }
       if (stored === 1) counts.storedOnce += 1;
       if (stored > 1) {
-        if ((event & onceUnknownBit) === 0) counts.storedMoreThanOnce += 1;
+        if (stored > sendingsOf(event)) counts.storedMoreThanOnce += 1;
         else counts.storedAgainAfterUnknown += 1;
       }
     }
@@ -91,4 +99,8 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
   }
 
   return { note, noteStored, isAcknowledged, tally };
+}
+
+function sendingsOf(event: number): number {
+  return (event >> sendingsShift) & countMax;
 }

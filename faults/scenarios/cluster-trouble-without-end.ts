@@ -2,9 +2,8 @@
 // Faults that fall into the recovery from another are where promises are usually broken. The same seed is the same sequence.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
+import { type Random, randomFrom } from "../random.ts";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
-
-const seed = 20_261_121;
 
 export const clusterTroubleWithoutEnd: Scenario = {
   name: "cluster-trouble-without-end",
@@ -15,7 +14,7 @@ export const clusterTroubleWithoutEnd: Scenario = {
   mayRefuse: true,
   mustRecover: true,
   async run(context) {
-    const random = randomFrom(seed);
+    const random = randomFrom(context.seed);
     const endMs = performance.now() + context.faultMs;
     while (performance.now() < endMs) {
       await trouble(context, random);
@@ -25,7 +24,7 @@ export const clusterTroubleWithoutEnd: Scenario = {
   },
 };
 
-async function trouble(context: ScenarioContext, random: () => number): Promise<void> {
+async function trouble(context: ScenarioContext, random: Random): Promise<void> {
   const cluster = clusterOf(context);
   const stream = random() < 0.5 ? liveStream : historicalStream;
   const leader = await cluster.leaderOf(stream);
@@ -60,15 +59,4 @@ async function trouble(context: ScenarioContext, random: () => number): Promise<
       context.note(`${stream}: step down`);
       await cluster.stepDown(stream);
   }
-}
-
-/** Mulberry32: small, and the same everywhere. */
-function randomFrom(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

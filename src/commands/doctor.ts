@@ -4,8 +4,9 @@
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type Config, type ConfigResult, variableOf } from "../config.ts";
-import { checkCertificate, checkCredentials, checkParts, type NamedFile } from "../doctor/files.ts";
+import { checkAuthorities, checkChain, checkCredentials, checkParts, type NamedFile } from "../doctor/files.ts";
 import { checkOf, type Finding } from "../doctor/finding.ts";
+import { checkHub } from "../doctor/hub.ts";
 import { checkJetStreamFault, checkRoom, type ServerRoom } from "../doctor/jetstream-checks.ts";
 import { checkDisk, checkFiles, checkMemory } from "../doctor/machine.ts";
 import { checkSync, type MonitorFacts, readMonitor, shownMonitor } from "../doctor/monitor.ts";
@@ -90,12 +91,13 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
   const { connection, connectMs } = opened;
   try {
     const wanted = wantedConfigs(config);
+    const { subjectPrefix, hubDomain } = config;
+    const registryStream = `KV_${bucketName(subjectPrefix)}`;
     const buckets = new Map([
-      [`KV_${bucketName(config.subjectPrefix)}`, 0],
-      [`KV_${usageBucketName(config.subjectPrefix)}`, usageBytesMax],
+      [registryStream, 0],
+      [`KV_${usageBucketName(subjectPrefix)}`, usageBytesMax],
     ]);
     const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
-    const { subjectPrefix } = config;
     const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs, wallMs: () => Date.now() });
     const server = [checkConnection(facts), checkVersion(facts.server.version)];
     const size = checkMessageBytes(facts.server.max_payload, config.frameBytesMax);
@@ -114,15 +116,21 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
       facts: facts.jetStream,
       wanted,
       buckets,
+      hubDomain,
       server: serverRoom(config, facts.jetStream, monitors),
     });
-    const isThere = streams.has(`KV_${bucketName(config.subjectPrefix)}`);
-    const registry = await checkRegistry(connection, { prefix: config.subjectPrefix, isThere, timeoutMs: timeoutMs() });
+    const info = streams.get(registryStream);
+    const mirror = hubDomain === undefined ? undefined : { hubDomain, name: registryStream, info };
+    const projects = { prefix: subjectPrefix, isThere: info !== undefined, mirror, timeoutMs: timeoutMs() };
+    const registry = await Promise.all([
+      mirror === undefined ? [] : checkHub(connection, mirror, timeoutMs()),
+      checkRegistry(connection, projects),
+    ]);
     const replicas = checkReplicas({ ...question, ...clusterOf(config, facts, monitors) });
     return {
       findings: [
         ...[...binary, ...server, checkClock(clock), size, ...room, ...told, ...replicas],
-        ...[...checkStreams(question), ...checkFill(question), ...registry],
+        ...[...checkStreams(question), ...checkFill(question), ...registry.flat()],
       ],
       storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
     };
@@ -228,9 +236,10 @@ function lookAtFiles(config: Config, uws: unknown): Finding[] {
   const nowMs = Date.now();
   const named = (name: "tlsCert" | "natsCa" | "natsCert" | "natsCreds"): NamedFile[] =>
     config[name] === undefined ? [] : [{ setting: variableOf(name), file: config[name] }];
-  const certificates = [...named("tlsCert"), ...named("natsCa"), ...named("natsCert")];
   return [
-    ...certificates.map((file) => checkCertificate(file, nowMs)),
+    ...named("tlsCert").map((file) => checkChain(file, nowMs)),
+    ...named("natsCa").map((file) => checkAuthorities(file, nowMs)),
+    ...named("natsCert").map((file) => checkChain(file, nowMs)),
     ...named("natsCreds").map((file) => checkCredentials(file, nowMs)),
     ...checkParts([
       {

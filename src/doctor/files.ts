@@ -13,25 +13,57 @@ export interface NamedFile {
   readonly file: string;
 }
 
-/** Of a certificate file, with those behind the first in it: the settings have been read, so it is one, and its key fits. */
-export function checkCertificate({ setting, file }: NamedFile, nowMs: number): Finding {
-  const check = checkOf("certificates");
-  const ends: number[] = [];
-  try {
-    for (const [pem] of readFileSync(file, "utf8").matchAll(
-      /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
-    )) {
-      const { validFromDate, validToDate } = new X509Certificate(pem);
-      if (nowMs < validFromDate.getTime()) {
-        const found = `${setting} is valid from ${shownDay(validFromDate.getTime())} on: nobody takes it before`;
-        return check.fail(found, "look at the clock, or wait, or have another made");
-      }
-      ends.push(validToDate.getTime());
-    }
-  } catch (error) {
-    return check.fail(`${setting} cannot be read: ${(error as Error).message}`, `put a PEM certificate into ${file}`);
+/** Of a chain, which is as good as its worst: the settings have been read, so it is one, and its key fits. */
+export function checkChain(named: NamedFile, nowMs: number): Finding {
+  const { setting, file } = named;
+  const times = readTimes(named);
+  if (!Array.isArray(times)) return times;
+  const fromMs = Math.max(...times.map((time) => time.fromMs));
+  if (nowMs < fromMs) return notYet(setting, fromMs);
+  return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
+}
+
+/** Of authorities, each of which vouches by itself: one that has ended among others takes away only what it vouched for. */
+export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
+  const { setting, file } = named;
+  const times = readTimes(named);
+  if (!Array.isArray(times)) return times;
+  const ended = times.filter(({ endsMs }) => endsMs <= nowMs).length;
+  const begun = times.filter(({ fromMs, endsMs }) => fromMs <= nowMs && nowMs < endsMs);
+  if (ended < times.length && begun.length === 0) {
+    const later = times.filter(({ endsMs }) => endsMs > nowMs);
+    return notYet(setting, Math.min(...later.map(({ fromMs }) => fromMs)));
   }
-  return expiry(setting, { file, endsMs: Math.min(...ends), nowMs });
+  const all = expiry(setting, { file, endsMs: Math.max(...times.map(({ endsMs }) => endsMs)), nowMs });
+  if (all.level !== "ok" || ended === 0) return all;
+  const found = `${ended} of the ${times.length} authorities in ${setting} ended: a server only they vouch for is not taken; the last ${all.found.slice(setting.length + 1)}`;
+  return checkOf("certificates").warn(found, `take those that ended out of ${file}: that is taken without a restart`);
+}
+
+interface Times {
+  readonly fromMs: number;
+  readonly endsMs: number;
+}
+
+/** Of each certificate in the file, one at least; or what is wrong with it. */
+function readTimes({ setting, file }: NamedFile): Times[] | Finding {
+  try {
+    const pems = readFileSync(file, "utf8").matchAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+    const times = [...pems].map(([pem]) => {
+      const { validFromDate, validToDate } = new X509Certificate(pem);
+      return { fromMs: validFromDate.getTime(), endsMs: validToDate.getTime() };
+    });
+    if (times.length === 0) throw new Error("it holds no certificate");
+    return times;
+  } catch (error) {
+    const mend = `put a PEM certificate into ${file}`;
+    return checkOf("certificates").fail(`${setting} cannot be read: ${(error as Error).message}`, mend);
+  }
+}
+
+function notYet(setting: string, fromMs: number): Finding {
+  const found = `${setting} is valid from ${shownDay(fromMs)} on: nobody takes it before`;
+  return checkOf("certificates").fail(found, "look at the clock, or wait, or have another made");
 }
 
 /** Of a NATS credentials file. One without a day in it does not end. */

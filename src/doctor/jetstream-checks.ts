@@ -19,6 +19,8 @@ export interface RoomQuestion {
   /** Buckets the gateway makes beside the streams: their streams' names, with what they ask for; 0 is no limit. */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
+  /** Beside a leaf node, where a bucket without a limit is a mirror. */
+  readonly hubDomain?: string | undefined;
 }
 
 /** The least that the setting takes. */
@@ -38,7 +40,7 @@ export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding
 }
 
 export function checkRoom(question: RoomQuestion): Finding[] {
-  const { facts, wanted, buckets, server } = question;
+  const { facts, wanted, buckets, server, hubDomain } = question;
   const check = checkOf("jetstream");
   const replicas = wanted[0]?.num_replicas ?? 1;
   const tier = tierOf(facts.account, replicas);
@@ -51,7 +53,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
     ];
   }
   const missing = [...wanted.map(({ name }) => name), ...buckets.keys()].filter((name) => !facts.streams.has(name));
-  const faults = limitFaults(tier.limits, { wanted, missing, buckets, streams: facts.account.streams });
+  const faults = limitFaults(tier.limits, { wanted, missing, buckets, hubDomain, streams: facts.account.streams });
   if (faults.length > 0) return faults;
 
   const added = addedBytes(question, tier.isTiered);
@@ -164,11 +166,15 @@ interface LimitQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly missing: readonly string[];
   readonly buckets: ReadonlyMap<string, number>;
+  readonly hubDomain: string | undefined;
   /** In the account now. */
   readonly streams: number;
 }
 
-function limitFaults(limits: AccountLimits, { wanted, missing, buckets, streams }: LimitQuestion): Finding[] {
+function limitFaults(
+  limits: AccountLimits,
+  { wanted, missing, buckets, hubDomain, streams }: LimitQuestion,
+): Finding[] {
   const check = checkOf("jetstream");
   const faults: Finding[] = [];
   if (missing.length === 0) return faults;
@@ -186,9 +192,11 @@ function limitFaults(limits: AccountLimits, { wanted, missing, buckets, streams 
   }
   const unlimited = missing.filter((name) => buckets.get(name) === 0);
   if (limits.max_bytes_required && unlimited.length > 0) {
-    const made = unlimited.map(
-      (name) => `\`nats kv add ${name.replace(/^KV_/, "")} --max-bucket-size=64MB --history=1\``,
-    );
+    const made = unlimited.map((name) => {
+      const bucket = name.replace(/^KV_/, "");
+      const mirror = hubDomain === undefined ? "" : ` --mirror=${bucket} --mirror-domain=${hubDomain}`;
+      return `\`nats kv add ${bucket} --max-bucket-size=64MB --history=1${mirror}\``;
+    });
     faults.push(
       check.fail("the account takes no stream without a limit of bytes, and the registry has none", made.join(", ")),
     );

@@ -1,5 +1,5 @@
 // The project registry as a gateway would read it: whether it can be read, how many projects, whose keys clash. Opens the bucket only
-// when it is there, since opening one that is not would make it. Names projects, never keys.
+// when it is there, since opening one that is not would make it, and at a leaf when it is the hub's. Names projects, never keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
@@ -7,18 +7,30 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketName, parseProject } from "../projects/bucket.ts";
 import type { Project } from "../types.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
+import { type Mirror, mirrorFault } from "./hub.ts";
 
 export interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
+  /** Beside a leaf node. */
+  readonly mirror?: Mirror | undefined;
 }
 
 /** Rejects never; a registry that does not answer in time is a finding. */
 export async function checkRegistry(connection: NatsConnection, question: RegistryQuestion): Promise<Finding[]> {
   const check = checkOf("registry");
-  const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
-  if (!question.isThere) return [check.warn("there are no projects yet: every key is answered 401", add)];
+  const { isThere, mirror } = question;
+  const fault = mirror === undefined ? undefined : mirrorFault(mirror);
+  if (fault !== undefined) return [fault];
+  const add =
+    mirror === undefined
+      ? "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`"
+      : "projects are the hub's: add one there, and it comes here by itself";
+  if (!isThere && mirror !== undefined) {
+    return [check.ok("not there yet: the gateway makes it, and listens when it has all the hub has")];
+  }
+  if (!isThere) return [check.warn("there are no projects yet: every key is answered 401", add)];
   const silence = Promise.withResolvers<never>();
   const timer = setTimeout(() => silence.reject(new Error("no answer in time")), question.timeoutMs);
   try {

@@ -79,19 +79,20 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
   };
 }
 
-/** The first lines, as text; with `own`, of those that hold it, and how many more hold it. */
+/** The first lines, in the memory they are in; with `own`, of those that hold it, and how many more hold it. */
 function linesOf(
   data: Uint8Array,
   { max, own }: { max: number; own: string | undefined },
-): { lines: string[]; passed: number } {
+): { lines: Buffer[]; passed: number } {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
-  const lines: string[] = [];
+  const lines: Buffer[] = [];
   let passed = 0;
   for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
     end = bytes.indexOf(lineFeed, start);
     if (end < 0) end = bytes.length;
-    if (own !== undefined && !bytes.subarray(start, end).includes(own)) continue;
-    if (lines.length < max) lines.push(bytes.toString("utf8", start, end));
+    const line = bytes.subarray(start, end);
+    if (own !== undefined && !line.includes(own)) continue;
+    if (lines.length < max) lines.push(line);
     else if (own === undefined) break;
     else passed++;
   }

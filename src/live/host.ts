@@ -14,6 +14,16 @@ export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
+/** Whether a page of this origin (the header, which may be `null`) came from the host that the Host header names, port included. */
+export function isSameHost(origin: string, host: string): boolean {
+  try {
+    const { protocol, host: own } = new URL(origin);
+    return own !== "" && own === new URL(`${protocol}//${host}`).host;
+  } catch {
+    return false;
+  }
+}
+
 /** Without port and brackets; "" for what is neither. */
 function nameOf(host: string): string {
   const match = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host);

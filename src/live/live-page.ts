@@ -2,7 +2,7 @@
 // goes on while somebody watches is watch.ts. Nothing here is reached from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isOwnHost } from "./host.ts";
+import { isOwnHost, isSameHost } from "./host.ts";
 import { readPage } from "./page.ts";
 import { createViewer } from "./viewer.ts";
 import { createWatch, type WatchOptions } from "./watch.ts";
@@ -48,9 +48,11 @@ export function createLivePage(options: LivePageOptions): LivePage {
   }
 
   function begin(request: IncomingMessage, response: ServerResponse, project: string): void {
-    // A browser says this by itself: a page elsewhere could not read the answer, but it could take all the places.
-    const site = request.headers["sec-fetch-site"] ?? "same-origin";
-    if (site !== "same-origin" && site !== "none") refuse(response, 403, "Not for pages elsewhere");
+    // A browser says these by itself, an older one the origin alone: a page elsewhere could not read the answer, but it could take all the places.
+    const { host = "", origin, "sec-fetch-site": site = "same-origin" } = request.headers;
+    const isForeign =
+      (site !== "same-origin" && site !== "none") || (origin !== undefined && !isSameHost(origin, host));
+    if (isForeign) refuse(response, 403, "Not for pages elsewhere");
     else if (project !== "" && !projectPattern.test(project)) refuse(response, 400, "There is no such project id");
     else if (closed || watch.viewers >= viewersMax) refuse(response, 503, `${viewersMax} watch already`);
     else {

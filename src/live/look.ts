@@ -26,8 +26,7 @@ export interface LiveSource {
 
 export interface Look {
   readonly state: string;
-  /** Undefined when they are those of the look before. */
-  readonly remarks: string | undefined;
+  readonly remarks: string;
 }
 
 const waitMs = 900;
@@ -40,7 +39,7 @@ const unknownStore: StoreLook = {
   streamsTotal: 0,
 };
 
-/** `viewers` is how many watch; while that grows, everything is said anew. Never rejects. */
+/** `viewers` is how many watch. Never rejects. */
 export function lookAt(source: LiveSource, session: StoreSession): (viewers: number) => Promise<Look> {
   const counts = remembered<Counts>(async () => countsOf(await source.counts()), countsOf([]));
   const remarks = remembered(source.remarks, []);
@@ -50,21 +49,15 @@ export function lookAt(source: LiveSource, session: StoreSession): (viewers: num
     reasons: ["not known yet"],
   });
   const store = remembered(session.look, unknownStore);
-  let remarksSaid = "";
-  let viewersBefore = 0;
 
   return async (viewers) => {
     await inTime([counts.refresh(), remarks.refresh(), readiness.refresh(), store.refresh()]);
     const { upMs, about, showsEvents } = source;
     const { ready, workers, reasons } = readiness.value();
     const state = { upMs: upMs(), ...about(), showsEvents, viewers, ready, workers, reasons, store: store.value() };
-    const said = JSON.stringify(remarks.value());
-    const isNews = said !== remarksSaid || viewers > viewersBefore;
-    remarksSaid = said;
-    viewersBefore = viewers;
     return {
       state: JSON.stringify({ atMs: Date.now(), ...state, counts: counts.value() }),
-      remarks: isNews ? said : undefined,
+      remarks: JSON.stringify(remarks.value()),
     };
   };
 }

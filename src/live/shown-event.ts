@@ -1,5 +1,6 @@
 // A stored record as the live page shows it: a few short fields, and its text as it is stored, cut. The record is a client's, so nothing
-// here may be slow or large because of what is in it.
+// here may be slow or large because of what is in it: only its beginning is ever decoded, and what is kept are copies (a slice of a string
+// keeps all of that string in memory).
 
 export interface ShownEvent {
   readonly project: string;
@@ -10,24 +11,29 @@ export interface ShownEvent {
   readonly historical: boolean;
   /** The record, or its beginning when it is longer. */
   readonly text: string;
-  readonly chars: number;
+  /** Of the whole record. */
+  readonly bytes: number;
+  readonly isCut: boolean;
 }
 
 const textCharsMax = 4_096;
+/** These many bytes always hold more than `textCharsMax` characters, whatever they are. */
+const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
 /** More than all fields before `properties` can come to, but for an absurd event name. */
-const headCharsMax = 16_384;
+const headBytesMax = 65_536;
 /** Inside a string its quotes would be escaped, so this stands where the key is and nowhere before. */
 const propertiesKey = ',"properties":';
 
-/** Undefined when the line is not a record. */
-export function shownEvent(line: string): ShownEvent | undefined {
+/** Undefined when the line is not a record. Nothing of `line` is kept. */
+export function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
   const field = (name: string): string => {
     const value = head[name];
-    return typeof value === "string" ? value.slice(0, fieldCharsMax) : "";
+    return typeof value === "string" ? beginningOf(value, fieldCharsMax) : "";
   };
+  const text = line.toString("utf8", 0, textBytesMax);
   return {
     project: field("project_id"),
     event: field("event"),
@@ -35,17 +41,22 @@ export function shownEvent(line: string): ShownEvent | undefined {
     kind: field("kind"),
     receivedAt: field("received_at"),
     historical: head["historical"] === true,
-    text: line.slice(0, textCharsMax),
-    chars: line.length,
+    text: beginningOf(text, textCharsMax),
+    bytes: line.length,
+    isCut: text.length > textCharsMax,
   };
 }
 
-function headOf(line: string): Record<string, unknown> | undefined {
-  const end = line.slice(0, headCharsMax).indexOf(propertiesKey);
-  if (end < 0 && line.length > headCharsMax) return undefined;
+function headOf(line: Buffer): Record<string, unknown> | undefined {
+  const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
+  if (end < 0 && line.length > headBytesMax) return undefined;
   try {
-    return JSON.parse(end < 0 ? line : `${line.slice(0, end)}}`) as Record<string, unknown>;
+    return JSON.parse(end < 0 ? line.toString() : `${line.toString("utf8", 0, end)}}`) as Record<string, unknown>;
   } catch {
     return undefined;
   }
+}
+
+function beginningOf(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : Buffer.from(text.slice(0, charsMax)).toString();
 }

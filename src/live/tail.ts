@@ -36,6 +36,8 @@ const framesAhead = 4;
 const messagesBefore = 10;
 /** A server that hears nothing of us removes the consumer by itself. */
 const inactiveMs = 30_000;
+/** How long a server has to remove them when it is asked to. */
+const leaveMs = 500;
 const nanosPerMs = 1_000_000;
 
 interface Budget {
@@ -44,11 +46,24 @@ interface Budget {
   messages: number;
 }
 
-/** Runs until the signal aborts; a source that fails is begun again. Never rejects. */
+/**
+ * Runs until the signal aborts, and then until the consumers are gone or the server has not said so in time; a source that fails is begun
+ * again. Never rejects.
+ */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
   const budget: Budget = { startMs: performance.now(), bytes: 0, messages: 0 };
-  await Promise.all(options.sources.map((source) => follow({ ...options, js, budget }, source)));
+  const followed = Promise.all(options.sources.map((source) => follow({ ...options, js, budget }, source)));
+  await Promise.race([followed, longAfter(options.signal)]);
+}
+
+/** A frozen server must not hold up who closes; it removes the consumers by itself. */
+async function longAfter(signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<void>();
+  if (signal.aborted) aborted.resolve();
+  else signal.addEventListener("abort", () => aborted.resolve(), { once: true });
+  await aborted.promise;
+  await delay(leaveMs, undefined, { ref: false });
 }
 
 interface Tail extends TailOptions {

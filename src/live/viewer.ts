@@ -4,8 +4,8 @@ import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";
 
 export interface Viewer {
-  /** `data` is one line: JSON. */
-  send(name: string, data: string): void;
+  /** `data` is one line: JSON. False: there was no room, and it was not sent. */
+  send(name: string, data: string): boolean;
   push(batch: Batch): void;
   /** It has read nothing for so long that its place is better given to another. */
   isStuck(): boolean;
@@ -26,8 +26,10 @@ export function createViewer(response: ServerResponse, monotonicMs: () => number
     return isWell;
   }
 
-  function send(name: string, data: string): void {
-    if (hasRoom()) response.write(`event: ${name}\ndata: ${data}\n\n`);
+  function send(name: string, data: string): boolean {
+    if (!hasRoom()) return false;
+    response.write(`event: ${name}\ndata: ${data}\n\n`);
+    return true;
   }
 
   return {

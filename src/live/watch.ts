@@ -41,7 +41,8 @@ const lookEveryMs = 1_000;
 const pushEveryMs = 250;
 
 export function createWatch(options: WatchOptions): Watch {
-  const viewers = new Set<Viewer>();
+  /** With the remarks that each was sent last: they go out only when they are news to it. */
+  const viewers = new Map<Viewer, string>();
   const channels = new Map<string | undefined, Channel>();
   const ending = new Set<Promise<void>>();
   let running: Running | undefined;
@@ -51,9 +52,9 @@ export function createWatch(options: WatchOptions): Watch {
     const look = lookAt(options, session);
     const show = async (): Promise<void> => {
       const { state, remarks } = await look(viewers.size);
-      for (const viewer of viewers) {
+      for (const [viewer, sent] of viewers) {
         viewer.send("state", state);
-        if (remarks !== undefined) viewer.send("remarks", remarks);
+        if (remarks !== sent && viewer.send("remarks", remarks)) viewers.set(viewer, remarks);
         if (viewer.isStuck()) viewer.end();
       }
     };
@@ -68,10 +69,12 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   function push(): void {
-    for (const { feed, viewers } of channels.values()) {
-      const batch = feed.flush();
-      for (const viewer of viewers) viewer.push(batch);
-    }
+    for (const channel of channels.values()) pushTo(channel);
+  }
+
+  function pushTo({ feed, viewers }: Channel): void {
+    const batch = feed.flush();
+    for (const viewer of viewers) viewer.push(batch);
   }
 
   function open(project: string | undefined, session: StoreSession): Channel {
@@ -86,7 +89,7 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   function add(viewer: Viewer, project: string | undefined): () => void {
-    viewers.add(viewer);
+    viewers.set(viewer, "");
     running ??= start();
     if (options.showsEvents) join(viewer, project, running);
     return () => {
@@ -99,6 +102,8 @@ export function createWatch(options: WatchOptions): Watch {
   function join(viewer: Viewer, project: string | undefined, { session }: Running): void {
     const channel = channels.get(project) ?? open(project, session);
     channels.set(project, channel);
+    // What waits for the next push is among the recent ones too, and is not to come twice.
+    pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
   }
@@ -126,7 +131,7 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   async function close(): Promise<void> {
-    for (const viewer of viewers) viewer.end();
+    for (const viewer of viewers.keys()) viewer.end();
     for (const [project, { viewers }] of channels) for (const viewer of viewers) leave(viewer, project);
     viewers.clear();
     stop();

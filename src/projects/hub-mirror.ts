@@ -1,7 +1,7 @@
 // The registry's bucket beside a leaf node: a mirror of the hub's, which is read whether or not the hub is there. Empty for a moment
 // when it is new, so it says in its metadata when it has had everything once. Must not write to the hub.
 
-import { JetStreamApiError, jetstreamManager, type StreamSource } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 
@@ -23,16 +23,25 @@ export function mirrorOf(bucket: string, hubDomain: string): StreamSource {
   return { name: `KV_${bucket}`, external: { api: apiOf(hubDomain), deliver: "" } };
 }
 
+export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean {
+  return mirror?.external?.api === apiOf(hubDomain);
+}
+
+/** Whether it has once had all that the hub had. */
+export function isFilled({ metadata }: StreamConfig): boolean {
+  return metadata?.[filledMark] !== undefined;
+}
+
 /** Rejects unless the bucket is a mirror of that hub's and has once had all there was. Needs the hub only until then. */
 export async function requireFilled(connection: NatsConnection, { bucket, hubDomain }: HubMirror): Promise<void> {
   const { streamInfo } = await bucket.status();
   const { config, state } = streamInfo;
-  if (config.mirror?.external?.api !== apiOf(hubDomain)) {
+  if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
       `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is made again as one`,
     );
   }
-  if (config.metadata?.[filledMark] !== undefined) return;
+  if (isFilled(config)) return;
   const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
   if (state.last_seq < atHub) {
     throw new Error(`open the project registry: its mirror is at ${state.last_seq} of ${atHub} entries of the hub's`);

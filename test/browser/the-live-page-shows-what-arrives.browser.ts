@@ -3,6 +3,7 @@
 // Leaves screenshots in .cache/live-page.
 
 import { mkdirSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import path from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -43,10 +44,14 @@ interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly colorScheme?: "light" | "dark";
   readonly query?: string;
+  readonly address?: string;
+  /** What the browser says by itself of answers that are errors, and of connections that go. */
+  readonly expected?: RegExp;
 }
 
 /** Closed when the test ends; the test fails for whatever the browser has complained of by then. */
-async function visit({ viewport = wide, colorScheme = "light", query = "" }: Look = {}): Promise<Page> {
+async function visit(look: Look = {}): Promise<Page> {
+  const { viewport = wide, colorScheme = "light", query = "", address = gateway.adminUrl, expected } = look;
   const context = await browser.newContext({ viewport, colorScheme });
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -58,9 +63,9 @@ async function visit({ viewport = wide, colorScheme = "light", query = "" }: Loo
   });
   onTestFinished(async () => {
     await context.close();
-    expect(complaints).toEqual([]);
+    expect(complaints.filter((complaint) => expected?.test(complaint) !== true)).toEqual([]);
   });
-  await page.goto(`${gateway.adminUrl}/${query}`);
+  await page.goto(`${address}/${query}`);
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
   return page;
 }
@@ -126,6 +131,38 @@ test("a hostile event is text", async () => {
   await page.locator("#events summary").first().click();
   await expect.poll(() => page.locator("#events pre").first().textContent()).toContain("onerror");
   expect(await page.locator("#events img, #events script").count()).toBe(0);
+});
+
+test("what the gateway refuses is said in its words", async () => {
+  const page = await visit({ expected: /status of 400/ });
+  await page.goto(`${gateway.adminUrl}/?project=a.b`);
+  await expect.poll(() => page.locator("#status").textContent()).toBe("There is no such project id");
+  await page.locator("#project").fill("");
+  await page.locator("#project").press("Enter");
+  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
+});
+
+test("after a lost connection no event is there twice", async () => {
+  const sockets = new Set<Socket>();
+  const between = createServer((socket) => {
+    const onward = connect(Number(new URL(gateway.adminUrl).port), "127.0.0.1");
+    for (const each of [socket, onward])
+      sockets.add(each.on("error", () => {}).on("close", () => sockets.delete(each)));
+    socket.pipe(onward).pipe(socket);
+  });
+  await new Promise<void>((resolve) => between.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void between.close());
+  const { port } = between.address() as AddressInfo;
+  const page = await visit({ address: `http://127.0.0.1:${port}`, expected: /ERR_/ });
+  await send(alpha, "before it was lost");
+  await expect.poll(async () => (await names(page))[0]).toBe("before it was lost");
+  const shown = await names(page);
+  for (const socket of sockets) socket.destroy();
+  await expect.poll(() => page.locator("#status").textContent()).toBe("No connection to the gateway");
+  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
+  await send(alpha, "after it was lost");
+  await expect.poll(async () => (await names(page))[0]).toBe("after it was lost");
+  expect(await names(page)).toEqual(["after it was lost", ...shown]);
 });
 
 test("wide and narrow, light and dark: nothing is cut off", async () => {

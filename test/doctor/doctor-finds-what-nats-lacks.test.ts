@@ -71,6 +71,12 @@ test.each([
   expect(found.mend).toContain(mend);
 });
 
+test("a registry that needs a limit is made a mirror beside a leaf node", async () => {
+  const server = await serverWith({ extraConfig: account("max_file: 1GB, max_bytes_required: true") });
+  const run = await doctorAt(server, { PENSTOCK_HUB_DOMAIN: "hub" });
+  expect(expectOne(run, "jetstream", "fail").mend).toContain("--mirror=penstock_projects --mirror-domain=hub");
+});
+
 test("an account with room for the streams, and for nothing else", async () => {
   const server = await serverWith({ extraConfig: account("max_file: 100MB") });
   const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });

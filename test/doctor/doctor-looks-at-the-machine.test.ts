@@ -100,6 +100,41 @@ test("certificates that have ended, end soon, or are not valid yet", async () =>
   expect(expectOne(early, "certificates", "fail").found).toContain("nobody takes it before");
 });
 
+test("authorities are judged by the last to end, chains by the first", async () => {
+  const authority = await createAuthority();
+  const now = Date.now();
+  const dates = { old: now - dayMs, soon: now + 5 * dayMs };
+  const old = await authority.server({
+    name: "old",
+    notBefore: new Date(now - 9 * dayMs),
+    notAfter: new Date(dates.old),
+  });
+  const soon = await authority.server({ name: "soon", notAfter: new Date(dates.soon) });
+  const later = await authority.server({
+    name: "later",
+    notBefore: new Date(now + dayMs),
+    notAfter: new Date(now + 40 * dayMs),
+  });
+  const file = path.join(authority.folder, "several.pem");
+  const of = async (...pems: string[]) => {
+    writeFileSync(file, pems.join("\n"));
+    return await alone({ PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_NATS_CA: file });
+  };
+  expectOne(await of(authority.ca, soon.cert, later.cert), "certificates", "ok");
+  const one = expectOne(await of(old.cert, authority.ca), "certificates", "warn");
+  expect(one.found).toMatch(/^1 of the 2 authorities in PENSTOCK_NATS_CA ended: .*; the last ends \d{4}/);
+  expect(expectOne(await of(old.cert, soon.cert), "certificates", "warn").found).toMatch(/in [45]\.\d days$/);
+  expect(expectOne(await of(old.cert, old.cert), "certificates", "fail").found).toMatch(
+    /^PENSTOCK_NATS_CA ended \d{4}/,
+  );
+  const early = expectOne(await of(old.cert, later.cert), "certificates", "fail");
+  expect(early.found).toContain("nobody takes it before");
+
+  writeFileSync(file, `${soon.cert}\n${old.cert}`);
+  const chain = await alone({ PENSTOCK_TLS_CERT: file, PENSTOCK_TLS_KEY: soon.keyFile });
+  expect(expectOne(chain, "certificates", "fail").found).toMatch(/^PENSTOCK_TLS_CERT ended \d{4}/);
+});
+
 test("NATS credentials that have ended, and a file that holds none", async () => {
   const file = path.join(temporaryFolder(), "user.creds");
   const claims = Buffer.from(JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 })).toString("base64url");

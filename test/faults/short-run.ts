@@ -2,6 +2,7 @@
 // the machine. `npm run faults` runs the same scenarios longer, on more than one nats-server, and holds them to 3 s.
 
 import { execFileSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { expect } from "vitest";
 import { type RunResult, runScenario } from "../../faults/run-scenario.ts";
 import type { Scenario } from "../../faults/scenario.ts";
@@ -13,7 +14,15 @@ const recoveryMsMax = 10_000;
 export async function shortRun(scenario: Scenario): Promise<RunResult> {
   const binary = findNatsServer();
   const natsVersion = execFileSync(binary, ["--version"], { encoding: "utf8" }).trim();
-  const result = await runScenario(scenario, { load: "mixed", form: "short", binary, natsVersion, recoveryMsMax });
+  const seed = randomInt(2 ** 32);
+  const result = await runScenario(scenario, {
+    load: "mixed",
+    form: "short",
+    binary,
+    natsVersion,
+    recoveryMsMax,
+    seed,
+  });
   expect(result.faults).toEqual([]);
   expect(result.lost).toBe(0);
   expect(result.acknowledged).toBeGreaterThan(0);

@@ -18,6 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePort } from "./free-port.ts";
 
 export interface TestNatsServerOptions {
   /** `always` (the default) fsyncs before each PubAck; else a duration such as "2m". */
@@ -179,7 +180,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   const logFile = path.join(folder, "nats.log");
   const readLog = (): string => (existsSync(logFile) ? readFileSync(logFile, "utf8") : "");
   let child: ChildProcess | undefined;
-  let port = -1;
+  let port = await freePort();
 
   async function start(current: TestNatsServerOptions): Promise<void> {
     writeFileSync(configFile, configText(port, folder, current));
@@ -202,8 +203,16 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     await exited(child);
   }
 
-  // A test process that crashes must not leave servers behind.
-  const endWithProcess = (): void => void child?.kill("SIGKILL");
+  // A process that ends early must not leave servers or their folders behind.
+  const endWithProcess = (): void => {
+    child?.kill("SIGKILL");
+    try {
+      // It may write for another moment.
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+    } catch {
+      // The other servers are to end all the same.
+    }
+  };
   process.once("exit", endWithProcess);
   await start(options);
   return {

@@ -40,8 +40,9 @@ test("of all projects and of one", async () => {
   expect(names(one).toSorted()).toEqual(alphas);
   expect(names(all).toSorted()).toEqual([...alphas, "beta small"].toSorted());
   const large = one.events().find(({ event }) => event === "alpha large");
-  expect([large?.text.length, (large?.chars ?? 0) > 600_000]).toEqual([4_096, true]);
+  expect([large?.text.length, (large?.bytes ?? 0) > 600_000, large?.isCut]).toEqual([4_096, true, true]);
   const small = one.events().find(({ event }) => event === "alpha small");
+  expect(small?.isCut).toBe(false);
   expect(JSON.parse(small?.text ?? "")).toMatchObject({ project_id: alpha.id, event: "alpha small", distinct_id: "u" });
 
   const later = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });

@@ -11,7 +11,8 @@ export interface ShownEvent {
   readonly event: string;
   readonly id: string;
   readonly text: string;
-  readonly chars: number;
+  readonly bytes: number;
+  readonly isCut: boolean;
 }
 
 export interface TestViewer {

@@ -94,6 +94,9 @@ test("the name that was set is its own", () => {
 
 test("pages elsewhere, ids that are none, and the seventeenth are refused", async () => {
   expect(await statusOf("/live", { "Sec-Fetch-Site": "cross-site" })).toBe(403);
+  for (const origin of ["http://evil.example", "http://127.0.0.1:1", "null"])
+    expect(await statusOf("/live", { Host: "127.0.0.1:9464", Origin: origin })).toBe(403);
+  expect(await statusOf("/live", { Host: "LOCALHOST:80", Origin: "http://localhost" })).toBe(200);
   expect(await statusOf("/live?project=a.b", {})).toBe(400);
   const viewers = await Promise.all(Array.from({ length: 16 }, () => watch(gateway.adminUrl)));
   expect(new Set(viewers.map(({ status }) => status))).toEqual(new Set([200]));

@@ -6,8 +6,12 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { createViewer } from "../../src/live/viewer.ts";
 
-const event = { project: "p", event: "e", id: "u", kind: "custom", receivedAt: "", historical: false, chars: 4_096 };
-const batch = { events: Array.from({ length: 13 }, () => ({ ...event, text: "x".repeat(4_096) })), skipped: 2 };
+const event = { project: "p", event: "e", id: "u", kind: "custom", receivedAt: "", historical: false };
+const size = { bytes: 4_096, isCut: false };
+const batch = {
+  events: Array.from({ length: 13 }, () => ({ ...event, ...size, text: "x".repeat(4_096) })),
+  skipped: 2,
+};
 
 test("memory stays bounded, and the count is right", () => {
   const kept: (() => void)[] = [];
@@ -21,7 +25,9 @@ test("memory stays bounded, and the count is right", () => {
   let nowMs = 0;
   const viewer = createViewer(socket as unknown as ServerResponse, () => nowMs);
   const pushes = 100;
+  expect(viewer.send("state", "{}")).toBe(true);
   for (let pushed = 0; pushed < pushes; pushed++) viewer.push(batch);
+  expect(viewer.send("state", "{}")).toBe(false);
   expect(socket.writableLength).toBeLessThan(400_000);
   expect(viewer.isStuck()).toBe(false);
   nowMs = 30_001;
@@ -31,7 +37,9 @@ test("memory stays bounded, and the count is right", () => {
   expect(viewer.isStuck()).toBe(false);
   viewer.push({ events: [], skipped: 0 });
   while (kept.length > 0) kept.shift()?.();
-  const said = [...written.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1] ?? "") as typeof batch);
+  const said = [...written.matchAll(/^event: events\ndata: (.*)$/gm)].map(
+    (match) => JSON.parse(match[1] ?? "") as typeof batch,
+  );
   const heardOf = said.reduce((sum, { events, skipped }) => sum + events.length + skipped, 0);
   expect(heardOf).toBe(pushes * (batch.events.length + batch.skipped));
 });

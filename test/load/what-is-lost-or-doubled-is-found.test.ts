@@ -59,6 +59,26 @@ test("an event that is stored after a timeout was answered is reported, and is n
   expect(result.stored).toMatchObject({ acknowledged: 0, storedOnce: 60, storedThoughUnknown: 60, lost: 0 });
 });
 
+test.each<[string, string[]]>([
+  ["nobody sends it again", []],
+  ["it is sent again, which may double it, and not more", ["--retry"]],
+])("a timeout is stored twice by itself: %s", async (_, options) => {
+  const timedOut = new Set<string>();
+  const url = await standIn(async (body, response) => {
+    const text = body.toString();
+    const timesOut = !timedOut.has(text);
+    timedOut.add(text);
+    await passOn(body);
+    if (timesOut) await passOn(body);
+    if (timesOut) response.writeHead(503, { "retry-after": "0" }).end('{"code":"timeout"}');
+    else sayStored(response);
+  });
+  const { code, result } = await loadThrough(url, ...options);
+  expect(result.stored).toMatchObject({ storedMoreThanOnce: 60, storedAgainAfterUnknown: 0, lost: 0 });
+  expect(result.failures).toContainEqual(expect.stringContaining("60 events are stored more than once"));
+  expect(code).toBe(1);
+});
+
 test("a timeout that is sent again may store an event twice: no fault", async () => {
   const timedOut = new Set<string>();
   const url = await standIn(async (body, response) => {

@@ -62,10 +62,29 @@ test("a registry that cannot tell is not a finding, and is told", () => {
   expect(none.said + offline.said).not.toContain("registry.invalid");
 });
 
+/** What npm 11 says of itself beside its message. */
+const error = { summary: "", detail: "" };
+const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
+test.each<[string, unknown, string]>([
+  ["accepts and is silent", { message: `network timeout at: ${url}`, error }, "network timeout"],
+  [
+    "answers a page",
+    { message: `invalid json response body at ${url} reason: Unexpected token '<', "<html>" is not valid JSON`, error },
+    "invalid json",
+  ],
+])("a registry that %s is not a finding either", (_, answer, told) => {
+  const { status, said } = auditSaying(answer);
+  expect(status).toBe(0);
+  expect(said).toMatch(new RegExp(`not checked: .*${told}`));
+  expect(said).not.toContain("registry.invalid");
+});
+
 test.each<[string, unknown]>([
   ["nothing", ""],
   ["text", "no JSON"],
   ["no lock file", { error: { code: "ENOLOCK" } }],
+  ["no lock file, with a message", { message: "no lock file", error: { code: "ENOLOCK" } }],
+  ["an error of npm's that says nothing of the registry", { error: { summary: "advisories is not iterable" } }],
 ])("an answer that makes no sense fails: %s", (_, answer) => {
   const { status, said } = auditSaying(answer);
   expect(status).toBe(1);

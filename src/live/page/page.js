@@ -1,16 +1,19 @@
 // The live page in the browser: listens to /live and shows the events. Event text is a stranger's: it becomes text nodes, never markup.
 
 import { drawRemarks, drawState, drawStatus, forgetLooks, storedInAll } from "./state.js";
-import { byId, element, say, timeText, whole } from "./text.js";
+import { byId, bytesText, element, say, timeText, whole } from "./text.js";
 
 const eventsShownMax = 200;
 const reopenMs = 3_000;
+const noConnection = "No connection to the gateway";
 
 let source;
 let lastState;
 let project = new URLSearchParams(location.search).get("project") ?? "";
 let paused = false;
 let waiting = [];
+/** Of each row, its record's text: the uuid and the time are in it, so no two are alike. */
+const textOf = new WeakMap();
 let skipped = 0;
 
 function open() {
@@ -25,13 +28,36 @@ function open() {
   own.addEventListener("remarks", ({ data }) => drawRemarks(JSON.parse(data)));
   own.addEventListener("events", ({ data }) => takeEvents(JSON.parse(data)));
   own.addEventListener("error", () => {
-    drawStatus("bad", "No connection to the gateway");
     forgetLooks();
-    if (own.readyState === EventSource.CLOSED && own === source) setTimeout(() => own === source && open(), reopenMs);
+    if (own !== source) return;
+    if (own.readyState !== EventSource.CLOSED) drawStatus("bad", noConnection);
+    else void sayWhyRefused(own);
   });
 }
 
-function takeEvents({ events, skipped: more }) {
+/** An EventSource does not tell what it was answered, so it is asked once more. */
+async function sayWhyRefused(own) {
+  const asked = new AbortController();
+  let why = noConnection;
+  try {
+    const response = await fetch(own.url, { cache: "no-store", signal: asked.signal });
+    if (!response.ok) why = (await response.text()).trim() || why;
+  } catch {
+    // The gateway is not there.
+  }
+  asked.abort();
+  if (own !== source) return;
+  drawStatus("bad", why);
+  setTimeout(() => own === source && open(), reopenMs);
+}
+
+function takeEvents({ events: come, skipped: more }) {
+  // After a reconnect the last few come again.
+  const known = new Set([
+    ...[...byId("events").children].map((row) => textOf.get(row)),
+    ...waiting.map(({ text }) => text),
+  ]);
+  const events = come.filter(({ text }) => !known.has(text));
   skipped += more;
   if (skipped > 0) say("skipped", `At least ${whole.format(skipped)} more events came than are shown here`);
   byId("skipped").hidden = skipped === 0;
@@ -49,7 +75,7 @@ function showEvents(events) {
 }
 
 function eventRow(shown) {
-  const { project, event, id, kind, receivedAt, historical } = shown;
+  const { project, event, id, kind, receivedAt, historical, text } = shown;
   const tags = [kind === "custom" ? "" : kind, historical ? "historical" : ""].filter((tag) => tag !== "");
   const row = element(
     "details",
@@ -69,14 +95,16 @@ function eventRow(shown) {
     // What one reads is not to run away.
     pause(true);
   });
-  return element("li", { class: "new" }, row);
+  const item = element("li", { class: "new" }, row);
+  textOf.set(item, text);
+  return item;
 }
 
-function recordOf({ text, chars }) {
-  if (text.length < chars) {
+function recordOf({ text, bytes, isCut }) {
+  if (isCut) {
     return [
       element("pre", {}, text),
-      element("p", { class: "cut" }, `The first ${whole.format(text.length)} of ${whole.format(chars)} characters.`),
+      element("p", { class: "cut" }, `The first ${whole.format(text.length)} characters of ${bytesText(bytes)}.`),
     ];
   }
   return [element("pre", {}, JSON.stringify(JSON.parse(text), undefined, 2))];

@@ -1,0 +1,21 @@
+// Chance that can be had again: the same seed is the same sequence, everywhere. Good enough for faults, not for secrets.
+
+/** From 0 up to 1, without it. */
+export type Random = () => number;
+
+/** Mulberry32. `seed` is a whole number, of which 32 bits count. */
+export function randomFrom(seed: number): Random {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** In another order, each as likely as any other. */
+export function shuffled<T>(items: readonly T[], random: Random): T[] {
+  const left = [...items];
+  return items.map(() => left.splice(Math.floor(random() * left.length), 1)[0]!);
+}
