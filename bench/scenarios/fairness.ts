@@ -18,7 +18,7 @@ const limitPerSecond = 500;
 const floodPerSecond = 10 * limitPerSecond;
 const neighbourPerSecond = 1_000;
 const burstSeconds = 0.2;
-const seconds = 1.3;
+const seconds = 4;
 /** How long A has been sending when B begins: its burst is used up, its connections are open. */
 const settleMs = 500;
 /** How much longer A sends than B, at least: both generators take a while to start. */
