@@ -2,6 +2,7 @@
 // bodies go to the intake, answers come back through the exchange.
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
+import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Admission, Intake, RemarkTaker } from "../types.ts";
 import { type AddressSourceConfig, createAddressSource } from "./address-source.ts";
@@ -46,7 +47,7 @@ export interface HttpServer {
   listen(host: string, port: number, sharing?: PortSharing): Promise<number>;
   /**
    * Stops listening; what still comes on open connections is answered 503 `draining`. Resolves to the requests
-   * still in flight: 0 as soon as there are none, else what is left after `timeoutMs`.
+   * still in flight: 0 when there are none, after a moment for those on their way, else what is left after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<number>;
   /** Requests begun and not yet answered. */
@@ -56,6 +57,9 @@ export interface HttpServer {
   /** Drops all connections. */
   close(): void;
 }
+
+/** Clients that had their last answer before the drain send the next request on the same connection: they get an answer, not a reset. */
+const lingerMsMax = 100;
 
 const endpoints = { "/capture": "capture", "/capture/": "capture", "/batch": "batch", "/batch/": "batch" } as const;
 
@@ -154,12 +158,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     return listener.listen(host, port, sharing);
   }
 
-  function drain(timeoutMs: number): Promise<number> {
+  async function drain(timeoutMs: number): Promise<number> {
     shared.draining = true;
     listener.stop();
-    if (shared.inflight === 0) return Promise.resolve(0);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(shared.inflight), timeoutMs);
+    const lingerMs = Math.min(lingerMsMax, timeoutMs);
+    await delay(lingerMs);
+    if (shared.inflight === 0) return 0;
+    return await new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(shared.inflight), timeoutMs - lingerMs);
       shared.idle = () => {
         clearTimeout(timer);
         resolve(0);

@@ -30,9 +30,19 @@ test("what is in flight is answered, later requests are refused, no connection i
   await until(() => left === 0, "it is drained");
 });
 
-test("nothing in flight: it is drained at once", async () => {
+test("nothing in flight: what is on its way on an open connection is answered before it is drained", async () => {
   const server = await startTestServer();
-  expect(await server.http.drain(5_000)).toBe(0);
+  const wire = await connectTo(server);
+  let isDrained = false;
+  const drained = server.http.drain(5_000).then((inflight) => {
+    isDrained = true;
+    return inflight;
+  });
+  await new Promise(setImmediate);
+  expect(isDrained).toBe(false);
+  wire.write(post("{}"));
+  expect(codeIn(await wire.reply())).toBe("draining");
+  expect(await drained).toBe(0);
 });
 
 test("past its time, it says what is left", async () => {
