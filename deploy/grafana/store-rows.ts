@@ -66,7 +66,7 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Sends without a good PubAck, by cause",
         description:
-          "timeout: slow disks. disconnected: the network. no_responders: no leader or no stream. store_full: a full stream.",
+          "timeout: slow disks. disconnected: the network. no_responders: no leader or no stream. store_full: a full stream. in_flight: an earlier send waits for a quorum. foreign: another stream or service answered.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_acks_failed_total", "cause"), legend: "{{cause}}" }],
       }),

@@ -16,7 +16,16 @@ const lanes = ["live", "historical"] as const satisfies readonly Lane[];
 const routes = ["capture", "batch", "other"] as const satisfies readonly (Route | "other")[];
 /** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
 const abortPhases = ["head", "body", "answer"] as const;
-const ackFailureCauses = ["timeout", "disconnected", "no_responders", "store_full", "refused", "malformed"] as const;
+const ackFailureCauses = [
+  "timeout",
+  "disconnected",
+  "no_responders",
+  "store_full",
+  "refused",
+  "in_flight",
+  "foreign",
+  "malformed",
+] as const;
 const outcomeOfReason = {
   none: "stored",
   no_event: "dropped",

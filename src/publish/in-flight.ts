@@ -6,7 +6,7 @@ import type { ErrorCode } from "../errors.ts";
 import type { FrameOutcome } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { type Frame, headerBytesMax } from "./frame.ts";
-import { readPubAck } from "./pub-ack.ts";
+import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 
 export interface InFlightOptions {
@@ -35,6 +35,8 @@ export interface InFlight {
 
 /** After a refusal that may pass: no stream, no leader, an error of the store. */
 const refusedPauseMs = 100;
+/** While an earlier send waits to be committed, which answers both. */
+const inFlightPauseMs = 250;
 /** The server may close the subscription to the PubAcks, as when permissions change. Until it is made again nothing is acknowledged. */
 const subscribeAgainMs = 1_000;
 
@@ -93,20 +95,18 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const frame = frames.get(message.subject.slice(replyPrefix.length));
     // A late reply: the frame is settled.
     if (frame === undefined) return;
-    const ack = readPubAck(message);
-    switch (ack) {
-      case "duplicate":
-        metrics.duplicateFrame(frame.queue.lane, frame.events);
-        acknowledge(frame, ack);
-        break;
-      case "stored":
-        acknowledge(frame, ack);
-        break;
+    const ack = readPubAck(message, frame.queue.stream.name);
+    if (typeof ack === "object") acknowledge(frame, ack);
+    else notAcknowledged(frame, ack);
+  }
+
+  function notAcknowledged(frame: Frame, why: NoPubAck): void {
+    switch (why) {
       case "stream_full":
       case "server_full":
         frame.refusals++;
         metrics.ackFailed("store_full");
-        storeFull(frame, ack === "server_full");
+        storeFull(frame, why === "server_full");
         finish(frame, outcomeUnacked(frame), "store_full");
         break;
       case "too_large":
@@ -118,17 +118,33 @@ export function createInFlight(options: InFlightOptions): InFlight {
       case "no_responders":
       case "refused":
         frame.refusals++;
-        metrics.ackFailed(ack);
-        frame.pausing = true;
-        frame.retryAtMs = nowMs() + refusedPauseMs;
+        metrics.ackFailed(why);
+        pause(frame, refusedPauseMs);
         break;
+      case "failed":
+        metrics.ackFailed("refused");
+        pause(frame, refusedPauseMs);
+        break;
+      case "in_flight":
+        metrics.ackFailed(why);
+        pause(frame, inFlightPauseMs);
+        break;
+      // The stream's own answer may still come.
+      case "foreign":
       case "malformed":
-        metrics.ackFailed(ack);
+        metrics.ackFailed(why);
         break;
     }
   }
 
-  function acknowledge(frame: Frame, outcome: "stored" | "duplicate"): void {
+  function pause(frame: Frame, pauseMs: number): void {
+    frame.pausing = true;
+    frame.retryAtMs = nowMs() + pauseMs;
+  }
+
+  function acknowledge(frame: Frame, ack: PubAck): void {
+    const outcome = ack.duplicate === true ? "duplicate" : "stored";
+    if (outcome === "duplicate") metrics.duplicateFrame(frame.queue.lane, frame.events);
     metrics.frameAcked(frame.queue.lane, (nowMs() - frame.firstSentMs) / 1_000);
     finish(frame, outcome, undefined);
   }

@@ -1,50 +1,96 @@
-// What JetStream's reply to a frame means. Knows the codes of nats-server's errors.json; decides nothing.
+// What JetStream's reply to a frame means. Knows the codes of nats-server's errors.json, of 2.10 to 2.15; decides nothing. Whoever may
+// publish may also subscribe to the subject and reply: so a reply is taken for what it says only when it names the stream that is meant.
 
 import type { Msg } from "@nats-io/transport-node";
 
+/** An acknowledgement: the stream has the frame under this sequence, which is 1 or more. `duplicate`: it had it before. */
+export interface PubAck {
+  readonly stream: string;
+  readonly seq: number;
+  readonly duplicate?: boolean;
+  /** JetStream's domain, where the server has one. */
+  readonly domain?: string;
+}
+
 /**
- * - `stored`, `duplicate`: acknowledged.
- * - `no_responders`: no stream took it, so it is certainly not stored.
+ * Why a reply is no acknowledgement.
+ * - `no_responders`: no stream took it. `refused`: the stream said no before it stored anything. So that send is certainly not stored.
  * - `stream_full`: this stream has no room. `server_full`: the server or the account has none, for any stream.
  * - `too_large`: more than the stream takes in one message, now and on every attempt.
- * - `refused`: another error; JetStream may take it in a moment. `malformed`: not a reply of JetStream's.
+ * - `failed`: storing went wrong at one server. In a cluster the others may have stored it all the same.
+ * - `in_flight`: another send under the same message id is not committed yet, and may never be. Says nothing about this frame.
+ * - `foreign`: another stream's, or another service's. `malformed`: not a reply of JetStream's.
  */
-export type PubAck =
-  | "stored"
-  | "duplicate"
+export type NoPubAck =
   | "no_responders"
   | "stream_full"
   | "server_full"
   | "too_large"
   | "refused"
+  | "failed"
+  | "in_flight"
+  | "foreign"
   | "malformed";
 
 const noRespondersStatus = 503;
-/** Account limit, server limit, memory limit, storage limit. */
-const serverFullCodes = new Set([10_002, 10_023, 10_028, 10_047]);
-const tooLargeCode = 10_054;
-/** The store's own error; its text says which. */
+
+/**
+ * All that a publish with a message id and no other header of JetStream's can be answered, and all that would come of a stream that is
+ * not what it should be. Any other code is `failed`: it may be stored.
+ */
+const meanings: ReadonlyMap<number, NoPubAck> = new Map([
+  [10_002, "server_full"], // JSAccountResourcesExceededErr
+  [10_023, "server_full"], // JSInsufficientResourcesErr
+  [10_028, "server_full"], // JSMemoryResourcesExceededErr
+  [10_047, "server_full"], // JSStorageResourcesExceededErr
+  [10_120, "server_full"], // JSNoLimitsErr: no limit of the account applies to this number of replicas
+  [10_054, "too_large"], // JSStreamMessageExceedsMaximumErr
+  [10_097, "too_large"], // JSStreamHeaderExceedsMaximumErr
+  [10_158, "in_flight"], // JSStreamDuplicateMessageConflict, 2.11; before it sequence 0 with duplicate: true
+  [10_007, "refused"], // JSClusterNotAssignedErr
+  [10_008, "refused"], // JSClusterNotAvailErr
+  [10_009, "refused"], // JSClusterNotLeaderErr
+  [10_035, "refused"], // JSNoAccountErr
+  [10_039, "refused"], // JSNotEnabledForAccountErr
+  [10_060, "refused"], // JSStreamNotMatchErr
+  [10_076, "refused"], // JSNotEnabledErr
+  [10_109, "refused"], // JSStreamSealedErr
+  [10_118, "refused"], // JSStreamOfflineErr
+  [10_194, "refused"], // JSStreamOfflineReasonErrF, 2.12
+  [10_167, "refused"], // JSStreamTooManyRequests, 2.11
+  [10_169, "refused"], // JSMessageIncrMissingErr, 2.12: the stream counts, and stores no messages
+]);
+/** JSStreamStoreFailedF: the store's own error; its text says which. */
 const storeFailedCode = 10_077;
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Reads a reply. Never throws. */
-export function readPubAck(message: Msg): PubAck {
+/** Reads a reply to a frame for the stream of this name: the acknowledgement, or why it is none. Never throws. */
+export function readPubAck(message: Msg, streamName: string): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
   }
   const reply = parsed(message);
+  const stream = fieldOf(reply, "stream");
   const error = fieldOf(reply, "error");
-  if (error !== undefined) return verdictOf(error);
-  if (typeof fieldOf(reply, "seq") !== "number" || typeof fieldOf(reply, "stream") !== "string") return "malformed";
-  return fieldOf(reply, "duplicate") === true ? "duplicate" : "stored";
+  if (error !== undefined) return stream === undefined || stream === streamName ? meaningOf(error) : "foreign";
+  if (typeof stream !== "string") return "malformed";
+  if (stream !== streamName) return "foreign";
+  if (isPubAck(reply)) return reply;
+  // A server of 2.10 that has staged the message id, and has not stored the message: it says sequence 0, and duplicate.
+  return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
-function verdictOf(error: unknown): PubAck {
+function isPubAck(reply: unknown): reply is PubAck {
+  const seq = fieldOf(reply, "seq");
+  return Number.isInteger(seq) && (seq as number) >= 1;
+}
+
+function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  if (typeof code === "number" && serverFullCodes.has(code)) return "server_full";
-  if (code === tooLargeCode) return "too_large";
-  const full = code === storeFailedCode && streamFullText.test(String(fieldOf(error, "description")));
-  return full ? "stream_full" : "refused";
+  // Without a code it comes from Raft, which did not take the proposal, as a server that does not lead any more.
+  if (code === undefined || code === 0) return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";
+  if (code === storeFailedCode && streamFullText.test(String(fieldOf(error, "description")))) return "stream_full";
+  return (typeof code === "number" && meanings.get(code)) || "failed";
 }
 
 function parsed(message: Msg): unknown {

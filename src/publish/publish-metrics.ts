@@ -9,6 +9,8 @@ export const ackFailureCauses = [
   "no_responders",
   "store_full",
   "refused",
+  "in_flight",
+  "foreign",
   "malformed",
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];

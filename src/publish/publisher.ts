@@ -49,7 +49,7 @@ const fullPauseMs = 1_000;
 export function createPublisher(options: PublisherOptions): GroupPublisher {
   const { link, config, nowMs, processId, metrics, admission, log } = options;
   const pool = createMemoryPool(config.frameBytesMax);
-  const streams = createStreamStates(config.partitions);
+  const streams = createStreamStates(config.subjectPrefix, config.partitions);
   const queues = createFrameQueues(config, streams);
   const departures = new Departures();
   const busy = new Set<FrameQueue>();

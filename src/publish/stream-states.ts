@@ -1,10 +1,11 @@
 // What the publisher remembers of each stream: whether it has just said that it is full. Asks JetStream nothing.
 
 import type { Lane } from "../types.ts";
-import { lanes } from "./subject.ts";
+import { lanes, streamName } from "./subject.ts";
 
 /** A stream as the publisher sees it. */
 export interface StreamState {
+  readonly name: string;
   /** Monotonic milliseconds. Until then frames for it are refused without a publish. */
   fullUntilMs: number;
 }
@@ -17,9 +18,13 @@ export interface StreamStates {
   everyFull(nowMs: number): boolean;
 }
 
-export function createStreamStates(partitions: number): StreamStates {
+export function createStreamStates(subjectPrefix: string, partitions: number): StreamStates {
   // Lane by lane, partition by partition.
-  const states = lanes.flatMap(() => Array.from({ length: partitions }, (): StreamState => ({ fullUntilMs: 0 })));
+  const states = lanes.flatMap((lane) =>
+    Array.from({ length: partitions }, (_, partition): StreamState => {
+      return { name: streamName(subjectPrefix, lane, partition), fullUntilMs: 0 };
+    }),
+  );
   return {
     of: (lane, partition) => states[lanes.indexOf(lane) * partitions + partition]!,
     allFullUntil(untilMs) {
