@@ -6,7 +6,7 @@ import { constants } from "node:os";
 import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
 import { arePackagesCurrent, buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
-import { fetchNatsServer, hasNatsServer } from "./lib/nats-server.mjs";
+import { bringNatsServer, requireNatsServer } from "./lib/nats-server.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import { announce, SetupError } from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
@@ -18,10 +18,11 @@ async function setUp() {
   const giveBack = await takeLock(runner);
   try {
     if (!arePackagesCurrent() || addonsNotBuilt().length > 0) requirePrograms();
+    requireNatsServer();
     await installPackages(runner);
     await buildAddons(runner);
     await buildDist(runner);
-    if (!hasNatsServer()) await fetchNatsServer(runner);
+    await bringNatsServer(runner);
   } finally {
     giveBack();
   }

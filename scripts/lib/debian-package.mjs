@@ -17,15 +17,13 @@ import { announce, SetupError } from "./project.mjs";
  * - `keep`: gets the folder with the unpacked package, takes what it wants; answers what is wrong with it, or undefined
  * - `notDebian`: what to say on another distribution
  * - `waysToInstall`: what else the user can do
+ * - `isOptional`: there is something to go on with, so an archive that does not answer is not waited for long
  */
 export async function fetchPackage(wanted, runner) {
   const { name, dir, waysToInstall } = wanted;
   const release = osRelease();
-  const family = [release.ID, ...(release.ID_LIKE ?? "").split(" ")];
-  const isDebianLike = family.includes("debian") || family.includes("ubuntu");
-  if (!isDebianLike || findOnPath("apt-get") === undefined || findOnPath("dpkg-deb") === undefined) {
-    throw new SetupError(`${wanted.notDebian}\n${waysToInstall}`);
-  }
+  const family = familyOf(release);
+  if (cannotFetch()) throw new SetupError(`${wanted.notDebian}\n${waysToInstall}`);
   for (const left of listOf(dir)) {
     if (left.startsWith(".fetch-")) rmSync(join(dir, left), { recursive: true, force: true });
   }
@@ -37,6 +35,17 @@ export async function fetchPackage(wanted, runner) {
     faults.push(`${source.suite}: ${fault}`);
   }
   throw new SetupError(`${name} could not be fetched\n${faults.join("\n")}\n${waysToInstall}`);
+}
+
+/** True where packages do not come by apt, which is known before anything is tried. */
+export function cannotFetch() {
+  const family = familyOf(osRelease());
+  const isDebianLike = family.includes("debian") || family.includes("ubuntu");
+  return !isDebianLike || findOnPath("apt-get") === undefined || findOnPath("dpkg-deb") === undefined;
+}
+
+function familyOf(release) {
+  return [release.ID, ...(release.ID_LIKE ?? "").split(" ")];
 }
 
 function sourcesToTry(release, family, { suites, waysToInstall }) {
@@ -53,17 +62,18 @@ function sourcesToTry(release, family, { suites, waysToInstall }) {
 }
 
 /** Answers what went wrong, or undefined. Nothing is left behind but what was kept. */
-async function fetchFrom(source, { name, also = [], dir, keep }, runner) {
+async function fetchFrom(source, { name, also = [], dir, keep, isOptional = false }, runner) {
   const work = join(dir, `.fetch-${process.pid}`);
   const env = { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
-  const run = (program, ...args) => runner.run(program, args, { cwd: work, env, timeoutMs: 10 * 60_000 });
+  const run = (program, ...args) =>
+    runner.run(program, args, { cwd: work, env, timeoutMs: isOptional ? 60_000 : 10 * 60_000 });
   try {
     for (const folder of ["parts", "lists/partial", "cache/archives/partial", "unpacked"]) {
       mkdirSync(join(work, folder), { recursive: true });
     }
     const architecture = (await run("dpkg", "--print-architecture")).said.trim();
     writeFileSync(join(work, "parts", "penstock.sources"), sourcesText(source, architecture));
-    writeFileSync(join(work, "apt.conf"), aptConfText(work));
+    writeFileSync(join(work, "apt.conf"), aptConfText(work, isOptional));
     const apt = (...args) => run("apt-get", "-q", "-c", join(work, "apt.conf"), ...args);
     const updated = await apt("update");
     // apt-get update calls a suite it could not reach a warning; the download then finds nothing.
@@ -89,7 +99,7 @@ function sourcesText({ suite, archive, keyring, components }, architecture) {
 }
 
 /** Folders of our own for all that apt writes. The host's proxies and credentials stay in force; its pins and hooks do not. */
-function aptConfText(work) {
+function aptConfText(work, isOptional) {
   const lines = [
     "#clear APT::Update::Pre-Invoke;",
     "#clear APT::Update::Post-Invoke;",
@@ -105,7 +115,9 @@ function aptConfText(work) {
     'APT::Get::AllowUnauthenticated "false";',
     'Acquire::AllowInsecureRepositories "false";',
     'Acquire::Languages "none";',
-    'Acquire::Retries "2";',
+    `Acquire::Retries "${isOptional ? 0 : 1}";`,
+    'Acquire::http::Timeout "10";',
+    'Acquire::https::Timeout "10";',
   ];
   // Root's apt downloads as the user _apt, who may not enter a checkout under root's home.
   if (process.getuid?.() === 0) lines.push('APT::Sandbox::User "root";');

@@ -107,7 +107,7 @@ function inCache(): string | undefined {
   return newestFirst.map((version) => path.join(cacheDir, version, "nats-server")).find(isExecutable);
 }
 
-/** The nats-server the tests run against. Throws when there is none. */
+/** The nats-server the tests run against: of those fetched the newest. Throws when there is none. */
 export function findNatsServer(): string {
   const named = process.env["PENSTOCK_TEST_NATS_SERVER"] ?? process.env["PENSTOCK_NATS_SERVER"];
   if (named !== undefined && named !== "") return named;
@@ -116,6 +116,13 @@ export function findNatsServer(): string {
     throw new Error("find nats-server: none named, none of 2.10 or newer on PATH, none in .cache: run npm run setup");
   }
   return found;
+}
+
+/** One of the oldest line that is supported, 2.10; fetched when there is none yet. Throws when there is no way to one. */
+export function oldestNatsServer(): string {
+  const script = path.resolve(import.meta.dirname, "../../scripts/oldest-nats-server.mjs");
+  const said = execFileSync(process.execPath, [script], { encoding: "utf8" });
+  return said.trim().split("\n").at(-1)!;
 }
 
 function storeDirOf(folder: string, { storeDir }: TestNatsServerOptions): string {
