@@ -13,6 +13,7 @@ import { type ConnectionId, loadConnectionId } from "./http/connection-id.ts";
 import type { CertificateFiles } from "./http/listener.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createAdmission } from "./intake/admission.ts";
+import { createEarlyLook } from "./intake/early-look.ts";
 import { createIntake } from "./intake/intake.ts";
 import { livePageOf } from "./live.ts";
 import type { Log } from "./observe/log.ts";
@@ -142,6 +143,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       admission,
       metrics,
       remarks,
+      look: createEarlyLook(registry),
       log,
       clock,
       random: Math.random,

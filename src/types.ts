@@ -97,6 +97,20 @@ export interface RemarkTaker {
 }
 
 /**
+ * What a body's first bytes say of it, before it is scanned. It is good for order and queues, not for answers: the scan may find
+ * something else.
+ */
+export interface BodyHint {
+  /** Undefined: no key seen, or one of no project that is switched on. */
+  readonly projectId: string | undefined;
+  /** Undefined: not seen. */
+  readonly lane: Lane | undefined;
+}
+
+/** Looks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some microseconds at most, and never throws. */
+export type EarlyLook = (body: Buffer, isWhole: boolean) => BodyHint;
+
+/**
  * One HTTP request after its body is whole, as the intake sees it. Either answer may be called once, at any
  * later time; after the client has gone they only count. Owned by http/.
  */
@@ -108,6 +122,8 @@ export interface Exchange {
   readonly deadlineMs: number;
   /** Text form, or "" where addresses are not recorded. */
   readonly clientAddress: string;
+  /** Of bodies that came in pieces or were inflated on the pool; undefined for others, which a scan costs less than the queue. */
+  readonly hint: BodyHint | undefined;
   /** Whose it is, told by the intake when it knows; "" until then. */
   projectId: string;
   answerStored(report: IntakeReport): void;

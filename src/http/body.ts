@@ -175,6 +175,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   /** Hands over a body that lies in a buffer of its own, and frees that when the intake is done with it. */
   function handOver(exchange: HttpExchange, buffer: BodyBuffer): void {
+    exchange.look(buffer.bytes(), true);
     // An answer from within the intake must not free what the intake still reads.
     exchange.buffer = undefined;
     const work = hand(exchange, buffer.bytes());

@@ -3,7 +3,7 @@
 
 import type { HttpResponse } from "uWebSockets.js";
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
-import type { Admission, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
+import type { Admission, BodyHint, EarlyLook, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
@@ -41,6 +41,7 @@ export interface ExchangeShared {
   readonly remarks: RemarkTaker | undefined;
   readonly reply: ReplyWriter;
   readonly growing: GrowingBodies<HttpExchange>;
+  readonly look: EarlyLook | undefined;
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;
   draining: boolean;
@@ -68,6 +69,7 @@ export class HttpExchange implements Exchange {
   readonly startedMs: number;
   deadlineMs = 0;
   projectId = "";
+  hint: BodyHint | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
   /** The connection ends with the answer. */
@@ -142,6 +144,11 @@ export class HttpExchange implements Exchange {
     if (!admission.tryTake(bytes, requestBytes)) return false;
     this.bytesHeld += bytes;
     return true;
+  }
+
+  /** Looks at what has come of the body, or of what it inflates to, unless its project is known already. */
+  look(bytes: Buffer, isWhole: boolean): void {
+    if (this.hint?.projectId === undefined) this.hint = this.#shared.look?.(bytes, isWhole);
   }
 
   /** What the budget lacks for tryHold to answer true. */

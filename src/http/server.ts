@@ -4,7 +4,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../errors.ts";
-import type { Admission, Intake, RemarkTaker } from "../types.ts";
+import type { Admission, EarlyLook, Intake, RemarkTaker } from "../types.ts";
 import { type AddressSourceConfig, createAddressSource } from "./address-source.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
 import type { ConnectionId } from "./connection-id.ts";
@@ -30,6 +30,8 @@ export interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly remarks?: RemarkTaker;
+  /** Without it no body has a hint. */
+  readonly look?: EarlyLook | undefined;
   readonly log: HttpLog;
   readonly clock: Clock;
   /** From 0 to below 1. */
@@ -76,6 +78,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     remarks: options.remarks,
     reply: new ReplyWriter(options.random),
     growing: new GrowingBodies(),
+    look: options.look,
     inflight: 0,
     draining: false,
     idle: () => {},
@@ -121,7 +124,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       label,
       origin: request.getHeader("origin"),
       contentEncoding: request.getHeader("content-encoding"),
-      bytesDeclared: declared === "" ? -1 : Number(declared),
+      bytesDeclared: bytesDeclaredIn(declared),
       clientAddress: clients.of(response, request),
     });
     response.onAborted(() => exchange.abort());
@@ -172,4 +175,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       };
     });
   }
+}
+
+/** uWS refuses what is no number; were it not to, NaN would make any body a small one. */
+function bytesDeclaredIn(contentLength: string): number {
+  const bytes = contentLength === "" ? -1 : Number(contentLength);
+  return Number.isSafeInteger(bytes) ? bytes : -1;
 }

@@ -9,7 +9,7 @@ import type { CertificateFiles } from "../../src/http/listener.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import { networksOf } from "../../src/http/trusted-proxies.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
-import type { Admission, Exchange, IntakeReport } from "../../src/types.ts";
+import type { Admission, EarlyLook, Exchange, IntakeReport } from "../../src/types.ts";
 
 export const bodyBytesMax = 100_000;
 export const inflatedBytesMax = 1_000_000;
@@ -57,6 +57,7 @@ export interface TestServerConfig {
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly certificate?: CertificateFiles;
+  readonly look?: EarlyLook;
 }
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
@@ -91,6 +92,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
     random: Math.random,
     refusal: () => server.refusal,
+    look: config.look,
     connectionId: config.connectionId,
     certificate: config.certificate,
   });

@@ -62,7 +62,14 @@ beforeEach(() => {
 async function send(batch: object[]): Promise<string> {
   const answer = Promise.withResolvers<string>();
   const exchange = {
-    ...({ route: "batch", receivedAtMs: 0, deadlineMs: 1_000, clientAddress: "", projectId: "" } as const),
+    ...({
+      route: "batch",
+      receivedAtMs: 0,
+      deadlineMs: 1_000,
+      clientAddress: "",
+      hint: undefined,
+      projectId: "",
+    } as const),
     answerStored: () => answer.resolve("stored"),
     answerProblem: ({ code }: Problem) => answer.resolve(code),
   };

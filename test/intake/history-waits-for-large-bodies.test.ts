@@ -92,6 +92,7 @@ function send(
     receivedAtMs: 0,
     deadlineMs: performance.now() + 10_000,
     clientAddress: "",
+    hint: undefined,
     projectId: "",
     answerStored: (report: IntakeReport) => void answers.push(`${name} ${report.accepted}`),
     answerProblem: (problem: Problem) => void answers.push(`${name} ${problem.code}`),
