@@ -15,6 +15,7 @@ export const errorTable = {
   missing_alias: { status: 400, title: "$create_alias needs properties.alias" },
   missing_group: { status: 400, title: "$groupidentify needs $group_type and $group_key" },
   missing_survey_id: { status: 400, title: "Survey events need $survey_id" },
+  unreadable_event: { status: 400, title: "The gateway fails at this event" },
   missing_api_key: { status: 401, title: "No API key was sent" },
   unknown_api_key: { status: 401, title: "The API key is not known" },
   project_disabled: { status: 401, title: "The project is switched off" },
@@ -41,6 +42,7 @@ export const itemErrorCodes = [
   "missing_group",
   "missing_survey_id",
   "event_too_large",
+  "unreadable_event",
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 

@@ -132,6 +132,8 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       remarks,
       nowMs,
       nextTurn: setImmediate,
+      onBug: (bug) =>
+        log.error({ err: bug }, "one event made the intake throw and was refused; its neighbours were not"),
     });
     const refusal = () => publisher.refusal();
     const certificate = certificateOf(config);

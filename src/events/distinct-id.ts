@@ -1,14 +1,18 @@
 // A distinct id as clients send it (any JSON value) to the text that is stored: at most 200 characters, no NUL.
+// It reads the beginning of the value only, and takes no value apart, so nothing that a scanner has accepted makes it throw.
 
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import { TokenType } from "../scan/table.ts";
-import { normaliseJson } from "./normalise.ts";
+import { sequenceBytes, stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 
 /** Counted in code points, as PostHog's capture does. */
 export const distinctIdCharactersMax = 200;
 
-/** Past this, a value that is no string is cut before it is looked at: 200 characters are kept in any case. */
-const wholeValueBytesMax = 4_096;
+/** No 200 characters take more, and no character is cut where so many are kept. */
+const keptBytesMax = 4 * (distinctIdCharactersMax + 1);
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 export interface DistinctIdText {
   /** "" when there is nothing but white space. */
@@ -21,30 +25,41 @@ export interface DistinctIdText {
  * copy: escaped or long strings, and values that are no strings, which become their compact JSON text.
  */
 export function distinctIdText(body: Buffer, start: number, end: number, type: TokenType): DistinctIdText {
-  const text = textOf(body.toString("utf8", start, keptEnd(start, end, type)), type);
+  const text = isString(type) ? stringBeginning(body, start, end) : compactBeginning(body, start, end);
   if (text.trim() === "") return { text: "", cut: false };
   const clean = text.replaceAll("\0", "\ufffd").toWellFormed();
   const kept = firstCharacters(clean, distinctIdCharactersMax);
-  return { text: kept, cut: kept.length !== clean.length };
+  return { text: kept, cut: kept.length !== clean.length || end - start > tokenBytesRead };
 }
 
 function isString(type: TokenType): boolean {
   return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
-function keptEnd(start: number, end: number, type: TokenType): number {
-  return isString(type) ? end : Math.min(end, start + wholeValueBytesMax);
+/** The beginning of a JSON text without the white space between its tokens: enough of it for what is kept. */
+function compactBeginning(body: Buffer, start: number, end: number): string {
+  const readEnd = Math.min(end, start + tokenBytesRead);
+  const kept = Buffer.allocUnsafe(keptBytesMax);
+  let length = 0;
+  let inString = false;
+  for (let at = start; at < readEnd && length < keptBytesMax; at++) {
+    const byte = body[at]!;
+    if (inString || !isSpace(byte)) kept[length++] = byte;
+    if (byte === QUOTE) inString = !inString;
+    else if (inString && byte === BACKSLASH && at + 1 < readEnd && length < keptBytesMax) kept[length++] = body[++at]!;
+  }
+  return kept.toString("utf8", 0, wholeCharactersEnd(kept, length));
 }
 
-function textOf(token: string, type: TokenType): string {
-  if (isString(type)) return JSON.parse(token) as string;
-  if (type !== TokenType.Object && type !== TokenType.Array) return token;
-  return token.length < wholeValueBytesMax ? normaliseJson(token) : withoutWhiteSpace(token);
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** The beginning of a JSON text, compacted: what is outside strings and white space goes. */
-function withoutWhiteSpace(beginning: string): string {
-  return beginning.replace(/"(?:[^"\\]|\\.)*"?|\s+/g, (piece) => (piece.startsWith('"') ? piece : ""));
+/** Without the character at the end whose last bytes were not read. */
+function wholeCharactersEnd(bytes: Buffer, length: number): number {
+  let lead = length - 1;
+  while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;
+  return lead + sequenceBytes(bytes[lead]!) > length ? lead : length;
 }
 
 function firstCharacters(text: string, count: number): string {

@@ -7,10 +7,13 @@ import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts
 import { FieldShift, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
 import { isStoredTimestamp, storedTimestamp } from "./timestamp.ts";
+import { stringBeginning } from "./token-beginning.ts";
 import { UuidForm, uuidBytes, uuidForm } from "./uuid.ts";
 
 /** Every character written \uXXXX, and the quotes. */
 const escapedUuidBytesMax = 6 * uuidBytes + 2;
+/** No form of a timestamp that is read has 48 characters. */
+const escapedTimestampBytesMax = 6 * 48 + 2;
 
 export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey"] as const;
 export type Kind = (typeof kinds)[number];
@@ -120,18 +123,25 @@ export function judgeItem(item: ItemView, historical: boolean, verdict: Verdict)
 
 const DOLLAR = 0x24;
 const LETTER_S = 0x73;
+/** "survey dismissed" and "$create_alias", in quotes, are shorter. */
+const specialNameBytesMax = 32;
 
-/** The name when it may be a special one, "" for any other name, undefined when there is none. */
+/**
+ * The name when it may be a special one, "" for any other name, undefined when there is none. A name is stored as it is, however long;
+ * one that is blank as far as it is read counts as blank.
+ */
 function eventName({ body, table, row }: ItemView, type: TokenType): string | undefined {
   if (!isString(type)) return undefined;
   const start = table[row + Row.EventStart]!;
   const end = table[row + Row.EventEnd]!;
   if (type === TokenType.PlainString) {
     const first = body[start + 1]!;
-    if (first === DOLLAR || first === LETTER_S) return body.toString("latin1", start + 1, end - 1);
+    if ((first === DOLLAR || first === LETTER_S) && end - start <= specialNameBytesMax) {
+      return body.toString("latin1", start + 1, end - 1);
+    }
     if (isVisible(first)) return "";
   }
-  const name = JSON.parse(body.toString("utf8", start, end)) as string;
+  const name = stringBeginning(body, start, end);
   return name.trim() === "" ? undefined : name;
 }
 
@@ -243,7 +253,8 @@ function judgeTimestamp({ body, table, row }: ItemView, type: TokenType, histori
     verdict.timestamp = "sent";
     return;
   }
-  const stored = isString(type) ? storedTimestamp(JSON.parse(body.toString("utf8", start, end)) as string) : undefined;
+  const readable = isString(type) && end - start <= escapedTimestampBytesMax;
+  const stored = readable ? storedTimestamp(JSON.parse(body.toString("utf8", start, end)) as string) : undefined;
   if (stored === undefined) {
     verdict.timestamp = "received";
     verdict.warnings |= warningBit.invalid_timestamp;

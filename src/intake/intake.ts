@@ -22,6 +22,8 @@ export interface IntakeOptions {
   readonly records: RecordWriter;
   readonly metrics: IntakeMetrics;
   readonly remarks?: RemarkTaker;
+  /** Hears of an event that a bug made fail, of each kind of bug once. */
+  readonly onBug?: (bug: unknown) => void;
   /** Monotonic milliseconds; the clock of the deadlines. */
   readonly nowMs: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
@@ -56,9 +58,9 @@ interface Placing extends Job {
 }
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
+  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn, onBug = () => {} } = options;
   const smallScanner = createScanner();
-  const items = createItemTaker({ slowScanner: createScanner(), publisher, records });
+  const items = createItemTaker({ slowScanner: createScanner(), publisher, records, onBug });
   const largeBodies = createLargeBodies(createScanner, largeScannersMax);
 
   function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {

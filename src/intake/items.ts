@@ -6,7 +6,16 @@ import type { ItemErrorCode } from "../errors.ts";
 import { type ItemView, judgeItem, Verdict } from "../events/guards.ts";
 import { normaliseJson } from "../events/normalise.ts";
 import type { RecordFrame, RecordWriter } from "../events/record.ts";
-import { type BackgroundScanner, Header, MoreShift, Row, type Scanner } from "../scan/table.ts";
+import {
+  type BackgroundScanner,
+  FieldShift,
+  Header,
+  MoreShift,
+  Row,
+  type Scanner,
+  ScanStatus,
+  TokenType,
+} from "../scan/table.ts";
 import type { Publisher } from "../types.ts";
 import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
@@ -27,12 +36,19 @@ export interface ItemTakerOptions {
   readonly slowScanner: Scanner;
   readonly publisher: Publisher;
   readonly records: RecordWriter;
+  /** Hears of an item that nothing it holds should have made throw; of each kind of bug once. */
+  readonly onBug: (bug: unknown) => void;
 }
 
 export interface ItemTaker {
   /** Takes the items whose rows are from `start` up to `end`, counted from the table's first row. */
   takeRows(job: Job, start: number, end: number): void;
 }
+
+/** The bit that objects and arrays have and no other type, of both places of a distinct id. */
+const containerBit = TokenType.Object & TokenType.Array;
+const containerDistinctIds =
+  (containerBit << FieldShift.DistinctId) | (containerBit << FieldShift.PropertiesDistinctId);
 
 /** An ItemView that is pointed at one item after another. */
 interface Cursor extends ItemView {
@@ -44,8 +60,15 @@ interface Cursor extends ItemView {
 /** Largest item that is normalised: it takes the event loop up to a tenth of a second. SDKs cut their events far below. */
 const slowItemBytesMax = 1_048_576;
 
-export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOptions): ItemTaker {
+/** Bugs told apart by their text; past so many nothing more is said. */
+const bugsToldMax = 32;
+
+/** No memory for the item now: not its fault, so the whole request is to be sent again. */
+class OutOfMemoryError extends Error {}
+
+export function createItemTaker({ slowScanner, publisher, records, onBug }: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();
+  const told = new Set<string>();
   const cursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   const slowCursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: Header.Words };
 
@@ -61,7 +84,18 @@ export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOp
 
   function takeItem(job: Job, index: number): void {
     const { tally, record, frames } = job;
-    const item = judge(job);
+    let item: ItemView;
+    let bytes = 0;
+    try {
+      item = judge(job);
+      if (verdict.drop === undefined && verdict.error === undefined) bytes = records.measure(item, verdict, record);
+    } catch (bug) {
+      if (bug instanceof OutOfMemoryError) throw bug;
+      // One event's bug must not cost its neighbours: a 503 for the batch would, at every retry.
+      tellOnce(bug);
+      tally.fail(index, "unreadable_event", "This event alone made the gateway fail: please report it");
+      return;
+    }
     if (verdict.drop !== undefined) {
       tally.drop(verdict.drop);
       return;
@@ -70,7 +104,6 @@ export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOp
       tally.fail(index, verdict.error, verdict.detail);
       return;
     }
-    const bytes = records.measure(item, verdict, record);
     if (bytes > publisher.recordBytesMax) {
       const detail = `The record takes ${bytes} bytes, the store takes ${publisher.recordBytesMax}`;
       tally.fail(index, "event_too_large", detail);
@@ -93,6 +126,8 @@ export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOp
     tally.slowPathItems++;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
+      // Only its distinct id is unusual, and of that the beginning is read in any case.
+      if (!isFlagged(cursor)) return cursor;
       return refuse(
         "event_too_large",
         `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`,
@@ -104,8 +139,17 @@ export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOp
       if (!(error instanceof RangeError)) throw error;
       return refuse("invalid_properties", "Not in plain form, and nested too deeply to be normalised");
     }
-    slowScanner.scan(slowCursor.body);
+    const status = slowScanner.scan(slowCursor.body);
+    if (status === ScanStatus.OutOfMemory) throw new OutOfMemoryError("Scanning a normalised event: no memory");
+    if (status !== ScanStatus.Ok) throw new Error(`Scanning a normalised event: it has status ${status}`);
     return slowCursor;
+  }
+
+  function tellOnce(bug: unknown): void {
+    const text = String(bug);
+    if (told.size >= bugsToldMax || told.has(text)) return;
+    told.add(text);
+    onBug(bug);
   }
 
   function refuse(code: ItemErrorCode, detail: string): undefined {
@@ -117,7 +161,14 @@ export function createItemTaker({ slowScanner, publisher, records }: ItemTakerOp
   return { takeRows };
 }
 
-/** Whether the table says all there is to say of the item. */
-export function isPlain({ table, row }: Pick<ItemView, "table" | "row">): boolean {
-  return table[row + Row.MoreTypes]! >>> MoreShift.Flags === 0;
+/**
+ * Whether the table says all there is to say of the item. A distinct id that is an object or array is to be compact text, and the same
+ * however its strings were written.
+ */
+export function isPlain(item: Pick<ItemView, "table" | "row">): boolean {
+  return !isFlagged(item) && (item.table[item.row + Row.FieldTypes]! & containerDistinctIds) === 0;
+}
+
+function isFlagged({ table, row }: Pick<ItemView, "table" | "row">): boolean {
+  return table[row + Row.MoreTypes]! >>> MoreShift.Flags !== 0;
 }

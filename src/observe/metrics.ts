@@ -35,6 +35,7 @@ const outcomeOfReason = {
   missing_group: "error",
   missing_survey_id: "error",
   event_too_large: "error",
+  unreadable_event: "error",
   rate_limited: "refused",
 } as const satisfies Record<"none" | "no_event" | "no_distinct_id" | "rate_limited" | ItemErrorCode, EventOutcome>;
 

@@ -52,16 +52,33 @@ describe("a distinct id", () => {
     expect(textOf("[".repeat(100_000), TokenType.Array).text).toBe("[".repeat(200));
   });
 
+  test("of a large string only the beginning is read, wherever it is cut", () => {
+    // What comes later is no JSON: reading it would throw.
+    const pieces = ["a", "é", "€", "😀", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00"];
+    for (const piece of pieces) {
+      for (let shift = 0; shift < 14; shift++) {
+        const beginning = "x".repeat(shift) + piece.repeat(5_000);
+        const { text, cut } = textOf(`"${beginning}\\q\n"`, TokenType.EscapedString);
+        const read = JSON.parse(`"${beginning}"`) as string;
+        expect({ text, cut }).toEqual({ text: [...read].slice(0, 200).join(""), cut: true });
+      }
+    }
+    expect(textOf(`"${" ".repeat(5_000)}x"`, TokenType.PlainString).text).toBe("");
+  });
+
   test("a large value without white space is cut where its compact text would be", () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.string(), fc.integer(), fc.boolean()), { minLength: 1 }), (value) => {
-        const large = [...value, "z".repeat(5_000)];
-        const text = JSON.stringify(large).toWellFormed();
-        fc.pre(!text.includes("\\u"));
-        expect(textOf(JSON.stringify(large, undefined, 1), TokenType.Array).text).toBe(
-          [...text].slice(0, 200).join(""),
-        );
-      }),
+      fc.property(
+        fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.integer(), fc.boolean()), { minLength: 1 }),
+        (value) => {
+          const large = [...value, "z".repeat(5_000)];
+          const text = JSON.stringify(large).toWellFormed();
+          fc.pre(!text.includes("\\u"));
+          expect(textOf(JSON.stringify(large, undefined, 1), TokenType.Array).text).toBe(
+            [...text].slice(0, 200).join(""),
+          );
+        },
+      ),
     );
   });
 });

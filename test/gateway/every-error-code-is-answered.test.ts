@@ -112,6 +112,7 @@ async function toAnswer(response: Response): Promise<Answer> {
 const elsewhere: Partial<Record<ErrorCode, string>> = {
   project_disabled: "keys-change-while-it-runs",
   rate_limited: "limits-hold-for-one-project-alone",
+  unreadable_event: "one-event-cannot-fail-its-batch",
   overloaded: "test/http",
   unavailable: "a-lost-store-is-503",
   store_full: "a-full-store-is-503",
