@@ -19,6 +19,7 @@ import { livePageOf } from "./live.ts";
 import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRemarks, type Remarks } from "./observe/remarks.ts";
+import { haveEventsBeenStored } from "./projects/events-before.ts";
 import { createRegistry } from "./projects/registry.ts";
 import { createUsageWriter } from "./projects/usage-writer.ts";
 import { connectNats } from "./publish/connection.ts";
@@ -105,7 +106,13 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     closers.push(() => fill.close());
     const { subjectPrefix: prefix, replicas, hubDomain } = config;
     whyNotReady = async () => ["reading the project registry"];
-    const registry = await createRegistry({ connection: link.connection, prefix, replicas, hubDomain, log, signal });
+    const { connection } = link;
+    const registry = await createRegistry({
+      connection,
+      ...{ prefix, replicas, hubDomain, log, signal },
+      // A leaf's streams begin at a sequence made of the time, and its registry at what the hub has.
+      ...(hubDomain === undefined ? { hasStoredEvents: () => haveEventsBeenStored(connection, prefix) } : {}),
+    });
     closers.push(() => registry.close());
 
     const processId = randomBytes(processIdBytes).toString("base64url");
@@ -169,7 +176,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     });
     const port = await http.listen(config.host, config.port, worker ?? "alone");
     publicPort = port;
-    whyNotReady = async () => (registry.ready ? streams.check() : ["the project registry is not read yet"]);
+    whyNotReady = async () => [...(registry.fault === undefined ? [] : [registry.fault]), ...(await streams.check())];
     const adminAt = worker ? {} : { adminHost: config.adminHost, adminPort };
     log.info({ host: config.host, port, ...adminAt }, "listening");
 

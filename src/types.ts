@@ -51,9 +51,13 @@ export interface MeteredProject extends Project {
 
 /** The registry as the hot path sees it: one Map read, whatever NATS is doing. */
 export interface ProjectLookup {
-  /** False until the registry has been read once; a key cannot be called unknown before that. */
-  readonly ready: boolean;
+  /** The one project that has the key, if there is exactly one. */
   byKey(key: string): MeteredProject | undefined;
+  /**
+   * Of a key that `byKey` does not know, why it cannot be called unknown now: the registry is not read, may lack projects, or knows the key
+   * of more than one project. In words for the client. Undefined: no project has it.
+   */
+  refusalOf(key: string): string | undefined;
 }
 
 /** One item of a 200 answer's `errors` or `warnings`. `index` counts from 0 in the request's batch. */

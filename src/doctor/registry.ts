@@ -79,7 +79,7 @@ function clashes(projects: readonly Project[]): Finding[] {
   const shared = [...holders.values()].filter((ids) => ids.length > 1);
   return shared.map((ids) =>
     check.fail(
-      `projects ${ids.join(" and ")} claim one key: the one whose entry is older gets its events`,
+      `projects ${ids.join(" and ")} claim one key: its events are refused (503) until one of them gives it up`,
       `\`penstock project rotate ${ids.at(-1)}\` gives that one a key of its own`,
     ),
   );

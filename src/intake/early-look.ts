@@ -45,7 +45,7 @@ export function createEarlyLook(projects: ProjectLookup): EarlyLook {
     // What is seen whole has no flag but those seen.
     if (rootEnded) seen.lane ??= "live";
     const key = seen.apiKey === "" ? seen.token : seen.apiKey;
-    const project = key === "" || !projects.ready ? undefined : projects.byKey(key);
+    const project = key === "" ? undefined : projects.byKey(key);
     const projectId = project?.enabled === true ? project.id : undefined;
     return projectId === undefined && seen.lane === undefined ? nothing : { projectId, lane: seen.lane };
   }

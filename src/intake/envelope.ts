@@ -46,9 +46,8 @@ export function readEnvelope(body: Buffer, table: Uint32Array, projects: Project
   if (key === undefined) {
     return { code: "missing_api_key", detail: "api_key (or token) must be a string that is not empty" };
   }
-  if (!projects.ready) return { code: "unavailable", detail: "The project registry has not been read yet" };
   const project = projects.byKey(key);
-  if (project === undefined) return { code: "unknown_api_key", detail: "No project has this API key" };
+  if (project === undefined) return noProject(key, projects);
   if (!project.enabled) return { code: "project_disabled", detail: "The project is switched off" };
   const batchType = table[Header.BatchType]!;
   if (batchType === TokenType.Absent) return { project, lane: "live" };
@@ -63,6 +62,12 @@ export function readEnvelope(body: Buffer, table: Uint32Array, projects: Project
     default:
       return { code: "invalid_payload", detail: "historical_migration must be true or false" };
   }
+}
+
+function noProject(key: string, projects: ProjectLookup): Problem {
+  const why = projects.refusalOf(key);
+  if (why !== undefined) return { code: "unavailable", detail: why };
+  return { code: "unknown_api_key", detail: "No project has this API key" };
 }
 
 /** `api_key`, or `token` where there is no `api_key`; undefined when neither is a string with something in it. */

@@ -5,6 +5,7 @@ import { jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstre
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../types.ts";
+import { bucketReader } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 import { limitsValue, parseLimits } from "./limits.ts";
 
@@ -25,17 +26,36 @@ export function bucketName(prefix: string): string {
 }
 
 /**
- * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, and for a mirror that has not
- * yet had all that the hub has: until then projects that exist would be unknown.
+ * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, when the bucket has no leader, and for a
+ * mirror that has not yet had all that the hub has: until then projects that exist would be unknown.
  */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
+  const found = await openExistingBucket(connection, place);
+  if (found !== undefined) return found;
   const { prefix, replicas, hubDomain } = place;
+  const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: apiTimeoutMs });
-  const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(bucketName(prefix), hubDomain) };
+  const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
   // One value per project: the keys that a rotation took away do not stay behind in older ones.
-  const bucket = await new Kvm(js).create(bucketName(prefix), { replicas, history: 1, ...mirror });
-  if (hubDomain !== undefined) await requireFilled(connection, { bucket, hubDomain });
+  const bucket = await new Kvm(js).create(name, { replicas, history: 1, ...mirror });
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
   return bucket;
+}
+
+/** As openBucket, but creates nothing: undefined where there is none. */
+export async function openExistingBucket(connection: NatsConnection, place: BucketPlace): Promise<KV | undefined> {
+  const { prefix, hubDomain } = place;
+  const name = bucketName(prefix);
+  if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  // Only binds: to have it created here if it vanished just now is what must not happen. Reads go to the leader.
+  return await new Kvm(jetstream(connection, { timeout: apiTimeoutMs })).open(name);
+}
+
+/** Where a project's entry is written: beside a leaf node at the hub, whose changes come back through the mirror. */
+export function entrySubject({ prefix, hubDomain }: BucketPlace, id: string): string {
+  const subject = `$KV.${bucketName(prefix)}.${id}`;
+  return hubDomain === undefined ? subject : `$JS.${hubDomain}.API.${subject}`;
 }
 
 export interface BucketReplicas {
@@ -60,6 +80,37 @@ export async function raiseReplicas(connection: NatsConnection, options: BucketR
   } catch (error) {
     log.warn({ bucket, reason: (error as Error).message }, "a bucket keeps its few replicas");
   }
+}
+
+/** Watches that a stream may have, where the server would else allow it a thousand. Each gateway process has one. */
+const consumersMax = 100_000;
+/** From 2.15 on nats-server limits the consumers of a stream that says nothing of them, and lets the limit be changed. */
+const firstWithLimit = [2, 15] as const;
+
+export interface BucketConsumers {
+  readonly config: StreamConfig;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Answers the configuration as it is then. A server that will not have it is told of, and the bucket stays as it is. */
+export async function raiseConsumers(
+  connection: NatsConnection,
+  { config, log }: BucketConsumers,
+): Promise<StreamConfig> {
+  if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? "")) return config;
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+    const raised = { ...config, max_consumers: consumersMax };
+    return (await manager.streams.update(config.name, raised)).config;
+  } catch (error) {
+    log.warn({ bucket: config.name, reason: (error as Error).message }, "a bucket keeps the server's limit of watches");
+    return config;
+  }
+}
+
+function limitsConsumers(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".", 2).map(Number);
+  return major > firstWithLimit[0] || (major === firstWithLimit[0] && minor >= firstWithLimit[1]);
 }
 
 export function isProjectId(id: string): boolean {

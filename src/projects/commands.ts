@@ -1,21 +1,27 @@
 // What an operator does to the registry: add a project, list them, give out a new key, switch one off and on, limit it. Changes
-// are compare-and-set on the entry's revision, so that two operators at once lose neither's. Keys are made here.
+// are compare-and-set, so that two operators at once lose neither's: on the entry, and on the whole bucket where a key is given out, which
+// nobody else may have got meanwhile. Keys are made here.
 
 import { randomInt } from "node:crypto";
-import { JetStreamApiError } from "@nats-io/jetstream";
-import type { KV, KvEntry } from "@nats-io/kv";
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiError, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectLimits } from "../types.ts";
 import {
   type BucketPlace,
+  bucketName,
   changedValue,
+  entrySubject,
   isProjectId,
   isProjectKey,
   isProjectName,
   openBucket,
+  openExistingBucket,
   parseProject,
   projectValue,
 } from "./bucket.ts";
+import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { readWhole, type WholeReading } from "./whole-reading.ts";
 
 /** An expected failure: the message is for the operator. */
 export class ProjectError extends Error {}
@@ -48,8 +54,9 @@ export interface SetLimits extends BucketPlace {
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const keyRandomChars = 43;
-const triesMax = 8;
-/** "wrong last sequence": the entry is not at the revision the change was made from. nats-server, server/errors.json. */
+const triesMax = 30;
+const pauseMsMax = 20;
+/** "wrong last sequence": the entry, or the bucket, is not as the change was made from. nats-server, server/errors.json. */
 const wrongRevision = 10_071;
 
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
@@ -64,55 +71,73 @@ export async function addProject(connection: NatsConnection, options: AddProject
   const { id, name = id, key = newKey() } = options;
   if (!isProjectId(id)) throw new ProjectError(`add project: the id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
   if (!isProjectName(name)) throw new ProjectError("add project: the name must be at most 200 printable characters");
-  const bucket = await openBucket(connection, options);
-  await requireFreeKey(bucket, key, id);
+  requireKey(key);
+  await openBucket(connection, options);
   const project: Project = { id, name, keys: [key], enabled: true };
-  try {
-    await bucket.create(id, projectValue(project));
-  } catch (error) {
-    if (isConflict(error)) throw new ProjectError(`add project: there is a project ${id} already`);
-    throw error;
-  }
-  return project;
+  return await write(connection, options, async () => {
+    const { lastSequence, projects, entries } = await read(connection, options);
+    // One of the same id is refused in words of its own.
+    requireFree(
+      key,
+      projects.filter((other) => other.id !== id),
+    );
+    if (entries.get(id)?.operation === "PUT") throw new ProjectError(`add project: there is a project ${id} already`);
+    return { project, value: projectValue(project), expect: { lastSequence } };
+  });
 }
 
 /** All projects, by id. Values that are not projects are left out; the gateway ignores them too, and says so in its log. */
 export async function listProjects(connection: NatsConnection, place: BucketPlace): Promise<Project[]> {
-  return await projectsIn(await openBucket(connection, place));
+  return [...(await read(connection, place)).projects];
 }
 
-async function projectsIn(bucket: KV): Promise<Project[]> {
-  const latest = new Map<string, KvEntry>();
-  for await (const entry of await bucket.history()) latest.set(entry.key, entry);
-  const projects: Project[] = [];
-  for (const entry of latest.values()) {
-    const parsed = entry.operation === "PUT" ? parseProject(entry.key, entry.value) : undefined;
-    if (parsed?.ok) projects.push(parsed.project);
-  }
-  return projects.sort((left, right) => (left.id < right.id ? -1 : 1));
+interface ReadProjects extends WholeReading {
+  /** By id. */
+  readonly projects: readonly Project[];
+}
+
+/** Creates nothing: where there is no bucket there is no project. */
+async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
+  const bucket = await openExistingBucket(connection, place);
+  if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
+  const reading = await readWhole(bucket, await bucketReader(connection, bucketName(place.prefix)));
+  const parsed = [...reading.entries.values()].map(projectOf);
+  const projects = parsed.filter((project) => project !== undefined);
+  return { ...reading, projects: projects.sort((left, right) => (left.id < right.id ? -1 : 1)) };
+}
+
+function projectOf({ key, operation, value }: BucketEntry): Project | undefined {
+  const parsed = operation === "PUT" ? parseProject(key, value) : undefined;
+  return parsed?.ok ? parsed.project : undefined;
 }
 
 /** Answers the project with the new key as its last one. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
-  const bucket = await openBucket(connection, options);
-  await requireFreeKey(bucket, key, undefined);
-  return await change(bucket, id, ({ keys }) => ({ keys: [...(keepOld ? keys : []), key] }));
+  requireKey(key);
+  return await write(connection, options, async () => {
+    const { lastSequence, projects, entries } = await read(connection, options);
+    requireFree(key, projects);
+    const found = requireProject(id, entries.get(id));
+    const keys = [...(keepOld ? found.project.keys : []), key];
+    const project = { ...found.project, keys };
+    return { project, value: changedValue(found.value, { keys }), expect: { lastSequence } };
+  });
 }
 
 /** The newest key alone stays valid: the end of a rotation that kept the old ones for a while. */
 export async function retireKeys(connection: NatsConnection, options: BucketPlace & { id: string }): Promise<Project> {
-  return await change(await openBucket(connection, options), options.id, ({ keys }) => ({ keys: keys.slice(-1) }));
+  return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
 export async function setEnabled(connection: NatsConnection, options: SetEnabled): Promise<Project> {
-  const { id, enabled } = options;
-  return await change(await openBucket(connection, options), id, () => ({ enabled }));
+  const { enabled } = options;
+  return await change(connection, options, () => ({ enabled }));
 }
 
 export async function setLimits(connection: NatsConnection, options: SetLimits): Promise<Project> {
-  const { id, limits } = options;
-  return await change(await openBucket(connection, options), id, () => ({ limits }));
+  const { limits } = options;
+  return await change(connection, options, () => ({ limits }));
 }
 
 /** Adds the project `demo` if there is none; one that is there stays as it is. Answers it. */
@@ -130,31 +155,73 @@ export async function ensureDemoProject(connection: NatsConnection, place: Bucke
   }
 }
 
-async function change(bucket: KV, id: string, edit: (project: Project) => Partial<Project>): Promise<Project> {
-  if (!isProjectId(id)) throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
-  for (let tries = 0; tries < triesMax; tries++) {
-    const entry = await bucket.get(id);
-    if (entry === null || entry.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
-    const parsed = parseProject(id, entry.value);
-    if (!parsed.ok) throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
-    const changed = edit(parsed.project);
-    try {
-      await bucket.update(id, changedValue(entry.value, changed), entry.revision);
-      return { ...parsed.project, ...changed };
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-      // Someone else was faster: the edit is made again on what they left.
-    }
-  }
-  throw new ProjectError(`project ${id} is being changed by others without pause: try again`);
+/** Of changes that give out no key. */
+async function change(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+  edit: (project: Project) => Partial<Project>,
+): Promise<Project> {
+  const { id } = options;
+  const bucket = await openExistingBucket(connection, options);
+  return await write(connection, options, async () => {
+    requireId(id);
+    const entry = (await bucket?.get(id)) ?? undefined;
+    const found = requireProject(id, entry);
+    const changed = edit(found.project);
+    const project = { ...found.project, ...changed };
+    return { project, value: changedValue(found.value, changed), expect: { lastSubjectSequence: found.revision } };
+  });
 }
 
-async function requireFreeKey(bucket: KV, key: string, newId: string | undefined): Promise<void> {
+interface Entry {
+  readonly project: Project;
+  readonly value: string;
+  /** What it was made from: it is written only if that is still so. */
+  readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
+}
+
+/** `make` is asked again on what others have left, where they were faster. Answers the project as it is written. */
+async function write(connection: NatsConnection, place: BucketPlace, make: () => Promise<Entry>): Promise<Project> {
+  const js = jetstream(connection);
+  for (let tries = 0; tries < triesMax; tries++) {
+    const { project, value, expect } = await make();
+    try {
+      await js.publish(entrySubject(place, project.id), value, { expect });
+      return project;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      await delay(randomInt(pauseMsMax * (tries + 1)));
+    }
+  }
+  throw new ProjectError("the registry is being changed by others without pause: try again");
+}
+
+function requireId(id: string): void {
+  if (!isProjectId(id)) throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+}
+
+interface FoundProject {
+  readonly project: Project;
+  readonly value: Uint8Array;
+  readonly revision: number;
+}
+
+function requireProject(id: string, entry: Omit<BucketEntry, "key"> | undefined): FoundProject {
+  requireId(id);
+  if (entry?.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
+  const parsed = parseProject(id, entry.value);
+  if (!parsed.ok) throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
+  return { project: parsed.project, value: entry.value, revision: entry.revision };
+}
+
+function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
   }
-  // A project of the same id is the caller's to refuse, in words of its own.
-  const holder = (await projectsIn(bucket)).find((project) => project.id !== newId && project.keys.includes(key));
+}
+
+function requireFree(key: string, projects: readonly Project[]): void {
+  const holder = projects.find(({ keys }) => keys.includes(key));
   if (holder !== undefined) throw new ProjectError(`the key is in use already, by project ${holder.id}`);
 }
 

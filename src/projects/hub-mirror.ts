@@ -2,8 +2,8 @@
 // when it is new, so it says in its metadata when it has had everything once. Must not write to the hub.
 
 import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
-import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { bucketReader, isFromLeader } from "./bucket-state.ts";
 
 /** In the metadata of the bucket's stream, from when it has first caught up with the hub on. */
 const filledMark = "penstock-filled";
@@ -11,7 +11,8 @@ const streamNotFound = 10_059;
 const apiTimeoutMs = 3_000;
 
 export interface HubMirror {
-  readonly bucket: KV;
+  /** Its name. */
+  readonly bucket: string;
   readonly hubDomain: string;
 }
 
@@ -34,8 +35,9 @@ export function isFilled({ metadata }: StreamConfig): boolean {
 
 /** Rejects unless the bucket is a mirror of that hub's and has once had all there was. Needs the hub only until then. */
 export async function requireFilled(connection: NatsConnection, { bucket, hubDomain }: HubMirror): Promise<void> {
-  const { streamInfo } = await bucket.status();
-  const { config, state } = streamInfo;
+  const found = await (await bucketReader(connection, bucket)).state();
+  if (found === undefined) throw new Error(`open the project registry: there is no bucket ${bucket}`);
+  const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
       `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is made again as one`,
@@ -43,8 +45,8 @@ export async function requireFilled(connection: NatsConnection, { bucket, hubDom
   }
   if (isFilled(config)) return;
   const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
-  if (state.last_seq < atHub) {
-    throw new Error(`open the project registry: its mirror is at ${state.last_seq} of ${atHub} entries of the hub's`);
+  if (lastSequence < atHub) {
+    throw new Error(`open the project registry: its mirror is at ${lastSequence} of ${atHub} entries of the hub's`);
   }
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
   const metadata = { ...config.metadata, [filledMark]: new Date().toISOString() };
@@ -54,7 +56,9 @@ export async function requireFilled(connection: NatsConnection, { bucket, hubDom
 async function lastSequenceAtHub(connection: NatsConnection, stream: string, hubDomain: string): Promise<number> {
   try {
     const hub = await jetstreamManager(connection, { domain: hubDomain, checkAPI: false, timeout: apiTimeoutMs });
-    return (await hub.streams.info(stream)).state.last_seq;
+    const info = await hub.streams.info(stream);
+    if (!isFromLeader(info)) throw new Error(`stream ${stream} has no leader`);
+    return info.state.last_seq;
   } catch (error) {
     const missing = error instanceof JetStreamApiError && error.code === streamNotFound;
     const why = missing

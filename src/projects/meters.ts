@@ -11,8 +11,8 @@ export interface KnownMeter {
 export interface Meters {
   /** The project's own, made when there is none. */
   of(projectId: string): Meter;
-  /** Says which projects there are now. Of those that are gone only the last few keep their meters. */
-  keep(projects: { has(projectId: string): boolean }): void;
+  /** The project is gone, until its meter is asked for again. Of those that are gone only the last few keep their meters. */
+  leave(projectId: string): void;
   all(): Iterable<KnownMeter>;
 }
 
@@ -31,6 +31,7 @@ export function createMeters({ nowMs, goneMax = goneMaxDefault }: MetersOptions)
   const gone = new Set<string>();
 
   function of(projectId: string): Meter {
+    gone.delete(projectId);
     const known = meters.get(projectId);
     if (known !== undefined) return known;
     const meter = new Meter(nowMs);
@@ -38,21 +39,17 @@ export function createMeters({ nowMs, goneMax = goneMaxDefault }: MetersOptions)
     return meter;
   }
 
-  function keep(projects: { has(projectId: string): boolean }): void {
-    for (const projectId of meters.keys()) {
-      if (projects.has(projectId)) gone.delete(projectId);
-      else gone.add(projectId);
-    }
-    for (const projectId of gone) {
-      if (gone.size <= goneMax) return;
-      gone.delete(projectId);
-      meters.delete(projectId);
-    }
+  function leave(projectId: string): void {
+    if (meters.has(projectId)) gone.add(projectId);
+    if (gone.size <= goneMax) return;
+    const [longestGone = ""] = gone;
+    gone.delete(longestGone);
+    meters.delete(longestGone);
   }
 
   function* all(): Generator<KnownMeter> {
     for (const [projectId, meter] of meters) yield { projectId, meter };
   }
 
-  return { of, keep, all };
+  return { of, leave, all };
 }

@@ -1,17 +1,31 @@
 // The projects in memory: follows the bucket by a watch, so that a change counts within a second and a lookup is one
-// Map read, whatever NATS is doing. A watch that is lost is made anew and read from the start. Must not write to the bucket.
+// Map read, whatever NATS is doing. A watch that is lost is made anew and read from the start. A bucket that is gone, or holds less than
+// what was read before, is an outage: what was known goes on, and no key counts as unknown. Must not write to the bucket.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { KvWatchEntry } from "@nats-io/kv";
+import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { MeteredProject, ProjectLookup } from "../types.ts";
-import { type BucketPlace, openBucket, parseProject, raiseReplicas } from "./bucket.ts";
+import type { ProjectLookup } from "../types.ts";
+import {
+  type BucketPlace,
+  bucketName,
+  openBucket,
+  openExistingBucket,
+  parseProject,
+  raiseConsumers,
+  raiseReplicas,
+} from "./bucket.ts";
+import { type BucketEntry, type BucketReader, type BucketState, bucketReader } from "./bucket-state.ts";
+import { type EntrySource, openEntrySource } from "./entry-source.ts";
+import type { Clash } from "./key-map.ts";
+import { type EntryNews, KnownProjects } from "./known-projects.ts";
 import { createMeters, type KnownMeter } from "./meters.ts";
-import { checkOften } from "./watch-check.ts";
+import { checkOften, type WatchProgress } from "./watch-check.ts";
 
 export interface RegistryLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
 }
 
 export interface RegistryOptions extends BucketPlace {
@@ -21,99 +35,174 @@ export interface RegistryOptions extends BucketPlace {
   readonly signal?: AbortSignal | undefined;
   /** How often the watch is compared with the bucket. Default 1 s. */
   readonly checkIntervalMs?: number;
+  /** Whether a registry without any entry must be one that was lost, since projects have stored events. Default: it need not be. */
+  readonly hasStoredEvents?: () => Promise<boolean>;
 }
 
 export interface Registry extends ProjectLookup {
   readonly projectsKnown: number;
+  /** Why what is known may not be all there is, and an operator has to do something; undefined when nothing is wrong. */
+  readonly fault: string | undefined;
+  /** What an operator should know, though events can be stored. */
+  readonly warnings: readonly string[];
   /** What each project has sent to this process; those deleted lately are among them. */
   meters(): Iterable<KnownMeter>;
   close(): Promise<void>;
-}
-
-interface Entry {
-  readonly project: MeteredProject;
-  readonly revision: number;
 }
 
 const retryMsMin = 100;
 const retryMsMax = 2_000;
 const warningEveryMs = 5_000;
 const checkIntervalMsDefault = 1_000;
+const warnedPairsMax = 5;
+const noProjects = "there is no project: every request is answered 401; add one with `penstock project add <id>`";
 
-/** Fulfilled when the projects have been read once, however long that takes. Rejects only when the signal aborts. */
+/**
+ * Fulfilled when the projects have been read once, however long that takes, or when it is known that they were lost. Rejects only when
+ * the signal aborts.
+ */
 export async function createRegistry(options: RegistryOptions): Promise<Registry> {
   const { connection, log, signal } = options;
+  const stream = `KV_${bucketName(options.prefix)}`;
   const closing = new AbortController();
   const firstReading = Promise.withResolvers<void>();
   const meters = createMeters({ nowMs: () => performance.now() });
-  let entries = new Map<string, Entry>();
-  let projectOf = new Map<string, MeteredProject>();
-  const clashesTold = new Set<string>();
+  const known = new KnownProjects({
+    onClash: tellClash,
+    onGone: meters.leave,
+    metered(project) {
+      const meter = meters.of(project.id);
+      meter.limit(project.limits);
+      return { ...project, meter };
+    },
+  });
   let ready = false;
+  let following: WatchProgress | undefined;
   let endWatch: (() => void) | undefined;
+  /** What is wrong with the bucket itself, beside what it says. */
+  let bucketFault: string | undefined;
+  let faultTold = false;
 
-  function show(next: Map<string, Entry>): void {
-    entries = next;
-    meters.keep(entries);
-    projectOf = keysOf(entries, (holder, other) => {
-      if (clashesTold.has(`${holder} ${other}`)) return;
-      clashesTold.add(`${holder} ${other}`);
-      log.warn({ holder, other }, "two projects claim one key: the older entry has it");
-    });
+  function tellClash({ projects, isOver }: Clash): void {
+    if (isOver) log.info({ projects }, "no key is claimed by these two projects any more");
+    else log.error({ projects }, "two projects claim one key: its events are refused until one of them gives it up");
+  }
+
+  function fault(): string | undefined {
+    const found = bucketFault ?? (ready ? known.fault : undefined);
+    return found === undefined ? undefined : `the project registry, stream ${stream}, is not as it was: ${found}`;
+  }
+
+  /** After anything that may begin or end a fault. */
+  function judge(): void {
+    const found = fault();
+    if (found !== undefined && !faultTold) {
+      const fields = { reason: found, missing: known.missing, projects: known.size };
+      log.error(
+        fields,
+        "the project registry is in doubt: the projects known before go on, other keys are answered 503",
+      );
+    }
+    if (found === undefined && faultTold) log.info({ projects: known.size }, "the project registry is whole again");
+    faultTold = found !== undefined;
+  }
+
+  /** What was read, or could not be, has been judged: requests may be answered. */
+  function haveRead(): void {
     ready = true;
+    judge();
     firstReading.resolve();
+  }
+
+  /** Creates the bucket at a first start alone: one that vanishes while this runs is a loss. */
+  async function open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
+    const isFirst = !ready && !((await reader.state()) === undefined && (await wasLost()));
+    const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, options);
+    const state = bucket === undefined ? undefined : await reader.state();
+    return bucket === undefined || state === undefined ? undefined : { bucket, state };
+  }
+
+  /** Asked of a bucket that is not there or in which no entry ever was. */
+  async function wasLost(): Promise<boolean> {
+    return known.size === 0 && ((await options.hasStoredEvents?.()) ?? false);
   }
 
   /** Follows one watch until it ends, is told to end, or turns out to have missed a change. */
   async function watchOnce(): Promise<void> {
-    const bucket = await openBucket(connection, options);
-    const { streamInfo } = await bucket.status();
-    await raiseReplicas(connection, { config: streamInfo.config, replicas: options.replicas, log });
-    const isEmpty = streamInfo.state.messages === 0;
-    const watch = await bucket.watch();
-    const progress = { revision: streamInfo.state.last_seq, isRead: isEmpty, heardAtMs: performance.now() };
-    if (closing.signal.aborted) return watch.stop();
-    endWatch = () => watch.stop();
-    const checks = checkOften(bucket, {
-      watch,
-      progress,
-      intervalMs: options.checkIntervalMs ?? checkIntervalMsDefault,
-    });
-    // A reading is shown whole, so that projects deleted in the meantime go, and those known stay until it is there.
-    const read = new Map<string, Entry>();
-    if (isEmpty) show(read);
+    const reader = await bucketReader(connection, bucketName(options.prefix));
+    const opened = await open(reader);
+    if (opened === undefined) {
+      bucketFault = "it is gone; restore it from a backup, or add the projects again with their keys";
+      return haveRead();
+    }
+    const { bucket, state } = opened;
+    const isBare = state.lastSequence === 0 && (await wasLost());
+    bucketFault = isBare ? "no project was ever in it, but the streams hold events of projects" : undefined;
+    const config = await raiseConsumers(connection, { config: state.config, log });
+    await raiseReplicas(connection, { config, replicas: options.replicas, log });
+    const intervalMs = options.checkIntervalMs ?? checkIntervalMsDefault;
+    const source = await openEntrySource({ bucket, reader, intervalMs, log });
+    const progress = {
+      created: state.created,
+      revision: state.lastSequence,
+      isRead: false,
+      heardAtMs: performance.now(),
+      isConfirmed: true,
+    };
+    if (closing.signal.aborted) return source.stop();
+    endWatch = () => source.stop();
+    const checks = checkOften(reader, { watch: source, progress, intervalMs });
     try {
-      for await (const entry of watch) {
-        progress.revision = Math.max(progress.revision, entry.revision);
-        progress.heardAtMs = performance.now();
-        take(read, entry);
-        if (!progress.isRead && entry.delta === 0) progress.isRead = true;
-        if (progress.isRead) show(read);
-      }
+      await read(source, { reader, state, progress });
     } finally {
       endWatch = undefined;
-      watch.stop();
+      following = undefined;
+      source.stop();
       checks.stop();
     }
     await checks.ended;
   }
 
-  function take(into: Map<string, Entry>, { key, operation, revision, value }: KvWatchEntry): void {
-    if (operation !== "PUT") {
-      into.delete(key);
-      return;
+  interface Reading {
+    readonly reader: BucketReader;
+    readonly state: BucketState;
+    readonly progress: WatchProgress;
+  }
+
+  /** A reading counts when it is whole: what was known stays until it is. After that every change counts as it comes. */
+  async function read(source: EntrySource, { reader, state, progress }: Reading): Promise<void> {
+    const entries = new Map<string, EntryNews>();
+    const { created } = state;
+    function show(): void {
+      progress.isRead = true;
+      following = progress;
+      known.takeWhole({ created, lastSequence: progress.revision, entries });
+      entries.clear();
+      haveRead();
     }
+    if (state.entries === 0) show();
+    for await (const entry of source) {
+      progress.revision = Math.max(progress.revision, entry.revision);
+      progress.heardAtMs = performance.now();
+      if (progress.isRead) {
+        known.take(entry.key, newsOf(entry));
+        bucketFault = undefined;
+        if (faultTold) judge();
+        continue;
+      }
+      entries.set(entry.key, newsOf(entry));
+      // What serves the watch may itself be behind the leader.
+      const isBehind = entry.revision < state.lastSequence && (await reader.next(entry.revision + 1)) !== undefined;
+      if (entry.delta === 0 && !isBehind) show();
+    }
+  }
+
+  function newsOf({ key, operation, revision, value }: BucketEntry): EntryNews {
+    if (operation !== "PUT") return { kind: "deleted", revision };
     const parsed = parseProject(key, value);
-    if (parsed.ok) {
-      const meter = meters.of(key);
-      meter.limit(parsed.project.limits);
-      into.set(key, { project: { ...parsed.project, meter }, revision });
-      return;
-    }
+    if (parsed.ok) return { kind: "project", revision, project: parsed.project };
     log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
-    // A project that was known keeps working as it was: a slip in the bucket must not turn its events away.
-    const known = into.get(key) ?? entries.get(key);
-    if (known !== undefined) into.set(key, known);
+    return { kind: "damaged", revision };
   }
 
   async function follow(): Promise<void> {
@@ -142,20 +231,41 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   async function renewOnReconnect(): Promise<void> {
     for await (const status of connection.status()) {
       if (closing.signal.aborted) return;
+      if (status.type === "disconnect") following = undefined;
       if (status.type === "reconnect") endWatch?.();
     }
   }
 
+  function warnings(): string[] {
+    const clashes = known.keys.contestedPairs.map(
+      ([one, other]) => `projects ${one} and ${other} claim one key: its events are refused (503)`,
+    );
+    const more = clashes.length - warnedPairsMax;
+    return [
+      ...(ready && known.size === 0 && fault() === undefined ? [noProjects] : []),
+      ...(ready && !following?.isConfirmed ? ["the project registry does not answer: keys it might know get 503"] : []),
+      ...clashes.slice(0, warnedPairsMax),
+      ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
+    ];
+  }
+
+  function refusalOf(key: string): string | undefined {
+    if (known.keys.isContested(key)) return "More than one project claims this API key";
+    if (!ready) return "The project registry has not been read yet";
+    if (fault() !== undefined) return "The project registry is in trouble: the key may be one of those it lacks";
+    return following?.isConfirmed ? undefined : "The project registry does not answer: the key may be new";
+  }
+
   // Rejected at a close that nobody waits for any more.
   firstReading.promise.catch(() => {});
-  const following = follow();
+  const followed = follow();
   void renewOnReconnect();
   signal?.addEventListener("abort", () => firstReading.reject(signal.reason), { once: true });
   if (signal?.aborted) firstReading.reject(signal.reason);
   async function close(): Promise<void> {
     closing.abort();
     endWatch?.();
-    await following;
+    await followed;
   }
   try {
     await firstReading.promise;
@@ -163,33 +273,22 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     void close();
     throw error;
   }
-  log.info({ projects: entries.size }, "project registry read");
+  log.info({ projects: known.size }, "project registry read");
+  if (known.size === 0 && fault() === undefined) log.warn({}, noProjects);
   return {
-    get ready() {
-      return ready;
-    },
     get projectsKnown() {
-      return entries.size;
+      return known.size;
+    },
+    get fault() {
+      return fault();
+    },
+    get warnings() {
+      return warnings();
     },
     // A Map goes by a seeded hash of the whole text: how long it takes says nothing of how much of a key was right.
-    byKey: (key) => projectOf.get(key),
+    byKey: (key) => known.keys.get(key),
+    refusalOf,
     meters: meters.all,
     close,
   };
-}
-
-/** Of two projects that claim one key, the one whose entry is older in the bucket has it, in every process alike. */
-function keysOf(
-  entries: ReadonlyMap<string, Entry>,
-  onClash: (holder: string, other: string) => void,
-): Map<string, MeteredProject> {
-  const projectOf = new Map<string, MeteredProject>();
-  for (const { project } of [...entries.values()].sort((left, right) => left.revision - right.revision)) {
-    for (const key of project.keys) {
-      const holder = projectOf.get(key);
-      if (holder === undefined) projectOf.set(key, project);
-      else if (holder !== project) onClash(holder.id, project.id);
-    }
-  }
-  return projectOf;
 }

@@ -3,14 +3,22 @@
 // as unknown, so that a store in trouble is not asked for everything anew. Must not read entries.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { JetStreamApiError } from "@nats-io/jetstream";
-import type { KV, KvWatchEntry } from "@nats-io/kv";
-import type { QueuedIterator } from "@nats-io/nats-core";
+import type { BucketReader } from "./bucket-state.ts";
+
+/** Kept by whoever reads the watch. */
+export interface WatchProgress {
+  /** When the bucket was made. */
+  readonly created: string;
+  revision: number;
+  isRead: boolean;
+  heardAtMs: number;
+  /** Whether the last question found the watch where the bucket is. Kept by the checks. */
+  isConfirmed: boolean;
+}
 
 export interface WatchCheck {
-  readonly watch: QueuedIterator<KvWatchEntry>;
-  /** Kept by whoever reads the watch. */
-  readonly progress: { revision: number; isRead: boolean; heardAtMs: number };
+  readonly watch: { stop(): void };
+  readonly progress: WatchProgress;
   readonly intervalMs: number;
 }
 
@@ -25,21 +33,24 @@ const silentMsMax = 5_000;
 /** How long a change may be on its way to the watch before the watch counts as lost. */
 const laggingMsMax = 1_000;
 const unansweredInARowMax = 3;
-const streamNotFound = 10_059;
 
 /** Ends the watch when the bucket is ahead of it, or is another bucket or none, or the first reading got stuck. */
-export function checkOften(bucket: KV, { watch, progress, intervalMs }: WatchCheck): WatchChecks {
+export function checkOften(reader: BucketReader, { watch, progress, intervalMs }: WatchCheck): WatchChecks {
   const stopping = new AbortController();
   const stop = { signal: stopping.signal, ref: false };
 
   async function isLost(): Promise<boolean> {
     // As it was when the question left: changes may come in before the answer, which does not know of them.
     const { revision } = progress;
-    const lastRevision = await lastRevisionOf(bucket);
-    if (lastRevision < revision) return true;
-    if (lastRevision <= progress.revision) return false;
-    await delay(laggingMsMax, undefined, stop);
-    return progress.revision < lastRevision;
+    const state = await reader.state();
+    if (state?.created !== progress.created || state.lastSequence < revision) return true;
+    if (state.lastSequence > progress.revision) {
+      progress.isConfirmed = false;
+      await delay(laggingMsMax, undefined, stop);
+      if (progress.revision < state.lastSequence) return true;
+    }
+    progress.isConfirmed = true;
+    return false;
   }
 
   async function check(): Promise<void> {
@@ -54,6 +65,7 @@ export function checkOften(bucket: KV, { watch, progress, intervalMs }: WatchChe
           if (await isLost()) return;
           unanswered = 0;
         } catch (error) {
+          progress.isConfirmed = false;
           if (stopping.signal.aborted || ++unanswered >= unansweredInARowMax) throw error;
         }
       }
@@ -68,14 +80,4 @@ export function checkOften(bucket: KV, { watch, progress, intervalMs }: WatchChe
   // It is awaited when the watch has ended, which may be later.
   ended.catch(() => {});
   return { stop: () => stopping.abort(), ended };
-}
-
-/** -1 for a bucket that is gone, which no watch is behind of. Rejects when nobody answers. */
-async function lastRevisionOf(bucket: KV): Promise<number> {
-  try {
-    return (await bucket.status()).streamInfo.state.last_seq;
-  } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === streamNotFound) return -1;
-    throw error;
-  }
 }

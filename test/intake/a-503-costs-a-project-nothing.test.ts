@@ -42,7 +42,7 @@ beforeEach(() => {
   const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
   intake = createIntake({
     createScanner: createNativeScanner,
-    projects: { ready: true, byKey: () => project },
+    projects: { refusalOf: () => undefined, byKey: () => project },
     publisher: publisher(),
     // An event of this name stands for a bug.
     records: {

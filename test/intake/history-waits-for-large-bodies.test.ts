@@ -62,7 +62,7 @@ beforeEach(() => {
   turns = 0;
   intake = createIntake({
     createScanner: createNativeScanner,
-    projects: { ready: true, byKey: (key) => projects.get(key) },
+    projects: { refusalOf: () => undefined, byKey: (key) => projects.get(key) },
     publisher: recordingPublisher(),
     records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
     metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },

@@ -13,7 +13,11 @@ test("with the settings of a gateway, a project that a lost watch has missed is 
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
   const { connection } = rig;
-  const registry = await createRegistry({ connection, ...place, log: { info: () => {}, warn: () => {} } });
+  const registry = await createRegistry({
+    connection,
+    ...place,
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+  });
   onTestFinished(() => registry.close());
   const manager = await jetstreamManager(connection);
   const stream = `KV_${bucketName(place.prefix)}`;

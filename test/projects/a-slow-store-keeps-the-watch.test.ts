@@ -50,7 +50,7 @@ test("two questions in a row without an answer change nothing, three make the wa
   const answers: boolean[] = [];
   let otherwise = true;
   const { connection, asked } = slowConnection({ isAnswered: () => answers.shift() ?? otherwise });
-  const log = { info: () => {}, warn: () => {} };
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
   const registry = await createRegistry({ connection, ...place, checkIntervalMs: 10, log });
   onTestFinished(() => registry.close());
   expect(asked.watches).toBe(1);
@@ -89,7 +89,7 @@ test("an answer from before a change that is here already is no loss", async () 
     connection,
     ...place,
     checkIntervalMs: 10,
-    log: { info: () => {}, warn: () => {} },
+    log: { info: () => {}, warn: () => {}, error: () => {} },
   });
   onTestFinished(() => registry?.close());
   await expect.poll(() => changes, soon).toBe(3);

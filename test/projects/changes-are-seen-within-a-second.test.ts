@@ -11,7 +11,7 @@ const soon = { timeout: 1_000, interval: 10 };
 test("added, rotated, disabled, removed", async () => {
   const place = newPlace();
   const registry = await registryOn(rig, place);
-  expect(registry.ready).toBe(true);
+  expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   expect(registry.projectsKnown).toBe(0);
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_one" });
   await expect.poll(() => registry.byKey("phc_one")?.id, soon).toBe("shop");

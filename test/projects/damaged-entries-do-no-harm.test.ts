@@ -26,17 +26,3 @@ test("values that are no projects are ignored, and the log holds no key", async 
   await expect.poll(() => registry.byKey("phc_after")?.id).toBe("after");
   expect(registry.byKey("phc_good")?.id).toBe("good");
 });
-
-test("of two projects that claim a key the older entry has it, until it lets go", async () => {
-  const place = newPlace();
-  const bucket = await openBucket(rig.connection, place);
-  const value = (id: string, keys: string[]): string => JSON.stringify({ id, name: id, keys, enabled: true });
-  await bucket.put("z", value("z", ["phc_same", "phc_z"]));
-  await bucket.put("a", value("a", ["phc_same", "phc_a"]));
-  const registry = await registryOn(rig, place);
-  expect(registry.byKey("phc_same")?.id).toBe("z");
-  expect(registry.byKey("phc_a")?.id).toBe("a");
-  expect(registry.lines.some(({ message }) => message.includes("claim one key"))).toBe(true);
-  await bucket.put("z", value("z", ["phc_z"]));
-  await expect.poll(() => registry.byKey("phc_same")?.id).toBe("a");
-});

@@ -1,6 +1,7 @@
 // Operators who change a project at the same time lose neither's change; ids and keys stay unique; keys are strong.
 
 import { expect, test } from "vitest";
+import { openExistingBucket } from "../../src/projects/bucket.ts";
 import {
   addProject,
   ensureDemoProject,
@@ -35,6 +36,36 @@ test("of two that add one project the second is refused", async () => {
   ]);
   expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   await expect(addProject(rig.connection, { ...place, id: "shop" })).rejects.toThrow("a project shop already");
+});
+
+test("of many that take one key at once one gets it, in a bucket that is new and in one that is not", async () => {
+  const place = newPlace();
+  for (const key of ["phc_first", "phc_second"]) {
+    const adding = Array.from({ length: 6 }, (_, index) =>
+      addProject(rig.connection, { ...place, id: `${key}-${index}`, key }),
+    );
+    const outcomes = await Promise.allSettled(adding);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    for (const outcome of outcomes) {
+      if (outcome.status === "rejected") expect(outcome.reason.message).toContain("in use already, by project");
+    }
+  }
+  const [one, other] = await listProjects(rig.connection, place);
+  const rotations = [one, other].map((project) =>
+    rotateKey(rig.connection, { ...place, id: project?.id ?? "", keepOld: true, key: "phc_third" }),
+  );
+  expect((await Promise.allSettled(rotations)).filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  const projects = await listProjects(rig.connection, place);
+  const keys = projects.flatMap((project) => project.keys);
+  expect(new Set(keys).size).toBe(keys.length);
+});
+
+test("a list makes no bucket, nor does a change of a project that is not there", async () => {
+  const place = newPlace();
+  expect(await listProjects(rig.connection, place)).toEqual([]);
+  await expect(rotateKey(rig.connection, { ...place, id: "shop" })).rejects.toThrow("no project shop");
+  await expect(setEnabled(rig.connection, { ...place, id: "shop", enabled: true })).rejects.toThrow("no project shop");
+  expect(await openExistingBucket(rig.connection, place)).toBeUndefined();
 });
 
 test("a key of another project, a malformed key and a malformed id are refused", async () => {

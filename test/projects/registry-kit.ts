@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
-import { createRegistry, type Registry } from "../../src/projects/registry.ts";
+import { createRegistry, type Registry, type RegistryOptions } from "../../src/projects/registry.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 
 export interface RegistryRig {
@@ -46,10 +46,17 @@ export async function registryOn(
   { connection }: RegistryRig,
   place: { prefix: string; replicas: number },
   checkIntervalMs = 10_000,
+  more: Partial<RegistryOptions> = {},
 ): Promise<Registry & { readonly lines: LogLine[] }> {
   const lines: LogLine[] = [];
   const note = (fields: object, message: string): void => void lines.push({ fields, message });
-  const registry = await createRegistry({ connection, ...place, checkIntervalMs, log: { info: note, warn: note } });
+  const registry = await createRegistry({
+    connection,
+    ...place,
+    checkIntervalMs,
+    log: { info: note, warn: note, error: note },
+    ...more,
+  });
   onTestFinished(() => registry.close());
   return Object.assign(registry, { lines });
 }

@@ -1,0 +1,88 @@
+// How the registry's bucket stands, as its leader says. A member of a group without a leader answers too, in newer nats-servers, from a
+// store that may have been cut back at its start: what it says is no fact, so it counts as no answer.
+
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+
+export interface BucketState {
+  /** When the stream was made: tells a bucket from another one of the same name. */
+  readonly created: string;
+  /** Of the newest entry there has been, also when it is gone. */
+  readonly lastSequence: number;
+  readonly entries: number;
+  readonly config: StreamConfig;
+}
+
+export interface BucketReader {
+  /** Of the stream. */
+  readonly name: string;
+  /** Undefined: there is no such bucket. Rejects when nobody answers who must know. */
+  state(): Promise<BucketState | undefined>;
+  /** The first entry at this sequence or after it, as the leader has it; undefined when there is none. */
+  next(sequence: number): Promise<BucketEntry | undefined>;
+}
+
+export interface BucketEntry {
+  /** The project's id, where it is one. */
+  readonly key: string;
+  readonly operation: "PUT" | "DEL" | "PURGE";
+  readonly revision: number;
+  readonly value: Uint8Array;
+}
+
+const apiTimeoutMs = 3_000;
+const streamNotFound = 10_059;
+
+/** `bucket`: its name, without the stream's prefix. */
+export async function bucketReader(connection: NatsConnection, bucket: string): Promise<BucketReader> {
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const name = streamOf(bucket);
+  const subjects = `$KV.${bucket}.`;
+  return {
+    name,
+    state: () => stateOf(manager, name),
+    async next(sequence) {
+      // Not a direct get, which any member answers.
+      const query = { seq: sequence, next_by_subj: `${subjects}>` };
+      const message = await manager.streams.getMessage(name, query);
+      if (message === null) return undefined;
+      const operation = message.header?.get("KV-Operation");
+      return {
+        key: message.subject.slice(subjects.length),
+        operation: operation === "DEL" || operation === "PURGE" ? operation : "PUT",
+        revision: message.seq,
+        value: message.data,
+      };
+    },
+  };
+}
+
+export function streamOf(bucket: string): string {
+  return `KV_${bucket}`;
+}
+
+async function stateOf(manager: JetStreamManager, name: string): Promise<BucketState | undefined> {
+  const info = await manager.streams.info(name).catch(undefinedIfAbsent);
+  if (info === undefined) return undefined;
+  if (!isFromLeader(info)) throw new Error(`stream ${name} has no leader`);
+  const { created, config, state } = info;
+  return { created, config, lastSequence: state.last_seq, entries: state.messages };
+}
+
+/** A server that is not in a cluster says nothing of one. A member does not name itself among the others, but does name the leader. */
+export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
+  if (cluster === undefined) return true;
+  const { leader, replicas = [] } = cluster;
+  return leader !== undefined && leader !== "" && !replicas.some(({ name }) => name === leader);
+}
+
+export function undefinedIfAbsent(error: unknown): undefined {
+  if (error instanceof JetStreamApiError && error.code === streamNotFound) return undefined;
+  throw error;
+}

@@ -1,0 +1,74 @@
+// The bucket's entries as they come: the last of each project, then every change. By a watch, or, where the server has as many watches as
+// it allows, by asking the leader for the next entry again and again. Must not judge what entries say.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import type { KV } from "@nats-io/kv";
+import type { BucketEntry, BucketReader } from "./bucket-state.ts";
+
+export interface EntrySource extends AsyncIterable<SourcedEntry> {
+  stop(): void;
+}
+
+export interface SourcedEntry extends BucketEntry {
+  /** 0: there was nothing behind it, as far as the server knew that gave it out. */
+  readonly delta?: number;
+}
+
+export interface EntrySourceOptions {
+  readonly bucket: KV;
+  readonly reader: BucketReader;
+  readonly intervalMs: number;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+const consumersAtLimit = 10_026;
+const pollMsMax = 500;
+/** How often one that polls looks whether it may watch again. */
+const watchAgainMs = 60_000;
+
+export async function openEntrySource({ bucket, reader, intervalMs, log }: EntrySourceOptions): Promise<EntrySource> {
+  const watch = await watchIfAllowed(bucket);
+  if (watch !== undefined) return watch;
+  const reason = "the server has as many watches of the stream as it allows";
+  log.warn({ stream: reader.name, reason }, "the project registry is polled, not watched");
+  return createPoll(reader, Math.min(intervalMs, pollMsMax), async () => {
+    const again = await watchIfAllowed(bucket);
+    again?.stop();
+    return again !== undefined;
+  });
+}
+
+async function watchIfAllowed(bucket: KV): Promise<EntrySource | undefined> {
+  try {
+    return await bucket.watch();
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === consumersAtLimit) return undefined;
+    throw error;
+  }
+}
+
+/** Ends when `mayWatch`: whoever reads it then reads everything anew by a watch. */
+function createPoll(reader: BucketReader, pollMs: number, mayWatch: () => Promise<boolean>): EntrySource {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+
+  async function* entries(): AsyncGenerator<SourcedEntry> {
+    let askedMs = performance.now();
+    for (let sequence = 0; !signal.aborted; ) {
+      let entry = await reader.next(sequence + 1);
+      while (entry !== undefined && !signal.aborted) {
+        sequence = entry.revision;
+        const after = await reader.next(sequence + 1);
+        yield { ...entry, delta: after === undefined ? 0 : 1 };
+        entry = after;
+      }
+      await delay(pollMs, undefined, { signal }).catch(() => {});
+      if (signal.aborted || performance.now() - askedMs < watchAgainMs) continue;
+      askedMs = performance.now();
+      if (await mayWatch()) return;
+    }
+  }
+
+  return { stop: () => stopping.abort(), [Symbol.asyncIterator]: entries };
+}

@@ -1,0 +1,118 @@
+// The projects as they are known, and what a reading of the bucket may do to them. A project goes by a marker that says so and by nothing
+// else: a reading that lacks one, or is older than what was read before, is a registry in trouble and no fact. Must not ask NATS.
+
+import type { MeteredProject, Project } from "../types.ts";
+import { type ClashTaker, KeyMap } from "./key-map.ts";
+
+/** What an entry says: a project, that it was deleted, or nothing that can be read. */
+export type EntryNews =
+  | { readonly kind: "project"; readonly revision: number; readonly project: Project }
+  | { readonly kind: "deleted"; readonly revision: number }
+  | { readonly kind: "damaged"; readonly revision: number };
+
+/** The whole of a bucket at one moment. */
+export interface Reading {
+  /** When the bucket was made. */
+  readonly created: string;
+  readonly lastSequence: number;
+  /** By project id. */
+  readonly entries: ReadonlyMap<string, EntryNews>;
+}
+
+interface Known {
+  readonly project: MeteredProject;
+  readonly revision: number;
+  /** When the bucket was made that said so. Revisions of different buckets have nothing to do with each other. */
+  readonly created: string;
+}
+
+export interface KnownProjectsOptions {
+  readonly onClash: ClashTaker;
+  /** The project with its meter, which holds it to its limits from now on. */
+  readonly metered: (project: Project) => MeteredProject;
+  readonly onGone: (projectId: string) => void;
+}
+
+export class KnownProjects {
+  readonly #known = new Map<string, Known>();
+  readonly #metered: KnownProjectsOptions["metered"];
+  readonly #onGone: KnownProjectsOptions["onGone"];
+  readonly keys: KeyMap;
+  /** Those of whom the bucket says nothing, or only what is older. */
+  readonly #missing = new Set<string>();
+  #created = "";
+  /** How far the bucket had been read when it was last whole. */
+  #wholeTo = { created: "", sequence: 0 };
+  #readTo = 0;
+
+  constructor({ onClash, metered, onGone }: KnownProjectsOptions) {
+    this.keys = new KeyMap(onClash);
+    this.#metered = metered;
+    this.#onGone = onGone;
+  }
+
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** What is wrong with the bucket as it was read, beside what was known before; undefined when nothing is. */
+  get fault(): string | undefined {
+    const { created, sequence } = this.#wholeTo;
+    const isSame = created === this.#created;
+    if (isSame && this.#readTo < sequence) {
+      return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
+    }
+    if (this.#missing.size === 0) return undefined;
+    const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
+    const why = isSame ? "" : `: the bucket was made anew at ${this.#created}`;
+    return `it lacks ${count} that it had, and nothing in it says that they were deleted${why}`;
+  }
+
+  /** The first few that the bucket lacks, by id. */
+  get missing(): readonly string[] {
+    return [...this.#missing].slice(0, 10);
+  }
+
+  /** Of a project that is known and that the bucket says nothing of, what is known stays. */
+  takeWhole({ created, lastSequence, entries }: Reading): void {
+    this.#created = created;
+    this.#readTo = lastSequence;
+    for (const projectId of this.#known.keys()) if (!entries.has(projectId)) this.#missing.add(projectId);
+    for (const [projectId, news] of entries) this.#apply(projectId, news);
+    this.#noteWhole();
+  }
+
+  /** Of the bucket that was read last. */
+  take(projectId: string, news: EntryNews): void {
+    this.#readTo = Math.max(this.#readTo, news.revision);
+    this.#apply(projectId, news);
+    this.#noteWhole();
+  }
+
+  #apply(projectId: string, news: EntryNews): void {
+    const before = this.#known.get(projectId);
+    if (before?.created === this.#created && news.revision < before.revision) {
+      this.#missing.add(projectId);
+      return;
+    }
+    this.#missing.delete(projectId);
+    // One that was known goes on as it was: a slip in the bucket must not turn its events away.
+    if (news.kind === "damaged") return;
+    if (news.kind === "deleted") {
+      if (before === undefined) return;
+      this.#known.delete(projectId);
+      this.keys.remove(before.project);
+      this.#onGone(projectId);
+      return;
+    }
+    const { revision } = news;
+    if (before?.created === this.#created && before.revision === revision) return;
+    const project = this.#metered(news.project);
+    this.#known.set(projectId, { project, revision, created: this.#created });
+    this.keys.put(project, before?.project);
+  }
+
+  #noteWhole(): void {
+    if (this.fault === undefined) this.#wholeTo = { created: this.#created, sequence: this.#readTo };
+  }
+}
