@@ -78,7 +78,12 @@ export const settings = {
     why: "our own certificate, for NATS servers that ask for one",
   }),
   natsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
-  natsToken: setting({ parse: text, fallback: undefined, unit: "secret", why: "a NATS token" }),
+  natsToken: setting({
+    parse: text,
+    fallback: undefined,
+    unit: "secret",
+    why: "a NATS token; of an embedded nats-server the one it asks for, unset: a random one, kept in the data folder",
+  }),
   hubDomain: setting({
     parse: jetStreamDomain,
     fallback: undefined,
@@ -90,6 +95,12 @@ export const settings = {
     fallback: undefined,
     unit: "file",
     why: "the nats-server to embed; unset: the one on PATH if 2.10 or newer, else the one set-up fetched",
+  }),
+  natsPort: setting({
+    parse: wholeNumber(1, 65_535),
+    fallback: undefined,
+    unit: "port",
+    why: "where the embedded nats-server listens, on 127.0.0.1; unset: where it did at its last start, at first a free one",
   }),
   dataDir: setting({
     parse: text,
@@ -223,6 +234,7 @@ type Optional =
   | "natsToken"
   | "hubDomain"
   | "natsServer"
+  | "natsPort"
   | "tlsCert"
   | "tlsKey"
   | "trustedProxies";
@@ -312,13 +324,22 @@ function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], pro
 function natsFaults(config: Config): string[] {
   const faults: string[] = [];
   const { natsUrl: url, natsCert: cert, natsKey: key } = config;
-  for (const name of ["natsToken", "natsCreds", "natsCa", "natsCert", "natsKey", "hubDomain"] as const) {
+  if (config.natsPort !== undefined && url !== undefined) {
+    faults.push("PENSTOCK_NATS_PORT: is of an embedded nats-server, and PENSTOCK_NATS_URL names another");
+  }
+  for (const name of ["natsCreds", "natsCa", "natsCert", "natsKey", "hubDomain"] as const) {
     if (config[name] !== undefined && url === undefined) faults.push(`${variableOf(name)}: needs PENSTOCK_NATS_URL`);
   }
   if ((cert === undefined) !== (key === undefined)) {
     faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other");
   } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
     faults.push("PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT");
+  }
+  if (config.natsToken !== undefined && url === undefined && !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)) {
+    // What begins so nats-server takes for the hash of a token.
+    faults.push(
+      "PENSTOCK_NATS_TOKEN: for an embedded nats-server, printable ASCII without spaces that does not begin with $2",
+    );
   }
   const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
   if (identities.filter((identity) => identity !== undefined).length > 1) {

@@ -62,6 +62,8 @@ async function embed(config: Config, { env, host, stop }: CommandContext, log: L
     streamBytesTotal: config.streamBytesMax * config.partitions * lanes,
     host,
     log,
+    port: config.natsPort,
+    token: config.natsToken,
     signal: stop,
   });
 }

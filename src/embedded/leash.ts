@@ -15,33 +15,42 @@ export interface LeashedServer {
 
 const saidCharsMax = 4_096;
 
-// $1 is the grace period in seconds, the rest is the command. Descriptor 3 is the leash. The server has its own process
-// group, so that Ctrl-C in a terminal reaches the gateway only, which stops the server after its last acknowledgement.
+// $1 is the grace period in seconds, the rest is the command. Descriptor 3 is the lock of the data folder, which the server keeps
+// to its end, and 4 the leash. The server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
+// stops the server after its last acknowledgement.
 const leashScript = `
 grace=$1; shift
-exec 3<&0
-"$@" </dev/null >&2 3<&- &
+exec 4<&0
+"$@" </dev/null >&2 4<&- &
 server=$!
 echo "$server"
 (
-  read -r line <&3
+  exec 3<&-
+  read -r line <&4
   kill -TERM "$server"
   while [ "$grace" -gt 0 ] && kill -0 "$server"; do sleep 1; grace=$((grace - 1)); done
   kill -KILL "$server"
 ) >/dev/null 2>&1 &
 holder=$!
-exec 3<&-
+exec 4<&-
 wait "$server"
 status=$?
 kill "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** `command` is the program and its arguments. Never throws: a program that cannot be started has `ended`. */
-export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
+/** `command` is the program and its arguments; it inherits `lockFd`. Never throws: a program that cannot be started has `ended`. */
+export function startOnLeash(
+  command: readonly string[],
+  graceSeconds: number,
+  lockFd: number | undefined,
+): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // With no descriptors left the shell has no streams, which the types do not say.
-  const shell: ChildProcess = spawn("sh", args, { stdio: ["pipe", "pipe", "pipe"], detached: true });
+  const shell: ChildProcess = spawn("sh", args, {
+    stdio: ["pipe", "pipe", "pipe", lockFd ?? "ignore"],
+    detached: true,
+  });
   let said = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-saidCharsMax);

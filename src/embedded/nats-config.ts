@@ -12,6 +12,8 @@ export interface NatsConfig {
   readonly token: string;
   /** What JetStream may promise to streams in all. */
   readonly storeBytesMax: number;
+  /** Of the nats-server that reads it. */
+  readonly version: string;
 }
 
 export interface ConnectionNote {
@@ -36,8 +38,8 @@ export function logFileOf(dataDir: string): string {
 }
 
 /** Writes the file and answers its path. */
-export function writeNatsConfig({ dataDir, port, token, storeBytesMax }: NatsConfig): string {
-  const text = `# Written at each start; changes to it are lost.
+export function writeNatsConfig({ dataDir, port, token, storeBytesMax, version }: NatsConfig): string {
+  const text = `# Written at each start; changes to it are lost. For nats-server ${version}.
 server_name: "penstock-embedded"
 listen: "127.0.0.1:${port}"
 authorization { token: ${JSON.stringify(token)} }
@@ -63,6 +65,11 @@ export interface WrittenNatsConfig {
   /** An fsync before each acknowledgement. */
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
+  /** Undefined where the server was to take any. */
+  readonly port: number | undefined;
+  readonly token: string | undefined;
+  /** Of the nats-server it was written for. */
+  readonly version: string | undefined;
 }
 
 /** What the server that runs on the folder, or ran last, was told. Undefined when none ever did. */
@@ -70,7 +77,15 @@ export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
     const text = readFileSync(join(natsFolder(dataDir), "nats-server.conf"), "utf8");
     const storeBytesMax = Number(/^ *max_file_store: (\d+)$/m.exec(text)?.[1]);
-    return { isDurable: /^ *sync_interval: always$/m.test(text), storeBytesMax };
+    const port = Number(/^listen: "127\.0\.0\.1:(\d+)"$/m.exec(text)?.[1] ?? 0);
+    const token = /^authorization \{ token: (".*") \}$/m.exec(text)?.[1];
+    return {
+      isDurable: /^ *sync_interval: always$/m.test(text),
+      storeBytesMax,
+      port: port > 0 ? port : undefined,
+      token: token === undefined ? undefined : String(JSON.parse(token)),
+      version: /^#.* For nats-server (\S+)\.$/m.exec(text)?.[1],
+    };
   } catch {
     return undefined;
   }

@@ -1,12 +1,13 @@
-// The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies, on the same port with
+// The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies, always on the same port with
 // the same token so that clients find it again, and stops it. Must not outlive this process, whatever ends it.
 
-import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { EmbeddedError, lockDataDir } from "./data-lock.ts";
+import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
+import { folderFault } from "./folder-fault.ts";
+import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
 import {
   logFileOf,
@@ -31,6 +32,9 @@ export interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: EmbeddedLog;
+  /** As set. Undefined: those of the last start, at the first one a free port and a random token. */
+  readonly port?: number | undefined;
+  readonly token?: string | undefined;
   /** Gives up a start that takes too long; the rejection is its reason. */
   readonly signal?: AbortSignal;
 }
@@ -58,37 +62,45 @@ const steadyMs = 30_000;
 /** Throws an EmbeddedError when it cannot start for a reason the user can do something about. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
-  const lock = await lockDataDir(dataDir, options.host);
+  const { host, log, port, token, signal } = options;
+  const lock = await lockDataDir(dataDir, host, signal);
   try {
-    await waitForOrphan(dataDir, options.host);
+    if (lock.fd === undefined) {
+      log.warn({ dataDir }, "no lock of the kernel (no flock, python3 or perl here): keep one container to the folder");
+    }
+    await waitForOrphan(dataDir, host);
     const storeBytesMax = storeRoom(dataDir, options);
-    return await supervise({ ...options, dataDir }, storeBytesMax, lock.release);
+    const access = await accessOf({ dataDir, port, token, version: options.binary.version, log });
+    return await supervise({ ...options, dataDir, access, storeBytesMax, lock });
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function supervise(
-  { dataDir, binary, host, log, signal }: EmbeddedNatsOptions,
-  storeBytesMax: number,
-  release: () => void,
-): Promise<EmbeddedNats> {
-  const token = randomBytes(24).toString("base64url");
+interface SuperviseOptions extends EmbeddedNatsOptions {
+  readonly access: EmbeddedAccess;
+  readonly storeBytesMax: number;
+  readonly lock: DataLock;
+}
+
+async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
+  const { dataDir, binary, host, log, signal, access, storeBytesMax, lock } = options;
+  const { token } = access;
   const closing = new AbortController();
   let server: LeashedServer;
   let pid = 0;
   /** Of the server, taken while it surely was the one with that pid; undefined if it never came to be. */
   let identity: ProcessIdentity | undefined;
-  let port = -1;
+  let { port } = access;
   let restarts = 0;
 
   /** One start: fulfilled when the server listens. */
   async function start(stop: AbortSignal | undefined): Promise<void> {
     identity = undefined;
     removePortsFiles(dataDir);
-    const config = writeNatsConfig({ dataDir, port, token, storeBytesMax });
-    server = startOnLeash([binary.file, "-c", config], stopGraceSeconds);
+    const config = writeNatsConfig({ dataDir, port, token, storeBytesMax, version: binary.version });
+    server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fd);
     try {
       pid = await server.pid;
       identity = identify(pid, host);
@@ -150,7 +162,7 @@ async function supervise(
       await kept;
       removePortsFiles(dataDir);
       removeConnectionNote(dataDir);
-      release();
+      lock.release();
     },
   };
 }
@@ -222,7 +234,11 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
       `start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)} and the disk has ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it counts per stream), or name a folder on another disk in PENSTOCK_DATA_DIR`,
     );
   }
-  mkdirSync(store, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(store, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new EmbeddedError(folderFault(dataDir, error));
+  }
   if (!isNew && freeBytes < streamBytesTotal / 20) {
     log.warn({ freeBytes, dataDir }, "the disk of the data folder is nearly full");
   }

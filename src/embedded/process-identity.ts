@@ -2,7 +2,7 @@
 // does not name a process. Its start time does.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** What main.ts lends of `process`, which only it may touch. */
@@ -19,6 +19,19 @@ export interface ProcessIdentity {
 }
 
 const pollMs = 15;
+
+/** Where pids of this process mean the same process: boot and pid namespace. Empty parts where the platform does not tell. */
+export function placeOfPids(): string {
+  return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
+}
+
+function tellOr(tell: () => string): string {
+  try {
+    return tell();
+  } catch {
+    return "";
+  }
+}
 
 /** Undefined when there is no such process, or only a dead one that nobody has reaped. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {

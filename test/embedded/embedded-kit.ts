@@ -12,6 +12,7 @@ import { findNatsServer } from "../kit/nats-server.ts";
 export const silent = { info: () => {}, warn: () => {}, error: () => {} };
 export const binary = { file: findNatsServer(), version: "any" };
 export const someBytes = 1_048_576;
+const mainFile = path.resolve(import.meta.dirname, "../../src/main.ts");
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-data-"));
@@ -44,10 +45,20 @@ export function penstockWith(
   variables: Readonly<Record<string, string | undefined>>,
   ...args: string[]
 ): SpeakingProcess {
-  const main = path.resolve(import.meta.dirname, "../../src/main.ts");
+  return speaking([process.execPath, mainFile, ...args], variables);
+}
+
+/** As penstock, as a container has it: the first process of a pid namespace, which takes all others of it along when it ends. */
+export function inPidNamespace(...args: string[]): SpeakingProcess {
+  // Root needs no user namespace of its own, and some hosts give others none.
+  const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--pid", "--fork", "--kill-child"];
+  return speaking([...unshare, "--mount-proc", process.execPath, mainFile, ...args], {});
+}
+
+function speaking(command: readonly string[], variables: Readonly<Record<string, string | undefined>>) {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
   const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file, ...variables };
-  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(command[0]!, command.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] });
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     said.out += text;

@@ -16,7 +16,7 @@ test("the running server was started on a file that says so", async () => {
   const text = readFileSync(file, "utf8");
   expect(uncommented(text)).toMatch(/\bjetstream \{[^}]*^\s*sync_interval: always$[^}]*\}/m);
   expect(uncommented(text).match(/sync_interval/g)).toHaveLength(1);
-  expect(text).toContain(`listen: "127.0.0.1:-1"`);
+  expect(text).toContain(`listen: "127.0.0.1:${new URL(embedded.url).port}"`);
   expect(text).toContain(`authorization { token: ${JSON.stringify(embedded.token)} }`);
   execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
 });

@@ -1,0 +1,77 @@
+// Where an embedded nats-server listens and what it asks for: as set, else as at its last start, so that readers find it again. The
+// configuration of that start says it, and which version wrote the store.
+
+import { randomBytes, randomInt } from "node:crypto";
+import { createServer } from "node:net";
+import { EmbeddedError } from "./data-lock.ts";
+import { readNatsConfig } from "./nats-config.ts";
+
+export interface EmbeddedAccess {
+  /** -1 takes any free one. */
+  readonly port: number;
+  readonly token: string;
+}
+
+export interface WantedAccess {
+  readonly dataDir: string;
+  /** As set; undefined: the kept one, else one that is free. */
+  readonly port: number | undefined;
+  readonly token: string | undefined;
+  /** Of the nats-server that is to open the store. */
+  readonly version: string;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+// Below the range from which the system gives out ports by itself, where a kept one could be anybody's connection by the next start.
+const portMin = 15_000;
+const portMax = 32_000;
+const triesMax = 200;
+
+/** Throws an EmbeddedError when the port that was set is taken, or the store is of a newer nats-server. */
+export async function accessOf({ dataDir, port, token, version, log }: WantedAccess): Promise<EmbeddedAccess> {
+  const kept = readNatsConfig(dataDir);
+  refuseOlder(dataDir, { wrote: kept?.version, opens: version });
+  const found = { token: token ?? kept?.token ?? randomBytes(24).toString("base64url") };
+  if (port !== undefined) {
+    if (await isFree(port)) return { ...found, port };
+    throw new EmbeddedError(
+      `start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another, or end who has it: ss -ltnp sport = :${port}`,
+    );
+  }
+  if (kept?.port !== undefined) {
+    if (await isFree(kept.port)) return { ...found, port: kept.port };
+    log.warn({ port: kept.port }, "the embedded nats-server's port is taken by another process: it moves to a new one");
+  }
+  return { ...found, port: await freePort() };
+}
+
+/** A newer nats-server takes over what an older one wrote; the way back is not supported. */
+function refuseOlder(dataDir: string, { wrote, opens }: { wrote: string | undefined; opens: string }): void {
+  const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
+  if (last === undefined || next === undefined || next >= last) return;
+  throw new EmbeddedError(
+    `start on ${dataDir}: its store was last written by nats-server ${wrote}, and ${opens} is older, which may not read all of it: run \`npm run setup\`, or name one of ${wrote} or newer in PENSTOCK_NATS_SERVER`,
+  );
+}
+
+/** Major and minor as one number. */
+function lineOf(version: string): number | undefined {
+  const match = /^(\d+)\.(\d+)\./.exec(version);
+  return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);
+}
+
+async function freePort(): Promise<number> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const port = randomInt(portMin, portMax);
+    if (await isFree(port)) return port;
+  }
+  return -1;
+}
+
+function isFree(port: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () => probe.close(() => resolve(true)));
+  });
+}
