@@ -31,7 +31,12 @@ function setting<T>(row: Setting<T>): Setting<T> {
 
 /** The table. The order is that of the README. */
 export const settings = {
-  host: setting({ parse: text, fallback: "0.0.0.0", unit: "address", why: "where the public endpoints listen" }),
+  host: setting({
+    parse: text,
+    fallback: "0.0.0.0",
+    unit: "address",
+    why: "where the public endpoints listen; `up` takes 127.0.0.1 unless told",
+  }),
   port: setting({ parse: wholeNumber(0, 65_535), fallback: "8000", unit: "port", why: "0 takes any free port" }),
   tlsCert: setting({
     parse: certificateFile,

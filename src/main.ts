@@ -17,7 +17,15 @@ import {
   rotate,
   usage,
 } from "./commands/project.ts";
-import { allSettings, configOf, natsSettings, settingsOf, streamSettings, withSettings } from "./commands/settings.ts";
+import {
+  allSettings,
+  configOf,
+  natsSettings,
+  settingsOf,
+  streamSettings,
+  upDefaults,
+  withSettings,
+} from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
 import { workerCommand } from "./commands/worker-command.ts";
 import { createLog } from "./observe/log.ts";
@@ -47,11 +55,13 @@ function commandLine(context: CommandContext): Command {
     const { serve } = await import("./commands/serve.ts");
     await serve(configOf(command, context), context);
   });
-  withAll(
+  withSettings(
     program.command("up").description("run the gateway with an embedded nats-server and a project to try it with"),
+    allSettings,
+    upDefaults,
   ).action(async (_, command: Command) => {
     const { up } = await import("./commands/serve.ts");
-    await up(configOf(command, context), context);
+    await up(configOf(command, context, upDefaults), context);
   });
   withAll(
     program.command("doctor").description("check everything a gateway with these settings needs; changes nothing"),

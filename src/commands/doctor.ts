@@ -17,6 +17,7 @@ import { checkRegistry } from "../doctor/registry.ts";
 import { countOf, jsonOf, linesOf } from "../doctor/report.ts";
 import { checkFill, checkReplicas, checkStreams } from "../doctor/stream-checks.ts";
 import { findNatsServer } from "../embedded/find-nats-server.ts";
+import { folderMend, unusableFolder } from "../embedded/folder-fault.ts";
 import { readNatsConfig } from "../embedded/nats-config.ts";
 import { loadConnectionId } from "../http/connection-id.ts";
 import { bucketName } from "../projects/bucket.ts";
@@ -228,8 +229,15 @@ function clusterOf({ replicas }: Config, { server }: NatsFacts, monitors: readon
 function lookAtMachine(config: Config, storedBytes: number | undefined): Finding[] {
   const { natsUrl, dataDir } = config;
   const streamBytesTotal = wantedConfigs(config).reduce((sum, { max_bytes: bytes }) => sum + bytes, 0);
-  const disk = natsUrl === undefined ? [checkDisk({ dataDir, streamBytesTotal, storedBytes })] : [];
+  const disk =
+    natsUrl === undefined ? [checkFolder(dataDir), checkDisk({ dataDir, streamBytesTotal, storedBytes })] : [];
   return [...disk, checkMemory(config), checkFiles()];
+}
+
+function checkFolder(dataDir: string): Finding {
+  const check = checkOf("data folder");
+  const fault = unusableFolder(dataDir);
+  return fault === undefined ? check.ok(dataDir) : check.fail(`${dataDir}: ${fault}`, folderMend);
 }
 
 function lookAtFiles(config: Config, uws: unknown): Finding[] {

@@ -37,10 +37,17 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
+/** What a command takes where nothing is set, in place of the table's. */
+export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
+
+/** A first try is nobody else's business: its key is in this repository. */
+export const upDefaults: Defaults = { host: "127.0.0.1" };
+
 /** Adds a flag for each setting. */
-export function withSettings(command: Command, names: readonly SettingName[]): Command {
+export function withSettings(command: Command, names: readonly SettingName[], defaults: Defaults = {}): Command {
   for (const name of names) {
-    const { unit, why, fallback } = settings[name];
+    const { unit, why, fallback: usual } = settings[name];
+    const fallback = defaults[name] ?? usual;
     const standard = fallback === undefined ? "" : `, default ${fallback}`;
     command.option(`${flagOf(name)} <${unit}>`, `${why} [${variableOf(name)}${standard}]`);
   }
@@ -48,17 +55,20 @@ export function withSettings(command: Command, names: readonly SettingName[]): C
 }
 
 /** The settings of a command, or all their faults. */
-export function settingsOf(command: Command, context: CommandContext): ConfigResult {
+export function settingsOf(command: Command, context: CommandContext, defaults: Defaults = {}): ConfigResult {
   const options: Record<string, unknown> = command.opts();
   const flags = Object.fromEntries(
-    allSettings.flatMap((name) => (typeof options[name] === "string" ? [[name, options[name]]] : [])),
+    allSettings.flatMap((name) => {
+      const given = options[name] ?? (context.env[variableOf(name)] === undefined ? defaults[name] : undefined);
+      return typeof given === "string" ? [[name, given]] : [];
+    }),
   );
   return readConfig(context.env, flags);
 }
 
 /** Throws a CommandError that lists every fault. */
-export function configOf(command: Command, context: CommandContext): Config {
-  const result = settingsOf(command, context);
+export function configOf(command: Command, context: CommandContext, defaults: Defaults = {}): Config {
+  const result = settingsOf(command, context, defaults);
   if (result.ok) return result.config;
   const lines = result.faults.map((fault) => `  ${fault}`);
   throw new CommandError(`the settings have faults:\n${lines.join("\n")}`, usageExitCode);

@@ -1,30 +1,33 @@
 // Why a data folder cannot be used, in words that name a way out. The start says so, and doctor before it.
 
 import { accessSync, constants, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
-const mend = "name another one with PENSTOCK_DATA_DIR or --data-dir";
+export const folderMend = "name another folder with PENSTOCK_DATA_DIR (--data-dir), or let this user write there";
 
 /** The words for what making or writing the folder threw. */
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
-  return `start on ${dataDir}: ${found ?? `the folder cannot be written (${code ?? message})`}: ${mend}`;
+  return `start on ${dataDir}: ${found ?? `the folder cannot be written (${code ?? message})`}: ${folderMend}`;
 }
 
-/** What keeps the folder, or the nearest one above it that is there, from being written; undefined when nothing does. Changes nothing. */
+/** What keeps the folder, what is in it, or the nearest one above it that is there, from being written; undefined: nothing. Changes nothing. */
 export function unusableFolder(dataDir: string): string | undefined {
-  for (let path = resolve(dataDir); ; path = dirname(path)) {
-    const isItself = path === resolve(dataDir);
-    const kind = kindOf(path);
-    if (kind === "nothing" && dirname(path) !== path) continue;
-    if (kind === "file") return isItself ? "it is a file, and a folder is needed" : `${path} above it is a file`;
+  const folder = resolve(dataDir);
+  const inside = ["nats", "jetstream"].map((name) => join(folder, name)).filter((path) => kindOf(path) !== "nothing");
+  for (const path of [...inside, nearest(folder)]) {
+    const what = path === folder ? "it" : path;
+    if (kindOf(path) === "file") return `${what} is a file, and a folder is needed`;
     const code = accessFault(path);
-    if (code === undefined) return undefined;
-    const what = isItself ? "it" : `the folder ${path} above it`;
     if (code === "EROFS") return `${what} is on a file system that is mounted read-only`;
-    return `${what} may not be written by this user (${code}); give it to the user with \`chown\`, or`;
+    if (code !== undefined) return `${what} may not be written by this user (${code})`;
   }
+  return undefined;
+}
+
+function nearest(path: string): string {
+  return kindOf(path) !== "nothing" || dirname(path) === path ? path : nearest(dirname(path));
 }
 
 function kindOf(path: string): "folder" | "file" | "nothing" {

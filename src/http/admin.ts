@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { HttpLog } from "./exchange.ts";
+import { portFault } from "./port-fault.ts";
 
 /** How long an answer about readiness is good for. */
 const READINESS_CACHED_MS = 500;
@@ -84,8 +85,10 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
 
   function listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
-      const failed = (error: Error): void =>
-        reject(new Error(`Listen for metrics and health on ${host} port ${port}: ${error.message}`, { cause: error }));
+      const failed = (error: Error): void => {
+        const fault = portFault(error, port, "ADMIN_PORT");
+        reject(new Error(`Listen for metrics and health on ${host} port ${port}: ${fault}`, { cause: error }));
+      };
       server.once("error", failed);
       server.listen(port, host, () => {
         server.off("error", failed);

@@ -4,6 +4,7 @@
 import type { us_listen_socket } from "uWebSockets.js";
 import { App, SSLApp, type TemplatedApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { createServer } from "node:net";
+import { portFault } from "./port-fault.ts";
 import { handConnectionsTo, listenExclusively, listenShared, stopHandingTo } from "./uws.ts";
 
 /**
@@ -116,16 +117,9 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {
-    probe.once("error", (error: NodeJS.ErrnoException) => resolve(reasons[error.code ?? ""] ?? error.message));
+    probe.once("error", (error: NodeJS.ErrnoException) => resolve(portFault(error, port, "PORT")));
     probe.listen({ host, port, exclusive: true }, () => {
       probe.close(() => resolve("refused"));
     });
   });
 }
-
-const reasons: Readonly<Record<string, string>> = {
-  EADDRINUSE: "the port is taken",
-  EACCES: "not permitted",
-  EADDRNOTAVAIL: "this host does not have the address",
-  ENOTFOUND: "the name is not known",
-};

@@ -2,9 +2,11 @@
 // and SIGTERM ends it with 0 and nothing left running.
 
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { expect, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
-import { ended, isRunning, penstock, temporaryFolder } from "../embedded/embedded-kit.ts";
+import { ended, isRunning, penstock, penstockWith, temporaryFolder } from "../embedded/embedded-kit.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 
@@ -40,6 +42,31 @@ test("from the first start to the last stop", async () => {
   gateway.kill("SIGTERM");
   expect(await ended(gateway)).toBe(0);
   expect(isRunning(serverPid)).toBe(false);
+});
+
+test("up listens on loopback, and elsewhere when told", async () => {
+  const listening = (said: string): unknown => /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
+  const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
+  await expect.poll(() => listening(alone.said.err), { timeout: 15_000 }).toBe("127.0.0.1");
+  const told = penstockWith({ PENSTOCK_HOST: "0.0.0.0" }, "up", "--data-dir", temporaryFolder(), ...start);
+  await expect.poll(() => listening(told.said.err), { timeout: 15_000 }).toBe("0.0.0.0");
+  const help = penstock("up", "--help");
+  expect(await ended(help)).toBe(0);
+  expect(help.said.out.replaceAll(/\s+/g, " ")).toContain("[PENSTOCK_HOST, default 127.0.0.1]");
+});
+
+test.each([
+  ["--port", "PENSTOCK_PORT (--port)"],
+  ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
+])("a taken %s is told with the setting and the way to who has it", async (flag, setting) => {
+  const stranger = createServer().listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  const { port } = stranger.address() as AddressInfo;
+  const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start, flag, String(port));
+  expect(await ended(gateway)).toBe(1);
+  expect(gateway.said.err).toContain(`the port is taken: set ${setting} to another`);
+  expect(gateway.said.err).toContain(`ss -ltnp sport = :${port}`);
+  stranger.close();
 });
 
 test("tail ends well when its reader goes", async () => {
