@@ -2,7 +2,8 @@
 // the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
 
 import { networksOf } from "./http/trusted-proxies.ts";
-import { certificateFile, isPair, keyFile, readableFile } from "./pem.ts";
+import { certificateFile, keyFile, readableFile } from "./pem.ts";
+import { faultsBetween } from "./setting-faults.ts";
 import {
   durationMs,
   flag,
@@ -293,62 +294,4 @@ export function readConfig(
   }
   if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
   return faults.length === 0 ? { ok: true, config: values as unknown as Config } : { ok: false, faults };
-}
-
-function faultsBetween(config: Config): string[] {
-  const faults: string[] = [];
-  if (config.ackTimeoutMs > config.requestTimeoutMs) {
-    faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
-  }
-  if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
-    // Less would answer a body that is within its limits with 503 for ever.
-    faults.push(
-      "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
-    );
-  }
-  return [...faults, ...natsFaults(config), ...publicPortFaults(config)];
-}
-
-function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], proxyProtocol }: Config): string[] {
-  const faults: string[] = [];
-  if ((cert === undefined) !== (key === undefined)) {
-    faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: one is of no use without the other");
-  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
-    faults.push("PENSTOCK_TLS_KEY: is not the key of the certificate in PENSTOCK_TLS_CERT");
-  }
-  if (proxyProtocol && trustedProxies.length === 0) {
-    faults.push("PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES, else anybody could claim any address");
-  }
-  if (proxyProtocol && cert !== undefined) {
-    // A proxy's header comes before the handshake, where it is not read; what comes inside is the client's.
-    faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be together with PENSTOCK_TLS_CERT");
-  }
-  return faults;
-}
-
-function natsFaults(config: Config): string[] {
-  const faults: string[] = [];
-  const { natsUrl: url, natsCert: cert, natsKey: key } = config;
-  if (config.natsPort !== undefined && url !== undefined) {
-    faults.push("PENSTOCK_NATS_PORT: is of an embedded nats-server, and PENSTOCK_NATS_URL names another");
-  }
-  for (const name of ["natsCreds", "natsCa", "natsCert", "natsKey", "hubDomain"] as const) {
-    if (config[name] !== undefined && url === undefined) faults.push(`${variableOf(name)}: needs PENSTOCK_NATS_URL`);
-  }
-  if ((cert === undefined) !== (key === undefined)) {
-    faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other");
-  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
-    faults.push("PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT");
-  }
-  if (config.natsToken !== undefined && url === undefined && !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)) {
-    // What begins so nats-server takes for the hash of a token.
-    faults.push(
-      "PENSTOCK_NATS_TOKEN: for an embedded nats-server, printable ASCII without spaces that does not begin with $2",
-    );
-  }
-  const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
-  if (identities.filter((identity) => identity !== undefined).length > 1) {
-    faults.push("PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them");
-  }
-  return faults;
 }
