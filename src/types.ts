@@ -27,21 +27,38 @@ export interface ProjectLimits {
   readonly burstSeconds: number;
 }
 
+/** What a request costs its project, and what of it the limits have taken: filled in by `admit`. */
+export interface RequestCost {
+  readonly events: number;
+  readonly bytes: number;
+  /** Less than the cost where the project's debt is at its limit. */
+  eventsTaken: number;
+  bytesTaken: number;
+}
+
 /** Holds what a project sends to this process against its limits, and counts what becomes of it. No call waits or throws. */
 export interface ProjectMeter {
   /**
    * Once a request. 0: it is within the limits, and counts against them. Else it is not, and counts as refused: so many milliseconds
    * from now there is room.
    */
-  admit(events: number, bytes: number): number;
+  admit(cost: RequestCost): number;
+  /** What of a request is more than the project's limits let through at once, ever. To be asked before `admit`. */
+  exceeds(cost: RequestCost): "events" | "bytes" | undefined;
   /**
-   * At most once for a request that `admit` let through, with the same numbers: it ended in a 503, and is sent again. What it cost is there
-   * again.
+   * At most once for a request that `admit` let through: it ended in a 503, and is sent again. `kept` of its events are stored all the
+   * same, or may be, and keep their cost; that of the others is there again.
    */
-  giveBack(events: number, bytes: number): void;
-  countAccepted(events: number): void;
-  /** Events dropped silently, and events in error, of a request that ended in a 200 or a 4xx. */
-  countDropped(events: number): void;
+  giveBack(cost: RequestCost, kept: number): void;
+  /** Events of acknowledged frames, whatever their request was answered, and the bytes of their lines. */
+  countStored(events: number, bytes: number): void;
+  /** Events of frames that were sent and not acknowledged by the deadline: stored or not. */
+  countUnknown(events: number): void;
+  /**
+   * Events dropped silently, and events in error, of a request that ended in a 200 or a 4xx. They cost the bytes of their request, but
+   * no events.
+   */
+  countDropped(events: number, cost: RequestCost): void;
 }
 
 /** A project as the hot path has it. The meter outlives changes of the entry. */
@@ -176,9 +193,12 @@ export interface FrameSink {
  */
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
-/** Hears once of each frame it joined. `code` says why, for `refused` and `unknown`. Must not throw. */
+/**
+ * Hears once each time it joined a frame, at its own deadline at the latest. `code` says why, for `refused` and `unknown`; `events` and
+ * `bytes` are its part of the frame: plain numbers, so that nothing is made for a request. Must not throw.
+ */
 export interface FrameWaiter {
-  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined): void;
+  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void;
 }
 
 /** Group commit towards JetStream. All calls are synchronous; the outcome comes through the waiter. */
@@ -193,7 +213,7 @@ export interface Publisher {
    * take those of other projects too, so a line must say whose it is.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** Declares the appended lines as this waiter's; the frame leaves by the rules of group commit. */
+  /** Declares the lines appended since the last call as this waiter's; the frame leaves by the rules of group commit. */
   join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
   /** A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large record). */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;

@@ -119,6 +119,8 @@ function usageJson(usage: ProjectUsage): object {
   return {
     project: usage.projectId,
     accepted: usage.accepted,
+    stored_bytes: usage.storedBytes,
+    unknown: usage.unknown,
     dropped: usage.dropped,
     rate_limited: {
       requests: usage.rateLimitedRequests,
@@ -137,11 +139,12 @@ function usageTable(usages: readonly ProjectUsage[]): string[] {
   const rate = (perSecond: number): string => perSecond.toFixed(1);
   return table([
     [
-      ...["ID", "ACCEPTED", "ACCEPTED/S", "DROPPED", "RATE-LIMITED", "RATE-LIMITED/S"],
+      ...["ID", "ACCEPTED", "ACCEPTED/S", "STORED BYTES", "UNKNOWN", "DROPPED", "RATE-LIMITED", "RATE-LIMITED/S"],
       ...["REQUESTS REFUSED", "BYTES REFUSED", "SINCE", "LAST"],
     ],
     ...usages.map((usage) => [
-      ...[usage.projectId, String(usage.accepted), rate(usage.acceptedPerSecond), String(usage.dropped)],
+      ...[usage.projectId, String(usage.accepted), rate(usage.acceptedPerSecond), String(usage.storedBytes)],
+      ...[String(usage.unknown), String(usage.dropped)],
       ...[String(usage.rateLimitedEvents), rate(usage.rateLimitedPerSecond), String(usage.rateLimitedRequests)],
       ...[String(usage.rateLimitedBytes), new Date(usage.sinceMs).toISOString(), new Date(usage.atMs).toISOString()],
     ]),

@@ -139,7 +139,7 @@ export function createIntake(options: IntakeOptions): Intake {
   /** A bug came up. Whoever catches it answers 503. */
   function giveUp({ frames, pending }: Placing): void {
     frames.abandon();
-    pending.giveBack();
+    pending.abandon();
   }
 
   function refusedNow(): Problem | undefined {
@@ -155,14 +155,15 @@ export function createIntake(options: IntakeOptions): Intake {
     if ("code" in envelope) return envelope;
     exchange.projectId = envelope.project.id;
     const { lane, project } = envelope;
-    return { exchange, body, scanner, lane, project, events: scanner.table[Header.ItemCount]!, bytes: body.length };
+    const events = scanner.table[Header.ItemCount]!;
+    return { exchange, body, scanner, lane, project, events, bytes: body.length, eventsTaken: 0, bytesTaken: 0 };
   }
 
   /** Holds the request against what its project may send: once a request, as soon as the project is known. */
-  function overLimits({ lane, project, events, bytes }: OpenRequest): Problem | undefined {
-    const waitMs = project.meter.admit(events, bytes);
+  function overLimits(request: OpenRequest): Problem | undefined {
+    const waitMs = request.project.meter.admit(request);
     if (waitMs === 0) return undefined;
-    metrics.events(lane, "rate_limited", events);
+    metrics.events(request.lane, "rate_limited", request.events);
     return {
       code: "rate_limited",
       detail: "The project sends more than it may: try again later",
@@ -196,7 +197,7 @@ export function createIntake(options: IntakeOptions): Intake {
     frames.finish();
     tally.countJudged(lane, metrics);
     if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
-      project.meter.countDropped(tally.dropped);
+      project.meter.countDropped(tally.dropped, pending);
       exchange.answerProblem(problemOfItems(tally));
     } else {
       if (tally.dropped > 0 && remarks !== undefined) tally.remark(project.id, remarks);

@@ -1,8 +1,9 @@
 // A request whose lines wait for their PubAcks: collects the outcome of every frame that carries one of them, then answers,
-// once. Never 200 while one frame is open, refused or unknown. Also says to the project's meter what the request came to.
+// once. Never 200 while one frame is open, refused or unknown. Also says to metrics and the project's meter what the request came to:
+// what is stored counts as stored, also where the answer is a 503.
 
 import type { ErrorCode } from "../errors.ts";
-import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter } from "../types.ts";
+import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter, RequestCost } from "../types.ts";
 import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
@@ -13,17 +14,17 @@ const details: Partial<Record<ErrorCode, string>> = {
   unavailable: "The store cannot be reached: send the request again later",
 };
 
-export interface PendingOf extends Envelope {
+export interface PendingOf extends Envelope, RequestCost {
   readonly exchange: Exchange;
-  /** What the project's meter took for it. */
-  readonly events: number;
-  readonly bytes: number;
 }
 
-export class PendingRequest implements FrameWaiter {
+/** Its cost is its own copy: what it was made of holds the body. */
+export class PendingRequest implements FrameWaiter, RequestCost {
+  readonly events: number;
+  readonly bytes: number;
+  eventsTaken: number;
+  bytesTaken: number;
   readonly #exchange: Exchange;
-  readonly #events: number;
-  readonly #bytes: number;
   readonly #tally: Tally;
   readonly #lane: Lane;
   readonly #meter: ProjectMeter;
@@ -31,12 +32,18 @@ export class PendingRequest implements FrameWaiter {
   // The intake's own hold, so that no early outcome answers before the last line is placed.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
+  #abandoned = false;
+  #stored = 0;
+  #storedBytes = 0;
+  #unknown = 0;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
   constructor(request: PendingOf, tally: Tally, metrics: IntakeMetrics) {
+    this.events = request.events;
+    this.bytes = request.bytes;
+    this.eventsTaken = request.eventsTaken;
+    this.bytesTaken = request.bytesTaken;
     this.#exchange = request.exchange;
-    this.#events = request.events;
-    this.#bytes = request.bytes;
     this.#tally = tally;
     this.#lane = request.lane;
     this.#meter = request.project.meter;
@@ -61,10 +68,17 @@ export class PendingRequest implements FrameWaiter {
     });
   }
 
-  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    // Unknown outweighs refused: the client must not be told less doubt than there is.
-    if (outcome === "unknown") this.#failure = "timeout";
-    else if (outcome === "refused") this.#failure ??= code ?? "unavailable";
+  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
+    if (outcome === "unknown") {
+      // It outweighs refused: the client must not be told less doubt than there is.
+      this.#failure = "timeout";
+      this.#unknown += events;
+    } else if (outcome === "refused") {
+      this.#failure ??= code ?? "unavailable";
+    } else {
+      this.#stored += events;
+      this.#storedBytes += bytes;
+    }
     this.release();
   }
 
@@ -76,23 +90,35 @@ export class PendingRequest implements FrameWaiter {
       this.#room = undefined;
     }
     if (this.#framesOpen > 0) return;
+    this.#count();
+    if (this.#abandoned) return;
     if (this.#failure !== undefined) {
-      this.giveBack();
       this.#exchange.answerProblem({ code: this.#failure, detail: details[this.#failure] ?? "" });
       return;
     }
-    this.#metrics.events(this.#lane, "none", this.#tally.accepted);
-    this.#meter.countAccepted(this.#tally.accepted);
     // Not before: a request that is refused is sent again, and would count each time.
-    if (this.#tally.dropped > 0) this.#meter.countDropped(this.#tally.dropped);
+    if (this.#tally.dropped > 0) this.#meter.countDropped(this.#tally.dropped, this);
     this.#exchange.answerStored(this.#tally);
   }
 
-  /**
-   * The request ends in a 503: what it cost its project is there again for the retry. The last hold calls it, or, where a bug keeps the
-   * intake from giving up its own, the intake.
-   */
-  giveBack(): void {
-    this.#meter.giveBack(this.#events, this.#bytes);
+  /** A bug ended the request, and whoever caught it answers. What became of its frames counts all the same. */
+  abandon(): void {
+    this.#abandoned = true;
+    this.release();
+  }
+
+  #count(): void {
+    if (this.#stored > 0) {
+      this.#metrics.events(this.#lane, "none", this.#stored);
+      this.#meter.countStored(this.#stored, this.#storedBytes);
+    }
+    if (this.#unknown > 0) {
+      this.#metrics.events(this.#lane, "timeout", this.#unknown);
+      this.#meter.countUnknown(this.#unknown);
+    }
+    // For the retry of what is not stored there is room again.
+    if (this.#failure !== undefined || this.#abandoned) {
+      this.#meter.giveBack(this, this.#stored + this.#unknown);
+    }
   }
 }

@@ -37,10 +37,17 @@ const outcomeOfReason = {
   event_too_large: "error",
   unreadable_event: "error",
   rate_limited: "refused",
-} as const satisfies Record<"none" | "no_event" | "no_distinct_id" | "rate_limited" | ItemErrorCode, EventOutcome>;
+  timeout: "unknown",
+} as const satisfies Record<
+  "none" | "no_event" | "no_distinct_id" | "rate_limited" | "timeout" | ItemErrorCode,
+  EventOutcome
+>;
 
-/** `refused`: with a request that may well come again, so one event can be counted many times. */
-export type EventOutcome = "stored" | "dropped" | "error" | "refused";
+/**
+ * `stored`: of an acknowledged frame, whatever its request was answered. `unknown`: of a frame that was not acknowledged by the deadline.
+ * `refused`: with a request that may well come again, so one event can be counted many times.
+ */
+export type EventOutcome = "stored" | "dropped" | "error" | "refused" | "unknown";
 /** `none` goes with `stored`, the item errors with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];

@@ -44,6 +44,8 @@ const endMsMax = 1_000;
 const warningEveryMs = 60_000;
 const noCounts: Counts = {
   accepted: 0,
+  storedBytes: 0,
+  unknown: 0,
   dropped: 0,
   rateLimitedRequests: 0,
   rateLimitedEvents: 0,
@@ -148,6 +150,6 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
 
 function areSame(left: Counts, right: Counts): boolean {
   // Nothing else changes without one of these.
-  const names = ["accepted", "dropped", "rateLimitedRequests"] as const;
+  const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
   return names.every((name) => left[name] === right[name]);
 }

@@ -67,9 +67,12 @@ export function usageKey(projectId: string, processId: string): string {
 }
 
 export function usageValue(record: UsageRecord): string {
-  const { accepted, dropped, rateLimitedRequests, rateLimitedEvents, rateLimitedBytes, lately } = record;
+  const { accepted, storedBytes, unknown, dropped, rateLimitedRequests, rateLimitedEvents, rateLimitedBytes, lately } =
+    record;
   return JSON.stringify({
     accepted,
+    stored_bytes: storedBytes,
+    unknown,
     dropped,
     rate_limited: { requests: rateLimitedRequests, events: rateLimitedEvents, bytes: rateLimitedBytes },
     since: new Date(record.sinceMs).toISOString(),
@@ -81,9 +84,14 @@ export function usageValue(record: UsageRecord): string {
 /** Undefined for what is no usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
-    const { accepted, dropped, rate_limited, since, at, lately } = JSON.parse(new TextDecoder().decode(value));
+    const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } = JSON.parse(
+      new TextDecoder().decode(value),
+    );
     const record = {
       accepted,
+      // Older versions did not count these.
+      storedBytes: stored_bytes ?? 0,
+      unknown: unknown ?? 0,
       dropped,
       rateLimitedRequests: rate_limited.requests,
       rateLimitedEvents: rate_limited.events,
@@ -132,6 +140,8 @@ function noUsage(projectId: string): ProjectUsage {
   return {
     projectId,
     accepted: 0,
+    storedBytes: 0,
+    unknown: 0,
     dropped: 0,
     rateLimitedRequests: 0,
     rateLimitedEvents: 0,
@@ -149,6 +159,8 @@ function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUs
   return {
     projectId: usage.projectId,
     accepted: usage.accepted + record.accepted,
+    storedBytes: usage.storedBytes + record.storedBytes,
+    unknown: usage.unknown + record.unknown,
     dropped: usage.dropped + record.dropped,
     rateLimitedRequests: usage.rateLimitedRequests + record.rateLimitedRequests,
     rateLimitedEvents: usage.rateLimitedEvents + record.rateLimitedEvents,

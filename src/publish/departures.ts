@@ -34,11 +34,13 @@ export class Departures {
   }
 
   left(frame: Frame): void {
-    if (frame.queue.background) this.#backgroundBytesUnacked += frame.length;
+    if (!frame.queue.background) return;
+    frame.departedBytes = frame.length;
+    this.#backgroundBytesUnacked += frame.length;
   }
 
   settled(frame: Frame): void {
-    if (frame.queue.background) this.#backgroundBytesUnacked -= frame.length;
+    if (frame.queue.background) this.#backgroundBytesUnacked -= frame.departedBytes;
   }
 
   #backgroundMayLeave(): boolean {

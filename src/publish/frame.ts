@@ -53,11 +53,16 @@ export class Frame implements FrameSink {
   events = 0;
   /** Empty until the caller or the publisher names it; the same on every attempt. */
   messageId = "";
-  readonly waiters: FrameWaiter[] = [];
-  /** The earliest of its waiters, monotonic milliseconds. */
+  waiters: FrameWaiter[] = [];
+  /** Of each waiter its deadline, its events and its bytes, one after another: no object a waiter. */
+  shares: number[] = [];
+  /** The earliest deadline of its waiters, monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
-  /** Bytes of it that count against the admission budget. */
-  admittedBytes = 0;
+  /** Lines that a waiter has joined with. Their bytes count against the admission budget. */
+  joinedEvents = 0;
+  joinedBytes = 0;
+  /** What it took of the background's window when it left. */
+  departedBytes = 0;
   /** Names this frame in its reply subject; no other frame ever has it, so a late reply finds nothing. */
   token = "";
   sends = 0;
@@ -73,6 +78,17 @@ export class Frame implements FrameSink {
     this.queue = queue;
     this.memory = memory;
     this.buffer = roomForLines(memory);
+  }
+
+  /** The lines since the last call are this waiter's. Lines follow one another in the order of the waiters. Answers their bytes. */
+  join(waiter: FrameWaiter, deadlineMs: number): number {
+    const bytes = this.length - this.joinedBytes;
+    this.waiters.push(waiter);
+    this.shares.push(deadlineMs, this.events - this.joinedEvents, bytes);
+    this.joinedEvents = this.events;
+    this.joinedBytes = this.length;
+    if (deadlineMs < this.deadlineMs) this.deadlineMs = deadlineMs;
+    return bytes;
   }
 
   /** Moves the lines to larger memory; the old one is the caller's again. */

@@ -5,6 +5,7 @@ import { createInbox, type Msg, type Subscription } from "@nats-io/transport-nod
 import type { ErrorCode } from "../errors.ts";
 import type { FrameOutcome } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
+import { type Expiry, isPast } from "./expiry.ts";
 import { type Frame, headerBytesMax } from "./frame.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
@@ -18,6 +19,8 @@ export interface InFlightOptions {
   readonly log: PublishLog;
   /** Hears once of each frame sent. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
+  /** The deadline of some of a frame's waiters is past; the frame goes on for the others. */
+  readonly expired: (frame: Frame, nowMs: number, expiry: Expiry) => void;
   /** JetStream has said that a stream, or the whole server, has no room. */
   readonly storeFull: (frame: Frame, wholeServer: boolean) => void;
 }
@@ -41,7 +44,7 @@ const inFlightPauseMs = 250;
 const subscribeAgainMs = 1_000;
 
 export function createInFlight(options: InFlightOptions): InFlight {
-  const { link, ackTimeoutMs, nowMs, metrics, log, settled, storeFull } = options;
+  const { link, ackTimeoutMs, nowMs, metrics, log, settled, expired, storeFull } = options;
   const { connection } = link;
   // In the order of first sends, which is the order they are sent again in.
   const frames = new Map<string, Frame>();
@@ -151,9 +154,8 @@ export function createInFlight(options: InFlightOptions): InFlight {
 
   function tick(now: number): void {
     for (const frame of frames.values()) {
-      if (now >= frame.deadlineMs) {
-        expire(frame);
-      } else if (now >= frame.retryAtMs && link.connected) {
+      if (now >= frame.deadlineMs) expire(frame, now);
+      if (frames.has(frame.token) && now >= frame.retryAtMs && link.connected) {
         if (!frame.pausing) metrics.ackFailed("timeout");
         metrics.frameRetried();
         attempt(frame, now);
@@ -170,9 +172,12 @@ export function createInFlight(options: InFlightOptions): InFlight {
     }
   }
 
-  function expire(frame: Frame): void {
+  /** The waiters whose deadline is past; with the last of them the frame. */
+  function expire(frame: Frame, now: number): void {
     const outcome = outcomeUnacked(frame);
-    finish(frame, outcome, outcome === "refused" ? "unavailable" : "timeout");
+    const code = outcome === "refused" ? "unavailable" : "timeout";
+    if (isPast(frame, now)) finish(frame, outcome, code);
+    else expired(frame, now, { outcome, code });
   }
 
   function finish(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
@@ -191,7 +196,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
     send,
     tick,
     abandon() {
-      for (const frame of frames.values()) expire(frame);
+      for (const frame of frames.values()) expire(frame, Number.POSITIVE_INFINITY);
     },
     close() {
       clearTimeout(subscribeTimer);

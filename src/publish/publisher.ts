@@ -7,6 +7,7 @@ import type { ErrorCode } from "../errors.ts";
 import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { Departures } from "./departures.ts";
+import { type Expiry, isPast, shareWords, takeExpired } from "./expiry.ts";
 import { createMemoryPool, Frame, type FrameQueue, headerBytesMax, messageIdLengthMax } from "./frame.ts";
 import { createFrameQueues, type FrameScope } from "./frame-queues.ts";
 import { createInFlight } from "./in-flight.ts";
@@ -46,6 +47,12 @@ const tickMs = 25;
 /** How long a stream that said it is full is not asked again. */
 const fullPauseMs = 1_000;
 
+/** What a waiter hears whose frame has not left. */
+const neverSent: Expiry = { outcome: "refused", code: "timeout" };
+
+/** Who hears, and of which parts of a frame. */
+type Told = Pick<Frame, "waiters" | "shares">;
+
 export function createPublisher(options: PublisherOptions): GroupPublisher {
   const { link, config, nowMs, processId, metrics, admission, log } = options;
   const pool = createMemoryPool(config.frameBytesMax);
@@ -53,7 +60,8 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   const queues = createFrameQueues(config, streams);
   const departures = new Departures();
   const busy = new Set<FrameQueue>();
-  const inFlight = createInFlight({ link, ackTimeoutMs: config.ackTimeoutMs, nowMs, metrics, log, settled, storeFull });
+  const { ackTimeoutMs } = config;
+  const inFlight = createInFlight({ link, ackTimeoutMs, nowMs, metrics, log, settled, expired, storeFull });
   let lastSharedId = 0;
   let flushScheduled = false;
   let tickTimer: NodeJS.Timeout | undefined;
@@ -118,10 +126,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
 
   function addWaiter(frame: Frame, waiter: FrameWaiter, deadlineMs: number): void {
     const { queue } = frame;
-    admission.take(frame.length - frame.admittedBytes);
-    frame.admittedBytes = frame.length;
-    frame.waiters.push(waiter);
-    if (deadlineMs < frame.deadlineMs) frame.deadlineMs = deadlineMs;
+    admission.take(frame.join(waiter, deadlineMs));
     if (!queue.busy) {
       queue.busy = true;
       busy.add(queue);
@@ -199,7 +204,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
 
   function settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const { queue } = frame;
-    admission.release(frame.admittedBytes);
+    admission.release(frame.joinedBytes);
     // The client sends from the frame's memory. An acknowledgement says that all of it has left; a frame that was sent again, or never
     // answered, may still be on its way, so its memory is not used again.
     if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
@@ -208,14 +213,27 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     // Its place in the process's window is free for any queue, also when this one may not send yet.
     scheduleFlush();
     restIfIdle(queue);
-    for (const waiter of frame.waiters) {
+    tell(frame, outcome, code);
+  }
+
+  function tell({ waiters, shares }: Told, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    let at = 0;
+    for (const waiter of waiters) {
       try {
-        waiter.frameSettled(outcome, code);
+        waiter.frameSettled(outcome, code, shares[at + 1]!, shares[at + 2]!);
       } catch (error) {
         if (!waiterFailureLogged) log.error({ err: error }, "a waiter threw when its frame settled");
         waiterFailureLogged = true;
       }
+      at += shareWords;
     }
+  }
+
+  /** Some of its waiters have no time left; the frame goes on for the others. */
+  function expired(frame: Frame, now: number, expiry: Expiry): void {
+    const gone = takeExpired(frame, now, expiry);
+    admission.release(gone.bytesCut);
+    tell(gone, expiry.outcome, expiry.code);
   }
 
   function giveBack(frame: Frame): void {
@@ -245,15 +263,19 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     if (busy.size > 0) tickTimer ??= setTimeout(tick, tickMs);
   }
 
-  /** Frames that never left by their deadline. */
+  /** Those whose frame never left by their deadline. */
   function expireWaiting(queue: FrameQueue, now: number): void {
     if (queue.sealed.length > 0) {
-      for (const frame of queue.sealed.take((waiting) => waiting.deadlineMs <= now)) {
-        settle(frame, "refused", "timeout");
-      }
+      const isOver = (frame: Frame): boolean => frame.deadlineMs <= now && isPast(frame, now);
+      for (const frame of queue.sealed.take(isOver)) settle(frame, "refused", "timeout");
+      for (const frame of queue.sealed) if (frame.deadlineMs <= now) expired(frame, now, neverSent);
     }
     const { open } = queue;
     if (open === undefined || open.deadlineMs > now) return;
+    if (!isPast(open, now)) {
+      expired(open, now, neverSent);
+      return;
+    }
     queue.open = undefined;
     settle(open, "refused", "timeout");
   }

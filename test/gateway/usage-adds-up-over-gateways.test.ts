@@ -89,7 +89,7 @@ test("while it runs a process writes what has changed, again and again, and rate
   const writer = createUsageWriter(options);
   const read = (nowMs = Date.now()) => readUsage(connection, { ...place, nowMs });
   for (let total = 5; total <= 15; total += 5) {
-    meter.countAccepted(5);
+    meter.countStored(5, 0);
     await until(async () => (await read())[0]?.accepted === total);
   }
   const [usage, ...others] = await read();

@@ -1,5 +1,5 @@
-// A request that ends in a 503 is sent again, as it should be: the retry finds the room in its project's limits that the first try found,
-// and its events count in the usage record once, when the request ends. A 4xx is not sent again, and costs what it costs.
+// A request that ends in a 503 is sent again, as it should be: for what is not stored of it the retry finds the room in its project's
+// limits that the first try found. What is stored of it, or may be, costs what it costs, and counts, whatever the answer was.
 // The intake and the meter are the real ones; the publisher is a port that ends each frame as it is told.
 
 import { randomFillSync } from "node:crypto";
@@ -10,30 +10,43 @@ import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import type { FrameOutcome, FrameSink, FrameWaiter, Intake, MeteredProject, Publisher } from "../../src/types.ts";
+import type {
+  FrameOutcome,
+  FrameSink,
+  FrameWaiter,
+  Intake,
+  MeteredProject,
+  Publisher,
+  RequestCost,
+} from "../../src/types.ts";
+import { costOf } from "../kit/cost-of.ts";
 
 let meter: Meter;
 let intake: Intake;
 /** Of the next frames, then of all others. */
 let outcomes: [FrameOutcome, ErrorCode | undefined][];
 let otherwise: [FrameOutcome, ErrorCode | undefined];
+/** By reason, as the metrics have heard it. */
+let counted: [string, number][];
 
 function publisher(): Publisher {
   const frame = (bytes: number): FrameSink => ({ buffer: Buffer.alloc(Math.max(bytes, 65_536)), length: 0, events: 0 });
-  const settle = (waiter: FrameWaiter) => waiter.frameSettled(...(outcomes.shift() ?? otherwise));
+  const settle = ({ events, length }: FrameSink, waiter: FrameWaiter) =>
+    waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length);
   return {
     frameBytesMax: 524_288,
     recordBytesMax: 524_288,
     refusal: () => undefined,
     sharedFrame: (_lane, _project, bytes) => frame(bytes),
     ownFrame: (_lane, _project, bytes) => frame(bytes),
-    join: (_sink, waiter) => settle(waiter),
-    submit: (_sink, _id, waiter) => settle(waiter),
+    join: (sink, waiter) => settle(sink, waiter),
+    submit: (sink, _id, waiter) => settle(sink, waiter),
     discard: () => {},
   };
 }
 
 beforeEach(() => {
+  counted = [];
   outcomes = [];
   otherwise = ["stored", undefined];
   // Nothing comes back by itself.
@@ -52,7 +65,12 @@ beforeEach(() => {
         records.write(item, verdict, record, sink);
       },
     },
-    metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    metrics: {
+      events: (_lane, reason, count) => counted.push([reason, count]),
+      warnings() {},
+      slowPathItems() {},
+      distinctIdsCut() {},
+    },
     nowMs: () => 0,
     nextTurn: async () => {},
   });
@@ -96,19 +114,46 @@ const sizes: [string, number][] = [
 ];
 
 test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, padding) => {
-  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 1_000, burstSeconds: 1 });
+  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 1_000_000, burstSeconds: 1 });
   const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
   otherwise = ["refused", "store_full"];
-  for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
-  otherwise = ["unknown", "timeout"];
-  for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("timeout");
   // More than one frame of it failing gives back no more than it cost.
+  for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
   otherwise = ["stored", undefined];
-  outcomes = [["refused", "unavailable"]];
-  expect(await send(batch)).toBe("unavailable");
   expect(await send(batch)).toBe("stored");
   expect(await send(batch)).toBe("rate_limited");
   expect(meter.counts).toMatchObject({ accepted: 10, dropped: 1, rateLimitedRequests: 1, rateLimitedEvents: 11 });
+});
+
+test.each(sizes)("%s whose events may be stored keeps its cost, and they count as unknown", async (_, padding) => {
+  meter.limit({ eventsPerSecond: 10, burstSeconds: 1 });
+  otherwise = ["unknown", "timeout"];
+  expect(await send(batchOf(10, padding))).toBe("timeout");
+  const { accepted, unknown } = meter.counts;
+  expect(accepted).toBe(0);
+  expect(counted).toContainEqual(["timeout", unknown]);
+  // Of a large request, those that were placed before the first was known to be lost.
+  expect(unknown).toBeGreaterThan(0);
+  if (padding < 250_000) expect(unknown).toBe(10);
+  for (let left = 10 - unknown; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+  expect(await send(batchOf(10, padding))).toBe("rate_limited");
+});
+
+test.each(sizes.slice(1))("%s that is stored in part costs that part, and it counts as stored", async (_, padding) => {
+  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 10 * padding, burstSeconds: 1 });
+  outcomes = [
+    ["stored", undefined],
+    ["refused", "store_full"],
+  ];
+  expect(await send(batchOf(10, padding))).toBe("store_full");
+  const { accepted, storedBytes, unknown } = meter.counts;
+  expect(accepted).toBeGreaterThan(0);
+  expect(accepted).toBeLessThan(10);
+  expect(storedBytes).toBeGreaterThan(accepted * padding);
+  expect(unknown).toBe(0);
+  expect(counted).toContainEqual(["none", accepted]);
+  for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
 });
 
 test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
@@ -118,8 +163,8 @@ test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
   expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
 });
 
-test("a request whose events are all in error keeps its cost, and they count at once", async () => {
-  meter.limit({ eventsPerSecond: 4, burstSeconds: 1 });
+test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
+  meter.limit({ eventsPerSecond: 2, burstSeconds: 1 });
   const wrong = { event: "e", distinct_id: "u", $set: 1 };
   expect(await send([wrong, wrong])).toBe("invalid_properties");
   expect(await send([wrong, wrong])).toBe("invalid_properties");
@@ -127,17 +172,23 @@ test("a request whose events are all in error keeps its cost, and they count at 
   expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
 });
 
-test("what is given back never comes to more than a burst, and a debt is paid off by it", () => {
+test("what is given back never comes to more than a burst, nor than what was taken", () => {
+  const admitted = (events: number, bytes: number): RequestCost => {
+    const cost = costOf(events, bytes);
+    expect(meter.admit(cost)).toBe(0);
+    return cost;
+  };
   meter.limit({ eventsPerSecond: 10, bytesPerSecond: 10, burstSeconds: 1 });
-  expect(meter.admit(0, 0)).toBe(0);
-  meter.giveBack(0, 0);
-  meter.giveBack(1_000, 1_000);
-  for (let count = 0; count < 10; count++) expect(meter.admit(1, 1)).toBe(0);
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
-  meter.giveBack(1, 1);
-  expect(meter.admit(100, 100)).toBe(0);
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
-  meter.giveBack(100, 100);
-  expect(meter.admit(1, 1)).toBe(0);
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  const small = admitted(1, 1);
+  meter.giveBack(admitted(1_000, 1_000), 0);
+  meter.giveBack(small, 0);
+  for (let count = 0; count < 10; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  meter.giveBack(small, 0);
+  const large = admitted(100, 100);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  // Of a hundred, ten and the one that was there were taken.
+  meter.giveBack(large, 0);
+  expect(meter.admit(costOf(1, 1))).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
 });

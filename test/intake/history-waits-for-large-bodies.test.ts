@@ -22,9 +22,11 @@ import type {
 const frameBytesMax = 524_288;
 let admitted: number[];
 const meter = {
-  admit: (events: number) => admitted.push(events) && 0,
+  admit: ({ events }: { events: number }) => admitted.push(events) && 0,
+  exceeds: () => undefined,
   giveBack() {},
-  countAccepted() {},
+  countStored() {},
+  countUnknown() {},
   countDropped() {},
 };
 const projects = new Map<string, MeteredProject>(
@@ -41,7 +43,7 @@ function recordingPublisher(): Publisher {
   function take(sink: FrameSink, waiter: FrameWaiter): void {
     const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
     placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
-    waiter.frameSettled("stored", undefined);
+    waiter.frameSettled("stored", undefined, 1, 1);
   }
   return {
     frameBytesMax,

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { openBucket, projectValue } from "../../src/projects/bucket.ts";
 import { createMeters } from "../../src/projects/meters.ts";
+import { costOf } from "../kit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();
@@ -11,22 +12,22 @@ const soon = { timeout: 10_000, interval: 10 };
 test("its usage goes on, also while it is gone, and its limits hold", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
-  const limits = { eventsPerSecond: 1, burstSeconds: 1 };
+  const limits = { eventsPerSecond: 1, burstSeconds: 3_600 };
   const value = projectValue({ id: "shop", name: "Shop", keys: ["phc_shop"], enabled: true, limits });
   await bucket.put("shop", value);
   const registry = await registryOn(rig, place);
   const counted = () => [...registry.meters()].map(({ projectId, meter }) => [projectId, meter.counts.accepted]);
   const { meter } = registry.byKey("phc_shop")!;
-  expect(meter.admit(10_000, 1)).toBe(0);
-  meter.countAccepted(10_000);
+  expect(meter.admit(costOf(10_000, 1))).toBe(0);
+  meter.countStored(10_000, 0);
   await bucket.delete("shop");
   await expect.poll(() => registry.byKey("phc_shop"), soon).toBeUndefined();
   expect(counted()).toEqual([["shop", 10_000]]);
   await bucket.put("shop", value);
   await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
-  registry.byKey("phc_shop")?.meter.countAccepted(1);
+  registry.byKey("phc_shop")?.meter.countStored(1, 0);
   expect(counted()).toEqual([["shop", 10_001]]);
-  expect(registry.byKey("phc_shop")?.meter.admit(1, 1)).toBeGreaterThan(60_000);
+  expect(registry.byKey("phc_shop")?.meter.admit(costOf(1, 1))).toBeGreaterThan(60_000);
 });
 
 test("of those that are gone the last few are kept, and all that are there", () => {

@@ -5,6 +5,7 @@ import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { openBucket } from "../../src/projects/bucket.ts";
 import { addProject, listProjects, rotateKey, setEnabled, setLimits } from "../../src/projects/commands.ts";
+import { costOf } from "../kit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();
@@ -68,14 +69,14 @@ test.each([
 test("a meter stays the project's own through changes and a new reading, and takes new limits at once", async () => {
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
-  await setLimits(rig.connection, { ...place, id: "shop", limits });
+  await setLimits(rig.connection, { ...place, id: "shop", limits: { ...limits, burstSeconds: 3_600 } });
   const registry = await registryOn(rig, place);
   const before = registry.byKey("phc_shop")!;
-  expect(before.meter.admit(1_000, 1)).toBe(0);
+  expect(before.meter.admit(costOf(100_000, 1))).toBe(0);
   await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
   await expect.poll(() => registry.byKey("phc_shop")?.enabled, soon).toBe(false);
   expect(registry.byKey("phc_shop")?.meter).toBe(before.meter);
-  expect(before.meter.admit(1, 1)).toBeGreaterThan(60_000);
+  expect(before.meter.admit(costOf(1, 1))).toBeGreaterThan(60_000);
   await rig.server.kill();
   await rig.server.restart();
   const operator = await connect({ servers: rig.server.url });
@@ -84,5 +85,5 @@ test("a meter stays the project's own through changes and a new reading, and tak
   await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
   expect(registry.byKey("phc_shop")?.meter).toBe(before.meter);
   await setLimits(operator, { ...place, id: "shop", limits: undefined });
-  await expect.poll(() => before.meter.admit(1, 1), soon).toBe(0);
+  await expect.poll(() => before.meter.admit(costOf(1, 1)), soon).toBe(0);
 });

@@ -3,6 +3,7 @@
 
 import { beforeEach, expect, test } from "vitest";
 import { Meter } from "../../src/projects/meter.ts";
+import { costOf } from "../kit/cost-of.ts";
 
 let nowMs: number;
 let meter: Meter;
@@ -16,7 +17,7 @@ beforeEach(() => {
 function offer(forMs: number, everyMs: number, events: number, bytes = 0): number {
   let admitted = 0;
   for (const untilMs = nowMs + forMs; nowMs < untilMs; nowMs += everyMs) {
-    if (meter.admit(events, bytes) === 0) admitted += events;
+    if (meter.admit(costOf(events, bytes)) === 0) admitted += events;
   }
   return admitted;
 }
@@ -26,10 +27,10 @@ test("without limits everything passes, and the clock is not read", () => {
     throw new Error("read");
   });
   meter.limit(undefined);
-  expect(meter.admit(1e9, 1e12)).toBe(0);
+  expect(meter.admit(costOf(1e9, 1e12))).toBe(0);
 });
 
-test.each([1, 7, 100, 25_000])("the rate holds for requests of %i events", (events) => {
+test.each([1, 7, 100, 2_000])("the rate holds for requests of %i events", (events) => {
   meter.limit({ eventsPerSecond: 1_000, burstSeconds: 2 });
   const admitted = offer(600_000, 1, events);
   // Of 600 s: the burst, the rate, and the one request that may go over.
@@ -41,21 +42,56 @@ test("after a pause of any length a burst is let through at once, and no more", 
   meter.limit({ eventsPerSecond: 100, burstSeconds: 5 });
   for (const pauseMs of [0, 5_000, 3_600_000]) {
     nowMs += pauseMs;
-    for (let count = 0; count < 500; count++) expect(meter.admit(1, 1)).toBe(0);
-    expect(meter.admit(1, 1)).toBeGreaterThan(0);
+    for (let count = 0; count < 500; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
   }
 });
 
 test("a request larger than the burst passes, and is paid off before the next", () => {
   meter.limit({ eventsPerSecond: 100, burstSeconds: 1 });
-  expect(meter.admit(1_000, 1)).toBe(0);
-  const waitMs = meter.admit(1, 1);
-  expect(waitMs).toBeCloseTo(9_000);
+  expect(meter.admit(costOf(150, 1))).toBe(0);
+  const waitMs = meter.admit(costOf(1, 1));
+  expect(waitMs).toBeCloseTo(500);
   nowMs += waitMs;
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
   nowMs += 1;
-  expect(meter.admit(1_000, 1)).toBe(0);
+  expect(meter.admit(costOf(150, 1))).toBe(0);
 });
+
+test.each([1_000, 33_000_000])("a request of %i events shuts nobody out for longer than a burst", (events) => {
+  meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10, burstSeconds: 10 });
+  for (let count = 0; count < 3; count++) meter.admit(costOf(events, events * 3));
+  expect(meter.admit(costOf(1, 1))).toBeLessThanOrEqual(10_000);
+  nowMs += 10_001;
+  expect(meter.admit(costOf(1, 1))).toBe(0);
+});
+
+test("what no burst comes near is said to be too large, but never what an SDK sends at once", () => {
+  meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
+  expect(meter.exceeds(costOf(20_000, 20_000_000))).toBeUndefined();
+  expect(meter.exceeds(costOf(20_001, 1))).toBe("events");
+  expect(meter.exceeds(costOf(1, 20_000_001))).toBe("bytes");
+  meter.limit({ eventsPerSecond: 0.1, bytesPerSecond: 1, burstSeconds: 1 });
+  expect(meter.exceeds(costOf(1_000, 1_048_576))).toBeUndefined();
+  expect(meter.exceeds(costOf(1_001, 1))).toBe("events");
+  meter.limit(undefined);
+  expect(meter.exceeds(costOf(1e9, 1e12))).toBeUndefined();
+});
+
+test.each([100, 1_000_000])(
+  "%i dropped events cost their bytes, and of events the one that a request costs",
+  (events) => {
+    meter.limit({ eventsPerSecond: 100, bytesPerSecond: 10_000, burstSeconds: 1 });
+    const cost = costOf(events, 5_000);
+    expect(meter.admit(cost)).toBe(0);
+    meter.countDropped(events, cost);
+    for (let count = 0; count < 99; count++) expect(meter.admit(costOf(1, 0))).toBe(0);
+    expect(meter.admit(costOf(1, 0))).toBeGreaterThan(0);
+    nowMs += 100;
+    expect(meter.admit(costOf(1, 6_001))).toBe(0);
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  },
+);
 
 test("of two limits each holds", () => {
   meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 1 });
@@ -70,48 +106,51 @@ test("of two limits each holds", () => {
 
 test("a request without events counts as one", () => {
   meter.limit({ eventsPerSecond: 10, burstSeconds: 1 });
-  for (let count = 0; count < 10; count++) expect(meter.admit(0, 2)).toBe(0);
-  expect(meter.admit(0, 2)).toBeGreaterThan(0);
+  for (let count = 0; count < 10; count++) expect(meter.admit(costOf(0, 2))).toBe(0);
+  expect(meter.admit(costOf(0, 2))).toBeGreaterThan(0);
 });
 
 test("a clock that stands or goes back lets through no more than a burst, and goes on when it does", () => {
   meter.limit({ eventsPerSecond: 10, burstSeconds: 1 });
-  for (let count = 0; count < 10; count++) expect(meter.admit(1, 1)).toBe(0);
+  for (let count = 0; count < 10; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
   nowMs -= 500_000;
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
   nowMs += 200;
-  expect(meter.admit(1, 1)).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBe(0);
   nowMs += 1e12;
-  for (let count = 0; count < 10; count++) expect(meter.admit(1, 1)).toBe(0);
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  for (let count = 0; count < 10; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
 });
 
 test("the same limits again give nothing new; others keep what is owed; none owe nothing", () => {
   const limits = { eventsPerSecond: 10, burstSeconds: 1 };
   meter.limit(limits);
-  expect(meter.admit(1_000, 1)).toBe(0);
-  const owedMs = meter.admit(1, 1);
+  expect(meter.admit(costOf(1_000, 1))).toBe(0);
+  const owedMs = meter.admit(costOf(1, 1));
   meter.limit({ ...limits });
-  expect(meter.admit(1, 1)).toBe(owedMs);
+  expect(meter.admit(costOf(1, 1))).toBe(owedMs);
   meter.limit({ eventsPerSecond: 100, burstSeconds: 60 });
-  expect(meter.admit(1, 1)).toBeCloseTo(owedMs / 10);
+  expect(meter.admit(costOf(1, 1))).toBeCloseTo(owedMs / 10);
   meter.limit(undefined);
-  expect(meter.admit(1, 1)).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBe(0);
   meter.limit({ eventsPerSecond: 100, burstSeconds: 60 });
   meter.limit({ eventsPerSecond: 1, burstSeconds: 2 });
-  expect(meter.admit(2, 1)).toBe(0);
-  expect(meter.admit(1, 1)).toBeGreaterThan(0);
+  expect(meter.admit(costOf(2, 1))).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
 });
 
 test("what is refused is counted, and nothing else by it", () => {
   meter.limit({ eventsPerSecond: 1, burstSeconds: 1 });
-  meter.admit(5, 100);
-  meter.admit(7, 200);
-  meter.admit(0, 20);
-  meter.countAccepted(4);
-  meter.countDropped(1);
+  meter.admit(costOf(5, 100));
+  meter.admit(costOf(7, 200));
+  meter.admit(costOf(0, 20));
+  meter.countStored(4, 900);
+  meter.countUnknown(3);
+  meter.countDropped(1, costOf(1, 0));
   expect(meter.counts).toEqual({
     accepted: 4,
+    storedBytes: 900,
+    unknown: 3,
     dropped: 1,
     rateLimitedRequests: 2,
     rateLimitedEvents: 7,

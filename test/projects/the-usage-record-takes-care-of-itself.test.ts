@@ -59,7 +59,7 @@ function losingConnection(projectId: () => string): NatsConnection {
 test("a value that cannot be written keeps no other waiting, and is written when it can be", async () => {
   const place = newPlace();
   const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
-  for (const { meter } of known) meter.countAccepted(5);
+  for (const { meter } of known) meter.countStored(5, 0);
   let lost = "a";
   const options = { ...place, processId: "one", meters: () => known, log, wallMs: () => Date.now(), intervalMs: 10 };
   const writer = createUsageWriter({ ...options, connection: losingConnection(() => lost) });
@@ -75,7 +75,7 @@ test("a rate is over all the time since it was last written, however many rounds
   const place = newPlace();
   const late = newMeter();
   const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));
-  for (const { meter } of known) meter.countAccepted(1);
+  for (const { meter } of known) meter.countStored(1, 0);
   let isLost = true;
   let rounds = 0;
   let wallMs = 1_000_000;
@@ -93,7 +93,7 @@ test("a rate is over all the time since it was last written, however many rounds
       rounds++;
       // A second a round; the one that is never reached counts all the while.
       wallMs += 1_000;
-      if (rounds <= 20) late.countAccepted(10);
+      if (rounds <= 20) late.countStored(10, 0);
       return all;
     },
     log,
