@@ -7,8 +7,10 @@ import type { MeteredProject, ProjectLookup } from "../../src/types.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,
+  exceeds: () => undefined,
   giveBack: () => {},
-  countAccepted: () => {},
+  countStored: () => {},
+  countUnknown: () => {},
   countDropped: () => {},
 };
 const known = new Map(
