@@ -37,7 +37,7 @@ const closing = "}\n";
 /** Fewest bytes an item takes in a body if it is stored: {"event":"a","distinct_id":1} and a comma. */
 const storedItemBytesMin = 29;
 /** What a record may take beyond its item's bytes: constant text, project id, address, generated id and times, an id that had to be escaped. */
-const recordOverheadBytesMax = 1_024;
+export const recordOverheadBytesMax = 1_024;
 
 /** More than the records of a body can take. From the body alone: it decides how a request is placed, also when it is sent again. */
 export function recordsBytesMax(bodyBytes: number, itemCount: number): number {

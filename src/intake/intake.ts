@@ -5,18 +5,31 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { ItemErrorCode, Problem } from "../errors.ts";
-import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
+import { type RecordWriter, recordOverheadBytesMax, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, Row, ScanStatus } from "../scan/table.ts";
-import type { Exchange, Intake, Lane, MeteredProject, ProjectLookup, Publisher, RemarkTaker } from "../types.ts";
+import type {
+  BodyHint,
+  Exchange,
+  Intake,
+  Lane,
+  MeteredProject,
+  ProjectLookup,
+  Publisher,
+  RemarkTaker,
+} from "../types.ts";
+import { type Arrival, createArrivals } from "./arrivals.ts";
+import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker, isPlain, type Job } from "./items.ts";
-import { type Arrival, createLargeBodies } from "./large-bodies.ts";
+import { LoopShare } from "./loop-share.ts";
 import { type PendingOf, PendingRequest } from "./pending-request.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
+import { ScannerQueue } from "./scanner-queue.ts";
 import { type IntakeMetrics, Tally } from "./tally.ts";
 
 export interface IntakeOptions {
-  readonly createScanner: () => BackgroundScanner;
+  /** `rows`: of its table; more than most bodies have unless given. */
+  readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
   readonly records: RecordWriter;
@@ -30,14 +43,22 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Bodies from here on do not go through in one turn of the event loop. Below it, one takes 2 ms at most. */
-export const largeBodyBytesMin = 1_048_576;
-/** Large bodies that are worked on at a time: one in the thread pool while another is placed. */
-const largeScannersMax = 2;
-/** What a large body may hold up the event loop for at a time: some 0.3 ms of placing, 0.5 ms of hashing. */
-const rowsPerTurnMax = 512;
-const bytesPerTurnMax = 524_288;
-const hashedBytesPerTurnMax = 1_048_576;
+/** A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, this many take 0.8 ms. */
+export const scannedAtOnceBytesMax = 131_072;
+/** A body from here on lies in memory of its own until the intake is done with it; of a shorter one a copy is kept. */
+export const borrowedBytesMax = 1_048_576;
+/** What is placed in the turn in which it came, as `workOf` counts; more goes in slices. Some 0.5 ms. */
+const placedAtOnceMax = 524_288;
+/** What a request may always do at once, however much others did in the same turn. */
+const littleBytesMax = 16_384;
+/** A scan of all kinds of bodies and the reading of its table, against copying as many bytes. */
+const scanFactor = 4;
+/** Rows of the table that serves the bodies placed at once. */
+const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
+/** A slice of a larger body: some 0.4 ms. */
+const sliceMax = 524_288;
+/** Hashing, against placing as many bytes. */
+const hashedBytesPerSlice = 1_048_576;
 /** A byte on the slow path takes about as long as this many that are copied. */
 const slowPathFactor = 32;
 /** Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so that it is not in memory twice. */
@@ -59,33 +80,38 @@ interface Placing extends Job {
 
 export function createIntake(options: IntakeOptions): Intake {
   const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn, onBug = () => {} } = options;
-  const smallScanner = createScanner();
+  const ownScanner = createScanner(rowsAtOnceMax);
   const items = createItemTaker({ slowScanner: createScanner(), publisher, records, onBug });
-  const largeBodies = createLargeBodies(createScanner, largeScannersMax);
+  const look = createEarlyLook(projects);
+  const share = new LoopShare(nextTurn);
+  const arrivals = createArrivals();
+  const scanners = new ScannerQueue({ createScanner, nowMs });
 
+  /** From scan to frames in this turn, unless that is more than a little work, or others are first. */
   function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {
-    return body.length < largeBodyBytesMin ? takeSmall(exchange, body) : takeLarge(exchange, body);
-  }
-
-  /** From scan to frames in this turn. */
-  function takeSmall(exchange: Exchange, body: Buffer): Promise<void> | undefined {
-    const request = refusedNow() ?? openRequest(exchange, { body, scanner: smallScanner }, smallScanner.scan(body));
+    const { length } = body;
+    if (length > scannedAtOnceBytesMax || (length > littleBytesMax && share.isSpent)) {
+      return takeInTurns(exchange, kept(body), exchange.hint ?? look(body, true));
+    }
+    share.spend(length * scanFactor);
+    const request = refusedNow() ?? openRequest(exchange, { body, scanner: ownScanner }, ownScanner.scan(body));
     if ("code" in request) {
       exchange.answerProblem(request);
       return undefined;
     }
-    // History keeps its order: what came before and is still being placed goes first.
-    if (request.lane === "historical" && largeBodies.mustWait(request.project.id)) {
-      return takeLarge(exchange, Buffer.from(body));
+    const work = workOf(length, request.events);
+    if (work > placedAtOnceMax || work > publisher.frameBytesMax || mustWait(request)) {
+      return takeInTurns(exchange, kept(body), { projectId: request.project.id, lane: request.lane });
     }
+    share.spend(work);
     const overrun = overLimits(request);
     if (overrun !== undefined) {
       exchange.answerProblem(overrun);
       return undefined;
     }
-    const placing = startPlacing(request, () => hashOf(request));
+    const placing = startPlacing(request);
     try {
-      for (let rows = rowCount(placing); rows > 0; rows = moreRows(placing)) items.takeRows(placing, 0, rows);
+      items.takeRows(placing, 0, request.events);
     } catch (bug) {
       giveUp(placing);
       throw bug;
@@ -94,38 +120,62 @@ export function createIntake(options: IntakeOptions): Intake {
     return undefined;
   }
 
+  /** History keeps its order: what came before and is still being placed goes first. */
+  function mustWait({ lane, project }: OpenRequest): boolean {
+    return lane === "historical" && arrivals.mustWait(project.id);
+  }
+
   /** The same in many turns, with the scan in the thread pool. */
-  async function takeLarge(exchange: Exchange, body: Buffer): Promise<void> {
-    const arrival = largeBodies.arrive();
-    const scanner = await largeBodies.takeScanner();
+  async function takeInTurns(exchange: Exchange, body: Buffer, whose: BodyHint): Promise<void> {
+    const arrival = arrivals.arrive(whose, { bytes: body.length, deadlineMs: exchange.deadlineMs });
     try {
-      const problem = await placeLarge(exchange, { body, scanner }, arrival);
+      const problem = await scanInTurn(exchange, body, arrival);
       if (problem !== undefined) exchange.answerProblem(problem);
     } finally {
-      arrival.leave();
-      largeBodies.giveScanner(scanner);
+      arrivals.leave(arrival);
     }
   }
 
-  async function placeLarge(exchange: Exchange, scanned: Scanned, arrival: Arrival): Promise<Problem | undefined> {
-    if (nowMs() >= exchange.deadlineMs)
-      return { code: "overloaded", detail: "Too many large bodies came before this one" };
-    const { body, scanner } = scanned;
-    const request = refusedNow() ?? openRequest(exchange, scanned, await scanner.scanInBackground(body));
-    if ("code" in request) return request;
+  /** Waits for its turn, without a scanner: as long as the first reading, or a hint before it, says whose the body is. */
+  async function scanInTurn(exchange: Exchange, body: Buffer, arrival: Arrival): Promise<Problem | undefined> {
+    for (;;) {
+      if (arrival.lane === "historical" && arrival.projectId !== undefined) await arrivals.turnOf(arrival);
+      const scanner = await scanners.take(arrival);
+      if (scanner === undefined) return tooManyBefore;
+      try {
+        const request = refusedNow() ?? openRequest(exchange, { body, scanner }, await scanner.scanInBackground(body));
+        if ("code" in request) return request;
+        if (isMine(arrival, request) || mayGoOn(arrival, request)) return await placeInTurns(exchange, request);
+      } finally {
+        scanners.give(arrival, scanner);
+      }
+    }
+  }
+
+  /** The scan says otherwise, or more: whether the body has its turn all the same. Else it waits for it, and is scanned again. */
+  function mayGoOn(arrival: Arrival, { project, lane }: OpenRequest): boolean {
+    arrivals.know(arrival, { projectId: project.id, lane });
+    return scanners.keep(arrival) && (lane === "live" || arrivals.turnOf(arrival) === undefined);
+  }
+
+  async function placeInTurns(exchange: Exchange, request: OpenRequest): Promise<Problem | undefined> {
     const overrun = overLimits(request);
     if (overrun !== undefined) return overrun;
-    arrival.history = request.lane === "historical" ? request.project.id : "";
-    if (request.lane === "historical") await largeBodies.turnOf(arrival);
-    const bodyId = await hashInTurns(request);
-    const placing = startPlacing(request, () => bodyId);
+    const placing = startPlacing(request, fillsFrames(request) ? await hashInTurns(request) : undefined);
+    const { pending, scanner, frames } = placing;
     try {
-      for (let rows = rowCount(placing); rows > 0; rows = await moreRowsInBackground(placing)) {
-        for (let start = 0, end = 0; start < rows && !placing.pending.failed; start = end) {
-          await (placing.pending.framesAtMost(framesAheadMax) ?? nextTurn());
-          end = endOfTurn(scanner.table, start, rows);
-          items.takeRows(placing, start, end);
-          placing.frames.endTurn();
+      for (let rows = rowCount(placing); rows > 0; rows = await moreRows(placing)) {
+        let start = 0;
+        const slice = (): number => {
+          const end = endOfSlice(scanner.table, start, rows);
+          items.takeRows(placing, start, end.row);
+          frames.endTurn();
+          start = end.row;
+          return end.work;
+        };
+        while (start < rows && !pending.failed) {
+          await pending.framesAtMost(framesAheadMax);
+          await share.slice(slice);
         }
       }
     } catch (bug) {
@@ -171,14 +221,18 @@ export function createIntake(options: IntakeOptions): Intake {
     };
   }
 
-  function startPlacing(request: OpenRequest, bodyId: () => string): Placing {
-    const { exchange, body, scanner, lane, project, events } = request;
+  /** More lines than a frame takes: the request gets frames of its own. Decided by the body alone, so a retry of it is placed the same way. */
+  function fillsFrames({ body, events }: OpenRequest): boolean {
+    return recordsBytesMax(body.length, events) > publisher.frameBytesMax;
+  }
+
+  /** With a name for the body, its lines go to frames of their own. */
+  function startPlacing(request: OpenRequest, bodyId?: string): Placing {
+    const { exchange, body, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
     const pending = new PendingRequest(request, tally, metrics);
     const place = { publisher, lane, project, pending, deadlineMs };
-    // Decided by the body alone, so that a client's retry of it is placed the same way.
-    const linesBytesMax = recordsBytesMax(body.length, events);
     return {
       body,
       scanner,
@@ -188,13 +242,14 @@ export function createIntake(options: IntakeOptions): Intake {
       tally,
       pending,
       record: records.begin({ projectId: project.id, lane, receivedAtMs, clientAddress }),
-      frames: linesBytesMax > publisher.frameBytesMax ? new OwnFrames(place, bodyId()) : new SharedFrames(place),
+      frames: bodyId === undefined ? new SharedFrames(place) : new OwnFrames(place, bodyId),
     };
   }
 
   /** All lines are placed: the request is answered when its frames are settled, or now if it has none. */
   function finish(exchange: Exchange, { lane, project, scanner, tally, pending, frames }: Placing): void {
-    frames.finish();
+    if (pending.failed) frames.abandon();
+    else frames.finish();
     tally.countJudged(lane, metrics);
     if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
       project.meter.countDropped(tally.dropped, pending);
@@ -208,9 +263,11 @@ export function createIntake(options: IntakeOptions): Intake {
   async function hashInTurns(request: OpenRequest): Promise<string> {
     const hash = createHash("sha256");
     for (const piece of identifyingPieces(request)) {
-      for (let start = 0; start < piece.length; start += hashedBytesPerTurnMax) {
-        await nextTurn();
-        hash.update(piece.subarray(start, start + hashedBytesPerTurnMax));
+      for (let start = 0; start < piece.length; start += hashedBytesPerSlice) {
+        await share.slice(() => {
+          hash.update(piece.subarray(start, start + hashedBytesPerSlice));
+          return sliceMax;
+        });
       }
     }
     return hash.digest("base64url");
@@ -228,32 +285,38 @@ function rowCount({ scanner }: Job): number {
   return scanner.table[Header.RowCount]!;
 }
 
-function hasMoreRows({ scanner: { table } }: Job): boolean {
-  return table[Header.FirstItem]! + table[Header.RowCount]! < table[Header.ItemCount]!;
+/** The next rows of a batch that is longer than the table; none once the request cannot come to a 200 any more. */
+async function moreRows({ scanner, body, pending }: Placing): Promise<number> {
+  const { table } = scanner;
+  if (pending.failed || table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
+  await scanner.scanMoreInBackground(body);
+  return table[Header.RowCount]!;
 }
 
-function moreRows(job: Scanned & Job): number {
-  if (!hasMoreRows(job)) return 0;
-  job.scanner.scanMore(job.body);
-  return rowCount(job);
+/** What placing a body takes, in bytes copied: no more than that, if its items are plain. */
+function workOf(bytes: number, events: number): number {
+  return bytes + events * recordOverheadBytesMax;
 }
 
-async function moreRowsInBackground(job: Placing): Promise<number> {
-  if (!hasMoreRows(job)) return 0;
-  await job.scanner.scanMoreInBackground(job.body);
-  return rowCount(job);
-}
-
-/** How far one turn goes from row `start`: so many rows, or so many bytes of items, but at least one row. */
-function endOfTurn(table: Uint32Array, start: number, rows: number): number {
-  const last = Math.min(rows, start + rowsPerTurnMax);
+/** How far a slice goes from row `start`, by at least one row, and the work that is. */
+function endOfSlice(table: Uint32Array, start: number, rows: number): { row: number; work: number } {
   let end = start;
-  for (let bytes = 0; end < last && bytes < bytesPerTurnMax; end++) {
+  let work = 0;
+  for (; end < rows && work < sliceMax; end++) {
     const row = Header.Words + end * Row.Words;
     const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-    bytes += isPlain({ table, row }) ? itemBytes : itemBytes * slowPathFactor;
+    work += workOf(isPlain({ table, row }) ? itemBytes : itemBytes * slowPathFactor, 1);
   }
-  return end;
+  return { row: end, work };
+}
+
+/** The body, for longer than this turn. */
+function kept(body: Buffer): Buffer {
+  return body.length < borrowedBytesMax ? Buffer.from(body) : body;
+}
+
+function isMine({ projectId, lane }: Arrival, request: OpenRequest): boolean {
+  return projectId === request.project.id && lane === request.lane;
 }
 
 /**
@@ -266,11 +329,7 @@ function identifyingPieces({ lane, project, body, scanner }: OpenRequest): Buffe
   return [Buffer.from(`${lane} ${project.id} `), body.subarray(0, start), body.subarray(end)];
 }
 
-function hashOf(request: OpenRequest): string {
-  const hash = createHash("sha256");
-  for (const piece of identifyingPieces(request)) hash.update(piece);
-  return hash.digest("base64url");
-}
+const tooManyBefore: Problem = { code: "overloaded", detail: "Too many large bodies came before this one" };
 
 /** All items ended in an error: the first one's is the request's. */
 function problemOfItems(tally: Tally): Problem {

@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { Problem } from "../../src/errors.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
-import { createIntake, largeBodyBytesMin } from "../../src/intake/intake.ts";
+import { borrowedBytesMax, createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type {
   Exchange,
@@ -101,7 +101,7 @@ function send(
   };
   const work = intake(exchange, body);
   // A small body's memory is somebody else's as soon as the intake returns.
-  if (body.length < largeBodyBytesMin) body.fill(0x20);
+  if (body.length < borrowedBytesMax) body.fill(0x20);
   return work ?? Promise.resolve();
 }
 

@@ -1,0 +1,46 @@
+// History of a project is stored in the order in which its bodies came, small and large, whether it is known at once whose they are, or
+// after the scan only, and whatever else comes between.
+
+import { expect, test } from "vitest";
+import { type BodyOf, IntakeKit } from "./intake-kit.ts";
+
+/** Mulberry32: the same numbers for the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function nameOf(number: number): string {
+  return [...number.toString(4)].map((digit) => "wxyz"[Number(digit)]).join("");
+}
+
+test.each([1, 2, 3, 4, 5, 6])("seed %i", async (seed) => {
+  const random = randomFrom(seed);
+  const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!;
+  const kit = new IntakeKit();
+  kit.outcome = () => (random() < 0.8 ? "stored" : new Promise((resolve) => setTimeout(resolve, random() * 5)));
+  const bodies: BodyOf[] = Array.from({ length: 60 }, (_, number) => ({
+    name: nameOf(number),
+    project: pick(["a", "b", "c"]),
+    events: pick([1, 3, 50, 400, 700, 3_000]),
+    historical: random() < 0.7,
+    padding: pick([10, 300]),
+    hidden: random() < 0.4,
+  }));
+  const sent: Promise<void>[] = [];
+  for (const body of bodies) {
+    sent.push(kit.send(body).work);
+    if (random() < 0.3) await new Promise((resolve) => setTimeout(resolve, random() * 4));
+  }
+  await Promise.all(sent);
+  for (const project of ["a", "b", "c"]) {
+    const own = bodies.filter((body) => body.historical && body.project === project).map(({ name }) => name);
+    expect(kit.order((name) => own.includes(name))).toEqual(own);
+  }
+  expect(kit.placed.length).toBe(bodies.reduce((sum, { events }) => sum + events, 0));
+});

@@ -1,0 +1,173 @@
+// The intake by itself: the real one with the real scanner and rules, on a publisher that writes down what it is given, in order, and
+// settles frames when the test says so. Turns of the event loop are counted, and in each the events that were placed in it.
+
+import { randomFillSync } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import type { Problem } from "../../src/errors.ts";
+import { createRecordWriter } from "../../src/events/record.ts";
+import { createUuidSource } from "../../src/events/uuid.ts";
+import { borrowedBytesMax, createIntake } from "../../src/intake/intake.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import type { BackgroundScanner } from "../../src/scan/table.ts";
+import type {
+  BodyHint,
+  Exchange,
+  FrameSink,
+  FrameWaiter,
+  MeteredProject,
+  ProjectMeter,
+  Publisher,
+} from "../../src/types.ts";
+
+export interface Sent {
+  /** `stored N`, or the problem's code; undefined while there is none. */
+  readonly answer: string | undefined;
+  /** Fulfilled when the intake is done with the body. */
+  readonly work: Promise<void>;
+}
+
+export interface BodyOf {
+  readonly name: string;
+  readonly project: string;
+  readonly events: number;
+  readonly historical?: boolean;
+  /** Bytes of text in each event. */
+  readonly padding?: number;
+  /** The envelope's members stand in the middle, where nobody looks before the scan. */
+  readonly hidden?: boolean;
+}
+
+export interface SendOptions {
+  readonly hint?: BodyHint | undefined;
+  readonly deadlineMs?: number;
+}
+
+const frameBytesMax = 524_288;
+
+export class IntakeKit {
+  /** Names of events in the order in which they were handed to the publisher. */
+  readonly placed: string[] = [];
+  /** Events placed in each turn of the event loop in which there were any. */
+  readonly eventsOfTurns: number[] = [];
+  /** What a frame of the project ends as; a promise keeps it waiting. */
+  outcome: (project: string) => "stored" | "refused" | Promise<void> = () => "stored";
+  /** Made in place of a scanner that the native one would be. */
+  createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
+  nowMs: () => number = () => performance.now();
+  #eventsOfThisTurn = 0;
+  #turnWatched = false;
+  readonly #projectOf = new WeakMap<FrameSink, string>();
+  readonly #intake;
+
+  constructor(options: { createScanner?: (rows?: number) => BackgroundScanner } = {}) {
+    if (options.createScanner !== undefined) this.createScanner = options.createScanner;
+    const meter: ProjectMeter = {
+      ...{ admit: () => 0, exceeds: () => undefined, giveBack() {} },
+      ...{ countStored() {}, countUnknown() {}, countDropped() {} },
+    };
+    const projects = new Map<string, MeteredProject>(
+      ["a", "b", "c", "d"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true, meter }]),
+    );
+    const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
+    this.#intake = createIntake({
+      createScanner: (rows) => this.createScanner(rows),
+      projects: { byKey: (key) => projects.get(key), refusalOf: () => undefined },
+      publisher: this.#publisher(),
+      records: {
+        ...records,
+        write: (...given) => {
+          this.#countEvent();
+          records.write(...given);
+        },
+      },
+      metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+      nowMs: () => this.nowMs(),
+      nextTurn: setImmediate,
+    });
+  }
+
+  /** Names of requests in the order in which their events were placed, runs folded. */
+  order(isMeant: (name: string) => boolean = () => true): string[] {
+    const names = this.placed.map((event) => event.replace(/\d+$/, "")).filter(isMeant);
+    return names.filter((name, index) => name !== names[index - 1]);
+  }
+
+  send(body: BodyOf | Buffer, options: SendOptions = {}): Sent {
+    const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
+    const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
+    const exchange: Exchange = {
+      ...({ route: "batch", receivedAtMs: 0, clientAddress: "", projectId: "" } as const),
+      deadlineMs: options.deadlineMs ?? this.nowMs() + 30_000,
+      hint: options.hint,
+      answerStored: ({ accepted }) => {
+        sent.answer = `stored ${accepted}`;
+      },
+      answerProblem: ({ code }: Problem) => {
+        sent.answer = code;
+      },
+    };
+    sent.work = this.#intake(exchange, bytes) ?? sent.work;
+    // A small body's memory is somebody else's as soon as the intake returns.
+    if (bytes.length < borrowedBytesMax) bytes.fill(0x20);
+    return sent;
+  }
+
+  #countEvent(): void {
+    this.#eventsOfThisTurn++;
+    if (this.#turnWatched) return;
+    this.#turnWatched = true;
+    void setImmediate().then(() => {
+      this.eventsOfTurns.push(this.#eventsOfThisTurn);
+      this.#eventsOfThisTurn = 0;
+      this.#turnWatched = false;
+    });
+  }
+
+  #publisher(): Publisher {
+    const frame = (bytes: number, project: string): FrameSink => {
+      const sink = { buffer: Buffer.allocUnsafe(Math.max(bytes, frameBytesMax)), length: 0, events: 0 };
+      this.#projectOf.set(sink, project);
+      return sink;
+    };
+    const take = (sink: FrameSink, waiter: FrameWaiter): void => {
+      const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
+      this.placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
+      const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
+      const stored = () => waiter.frameSettled("stored", undefined, sink.events, sink.length);
+      if (outcome === "stored") stored();
+      else if (outcome === "refused") waiter.frameSettled("refused", "unavailable", sink.events, sink.length);
+      else void outcome.then(stored);
+    };
+    return {
+      frameBytesMax,
+      recordBytesMax: 4_194_304,
+      refusal: () => undefined,
+      sharedFrame: (_lane, { id }, bytes) => frame(bytes, id),
+      ownFrame: (_lane, { id }, bytes) => frame(bytes, id),
+      join: take,
+      submit: (sink, _id, waiter) => take(sink, waiter),
+      discard: () => {},
+    };
+  }
+}
+
+export function bodyOf({ name, project, events, historical = false, padding = 300, hidden = false }: BodyOf): Buffer {
+  const batch = Array.from({ length: events }, (_, index) => ({
+    event: `${name}${index}`,
+    distinct_id: "u",
+    timestamp: "2020-01-01",
+    properties: { padding: "x".repeat(padding) },
+  }));
+  const whose = { api_key: `key_${project}`, historical_migration: historical };
+  const far = "x".repeat(hidden ? 8_192 : 0);
+  return Buffer.from(JSON.stringify(hidden ? { far, ...whose, batch } : { ...whose, batch }));
+}
+
+/** Lets turns of the event loop pass until it is so. */
+export async function until(isSo: () => boolean): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!isSo()) {
+    if (performance.now() > deadline) throw new Error(`it did not come to this: ${isSo}`);
+    await setImmediate();
+  }
+}
