@@ -1,5 +1,5 @@
-// Keeps N workers on one public port: starts them, starts another in place of one that dies, asks them all for their
-// numbers, and drains them together. The start is all or nothing; later, a worker that does not start is tried again.
+// Keeps N workers on one public port: starts them, starts another in place of one that dies or does not answer, asks them all for
+// their numbers, and drains them together. The start is all or nothing; later, a worker that does not start is tried again.
 // Handles no request itself.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,6 +8,7 @@ import type { MetricSnapshot } from "../observe/sample.ts";
 import type { Remark } from "../types.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import type { WorkerRole } from "./messages.ts";
+import { createSilenceWatch } from "./silence-watch.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 
 export interface SupervisorLog {
@@ -61,6 +62,7 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
   const merged = createMergedMetrics();
   const running = new Map<number, WorkerProcess>();
   const kept: Promise<void>[] = [];
+  const silence = createSilenceWatch({ running, log });
   let port = config.port;
 
   async function start(): Promise<number> {
@@ -154,6 +156,8 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
 
   async function close(drainDelayMs = config.drainDelayMs): Promise<void> {
     closing.abort();
+    // One that drains may take its time; what is past it is killed below.
+    silence.stop();
     const workers = [...running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
     const deadline = setTimeout(

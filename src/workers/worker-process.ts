@@ -25,6 +25,8 @@ export interface WorkerEnd {
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
+  /** How many messages of it have been read: one that lives goes on counting. */
+  readonly said: number;
   /** The public port, once it takes connections. Rejects when it ends before that. */
   readonly listening: Promise<number>;
   /** Fulfilled when the process is gone and its last message has been read. Never rejects. */
@@ -45,10 +47,12 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
   });
   const pending = new Map<number, (answer: unknown) => void>();
   let asked = 0;
+  let said = 0;
   let reason: string | undefined;
   const ended = endOf(child).then((end) => ({ ...end, reason: reason ?? end.reason }));
   const listening = new Promise<number>((resolve, reject) => {
     child.on("message", (message: MessageFromWorker) => {
+      said += 1;
       if (message.type === "listening") resolve(message.port);
       else if (message.type === "failed") reason = message.reason;
       else if (message.type === "counts") onMetrics(message.metrics);
@@ -87,6 +91,9 @@ export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessO
 
   return {
     pid: child.pid,
+    get said() {
+      return said;
+    },
     listening,
     ended,
     ask,
