@@ -1,11 +1,16 @@
 // A cluster of three nats-servers, each a process with a store of its own on loopback, for streams with three replicas.
-// A node that is restarted keeps its ports, its name and its store. Must not decide what happens to a node: the scenario does.
+// A node that is restarted keeps its ports, its name and its store. On request everything between them, and between them and the
+// gateway, goes through a network that can be cut. Must not decide what happens to a node: the scenario does.
 
+import { rmSync } from "node:fs";
+import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { freePort } from "../test/kit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../test/kit/nats-server.ts";
+import { type ClusterNetwork, createClusterNetwork, type NetworkOfNodes } from "./cluster-network.ts";
+import { makeSingle } from "./one-replica.ts";
 import type { Store } from "./scenario.ts";
 
 export interface ClusterStoreOptions {
@@ -15,19 +20,29 @@ export interface ClusterStoreOptions {
   readonly syncInterval?: string | undefined;
   /** False: does not wait until JetStream has a leader, as when all nodes come up after a power cut. Default true. */
   readonly awaitLeader?: boolean | undefined;
+  /** Nodes and gateway reach one another through proxies only. Default false. */
+  readonly isNetworked?: boolean | undefined;
+  /** Where the nodes keep their stores, each in a folder of its own; the caller's to delete. Default: temporary folders. */
+  readonly folder?: string | undefined;
 }
 
 export interface ClusterStore extends Store {
-  /** Fulfilled when every replica of the stream runs and has all of it. Rejects after 30 s. */
-  whole(stream: string): Promise<void>;
+  /** Fulfilled with their number when every replica of the stream runs and has all of it. Rejects after 60 s. */
+  whole(stream: string): Promise<number>;
   /** Tells the stream's leader to give way, as an operator does. */
   stepDown(stream: string): Promise<void>;
+  /** Kills a node and empties its disk. It is started again with `restart`. */
+  loseDisk(node: TestNatsServer): Promise<void>;
+  /** Ends every node and starts each alone on what it has, so that a reader of one reads that replica. The cluster is no more. */
+  partForGood(): Promise<void>;
+  /** Of a store with a network. */
+  readonly network?: ClusterNetwork;
 }
 
 const replicas = 3;
 const startMsMax = 30_000;
-const leaderMsMax = 10_000;
-const wholeMsMax = 30_000;
+const leaderMsMax = 45_000;
+const wholeMsMax = 60_000;
 const askTimeoutMs = 500;
 /** What changes the cluster takes longer than a question. */
 const changeMsMax = 3_000;
@@ -41,12 +56,18 @@ const nameOf = (node: number): string => `node-${node}`;
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
   // The nodes must know one another's ports before they start.
   const routePorts = [await freePort(), await freePort(), await freePort()];
+  const network = options.isNetworked ? await createClusterNetwork(routePorts) : undefined;
   const nodes: TestNatsServer[] = [];
-  const remove = async (): Promise<void> => void (await Promise.all(nodes.map((node) => node.remove())));
+  const remove = async (): Promise<void> => {
+    await Promise.all(nodes.map((node) => node.remove()));
+    await network?.close();
+  };
+  let gatewayUrls: readonly string[];
   try {
     // One after another: nodes that dial each other in the same instant close each other's routes as duplicates, and a peer
     // can then count as offline for half a minute (seen in 2.10.27).
-    for (const node of routePorts.keys()) nodes.push(await startNode(node, routePorts, options));
+    for (const node of routePorts.keys()) nodes.push(await startNode({ node, routePorts, network, options }));
+    gatewayUrls = (await network?.openToGateway(nodes.map((node) => node.port))) ?? nodes.map((node) => node.url);
     if (options.awaitLeader !== false) await awaitMetaLeader(nodes);
   } catch (error) {
     await remove();
@@ -54,22 +75,27 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   }
 
   /** What the stream's leader says of it: nobody else answers. Undefined when nobody does. */
-  async function infoOf(stream: string): Promise<StreamInfo | undefined> {
-    return await askAny(nodes, (manager) => manager.streams.info(stream));
+  async function infoOf(stream: string, among: readonly TestNatsServer[] = nodes): Promise<StreamInfo | undefined> {
+    return await askAny(among, (manager) => manager.streams.info(stream));
   }
 
   function nodeNamed(name: string | undefined): TestNatsServer | undefined {
     return nodes.find((_, node) => nameOf(node) === name);
   }
 
-  const url = nodes.map((node) => node.url).join(",");
   return {
-    gatewayUrl: url,
-    readerUrl: url,
+    gatewayUrl: gatewayUrls.join(","),
+    readerUrl: nodes.map((node) => node.url).join(","),
     replicas,
     nodes,
-    async leaderOf(stream) {
-      const leader = await poll(leaderMsMax, async () => nodeNamed((await infoOf(stream))?.cluster?.leader));
+    ...(network === undefined ? {} : { network }),
+    async leaderOf(stream, among = nodes) {
+      // A leader that is cut off, or was, does not know that it is none: so only these are asked, and only of themselves.
+      const find = async (): Promise<TestNatsServer | undefined> => {
+        const leader = nodeNamed((await infoOf(stream, among))?.cluster?.leader);
+        return leader !== undefined && among.includes(leader) ? leader : undefined;
+      };
+      const leader = await poll(leaderMsMax, find);
       if (leader === undefined) throw new Error(`find the leader of ${stream}: none within ${leaderMsMax} ms`);
       return leader;
     },
@@ -78,11 +104,17 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
       const found = await poll(wholeMsMax, async () => {
         last = await infoOf(stream);
         const others = last?.cluster?.replicas ?? [];
-        return others.length === replicas - 1 && others.every((peer) => peer.current && !peer.offline)
-          ? true
+        const wanted = last?.config.num_replicas ?? replicas;
+        return others.length === wanted - 1 &&
+          others.every((peer) => peer.current && !peer.offline && (peer.lag ?? 0) === 0)
+          ? wanted
           : undefined;
       });
       if (!found) throw new Error(`wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}`);
+      // Streams may have leaders while JetStream itself has none, and who asks it then hears nothing.
+      const led = await poll(wholeMsMax, () => askAny(nodes, (manager) => manager.streams.names().next()));
+      if (!led) throw new Error("wait for JetStream's own leader: there is none");
+      return found;
     },
     async stepDown(stream) {
       const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
@@ -93,22 +125,45 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
       }
       throw new Error(`step down as the leader of ${stream}: nobody did`);
     },
+    async loseDisk(node) {
+      await node.kill();
+      rmSync(node.storeDir, { recursive: true, force: true });
+    },
+    async partForGood() {
+      await Promise.all(nodes.map((node) => node.stop()));
+      for (const { storeDir } of nodes) makeSingle(storeDir);
+      await Promise.all(nodes.map((node) => node.restart({ extraConfig: "" })));
+    },
     remove,
   };
 }
 
-function startNode(node: number, routePorts: readonly number[], options: ClusterStoreOptions): Promise<TestNatsServer> {
-  const { binary, syncInterval } = options;
+interface NodeParts {
+  readonly node: number;
+  readonly routePorts: readonly number[];
+  readonly network: NetworkOfNodes | undefined;
+  readonly options: ClusterStoreOptions;
+}
+
+function startNode({ node, routePorts, network, options }: NodeParts): Promise<TestNatsServer> {
+  const { binary, syncInterval, folder } = options;
+  const routes = routePorts.map((port, other) =>
+    network === undefined || other === node ? `nats://127.0.0.1:${port}` : network.routeUrl(node, other),
+  );
+  // What nodes tell one another and their clients of addresses would be ways around the network.
+  const untold = network === undefined ? [] : ["  no_advertise: true", '  advertise: "127.0.0.1:1"'];
   return startNatsServer({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
+    ...(folder === undefined ? {} : { storeDir: path.join(folder, nameOf(node)) }),
     maxFileStore: fileStoreBytesMax,
     extraConfig: [
       `server_name: ${nameOf(node)}`,
       "cluster {",
       "  name: penstock",
       `  listen: "127.0.0.1:${routePorts[node]}"`,
-      `  routes: [${routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")}]`,
+      `  routes: [${routes.map((route) => `"${route}"`).join(", ")}]`,
+      ...untold,
       "}",
     ].join("\n"),
   });

@@ -1,18 +1,46 @@
 // What the cluster scenarios share: the store as a cluster, and how soon after a leader is there events are acknowledged again.
 
+import type { TestNatsServer } from "../test/kit/nats-server.ts";
+import type { ClusterNetwork } from "./cluster-network.ts";
 import type { ClusterStore } from "./cluster-store.ts";
 import type { ScenarioContext, Store } from "./scenario.ts";
 
 export const liveStream = "PENSTOCK_LIVE_0";
 export const historicalStream = "PENSTOCK_HISTORICAL_0";
 
-function isCluster(store: Store): store is ClusterStore {
+export function isCluster(store: Store): store is ClusterStore {
   return "whole" in store && "stepDown" in store;
 }
 
 export function clusterOf({ store }: ScenarioContext): ClusterStore {
   if (!isCluster(store)) throw new Error("run a cluster scenario: the store is no cluster");
   return store;
+}
+
+export interface NetworkedCluster extends ClusterStore {
+  readonly network: ClusterNetwork;
+}
+
+export function networkOf(context: ScenarioContext): NetworkedCluster {
+  const cluster = clusterOf(context);
+  if (!hasNetwork(cluster)) throw new Error("cut a network: the cluster has none");
+  return cluster;
+}
+
+function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
+  return cluster.network !== undefined;
+}
+
+/**
+ * Leaves the gateway only the node that leads the live stream, and answers which. The other streams may have their leaders elsewhere:
+ * only the way from the gateway to the other nodes is closed.
+ */
+export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
+  const { nodes, network, leaderOf } = networkOf(context);
+  const leader = await leaderOf(liveStream);
+  for (const [number, node] of nodes.entries()) if (node !== leader) network.cut("gateway", number, "reset");
+  await recovered(context, "gateway connected to the leader alone");
+  return leader;
 }
 
 /**

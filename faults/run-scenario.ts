@@ -4,11 +4,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { addProject } from "../src/projects/commands.ts";
 import { batchBody, eventTexts } from "./bodies.ts";
+import { isCluster } from "./cluster-watch.ts";
 import { connectReader } from "./connect-reader.ts";
 import { type Driver, startDriver } from "./driver.ts";
 import { createEvents, type Events, keyOf } from "./event-kinds.ts";
 import { emptyStreams, fillStreams } from "./filler.ts";
 import { leftoversOf } from "./leftovers.ts";
+import { isOlder } from "./nats-version.ts";
+import { differencesOf } from "./replicas.ts";
 import type { GatewayProcess, Scenario, ScenarioContext, ScenarioResult, Store } from "./scenario.ts";
 import type { LoadName, LoadShape } from "./senders.ts";
 import { createStreamReader, type Settlement } from "./settle.ts";
@@ -24,6 +27,8 @@ export interface RunOptions {
   readonly recoveryMsMax: number;
   /** A whole number. The same one is the same sequence in a scenario that leaves something to chance. */
   readonly seed: number;
+  /** How long the fault lasts, in place of the form's. */
+  readonly faultMs?: number;
 }
 
 export interface RunResult extends ScenarioResult {
@@ -71,33 +76,36 @@ const recoveryWatchMs = 20_000;
 /** Rejects only when the scenario itself cannot be run. */
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
   const site = await createSite(scenario, options.binary);
+  const notes: string[] = [];
   try {
-    return await attack(scenario, site, options);
+    return await attack(scenario, site, { ...options, notes });
   } catch (error) {
-    throw new Error(`run ${scenario.name}: ${(error as Error).message}\n${site.gateway.log().slice(-4_000)}`, {
-      cause: error,
-    });
+    const said = [`run ${scenario.name}: ${(error as Error).message}`, ...notes, site.gateway.log().slice(-4_000)];
+    throw new Error(said.join("\n"), { cause: error });
   } finally {
     await site.remove();
   }
 }
 
-async function attack(scenario: Scenario, site: Site, options: RunOptions): Promise<RunResult> {
+interface Attack extends RunOptions {
+  /** Also of a scenario that fails. */
+  readonly notes: string[];
+}
+
+async function attack(scenario: Scenario, site: Site, options: Attack): Promise<RunResult> {
   const { store, gateway } = site;
-  const { form, load } = options;
+  const { form, load, notes } = options;
   const events = createEvents(eventsMax);
   await addProjects(store, gateway, events);
-  const reader = createStreamReader(store, events);
   const driver = startDriver({
     url: gateway.url,
     events,
     load,
-    shape: loadShapes[form],
+    shape: scenario.shape ?? loadShapes[form],
     mayLoseConnections: scenario.mayLoseConnections ?? false,
     mayRefuse: scenario.mayRefuse,
     breakMs: breakMs[form],
   });
-  const notes: string[] = [];
   let recoveryMs: number | undefined;
   try {
     await driver.acknowledged(warmUpEvents[form]);
@@ -109,10 +117,19 @@ async function attack(scenario: Scenario, site: Site, options: RunOptions): Prom
     await driver.stop();
   }
   const leftovers = await leftoversOf(gateway);
+  const toldOfLoss = await hasToldOfLoss(gateway);
+  const differences = isCluster(store) ? await differencesOf(store) : [];
+  // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its own.
+  const [readUrl, secondUrl] = isCluster(store)
+    ? store.nodes.map(({ url }) => url)
+    : [store.readerUrl, store.readerUrl];
+  const reader = createStreamReader({ ...store, readerUrl: readUrl! }, events);
   await reader.read();
   const { strange, counts } = driver;
   const settlement = reader.settlement();
-  if (settlement.lost > 0) notes.push(await secondReading(store, events));
+  if (settlement.lost > 0) notes.push(await secondReading({ ...store, readerUrl: secondUrl! }, events));
+  const mayLose = isLossKnown(scenario, options) && toldOfLoss;
+  if (mayLose) notes.push(...differences);
   const {
     storedThoughRefusedForNow: _,
     duplicatedWithoutCause: __,
@@ -130,15 +147,27 @@ async function attack(scenario: Scenario, site: Site, options: RunOptions): Prom
     natsVersion: options.natsVersion,
     recoveryMs: recovery.nothingRefused ? undefined : recoveryMs,
     faults: [
-      ...brokenPromises(settlement),
+      ...brokenPromises(mayLose ? { ...settlement, lost: 0 } : settlement),
+      ...(mayLose ? [] : differences),
       ...strange,
       ...leftovers,
       ...lostAnswers(scenario, counts.answers),
-      ...lateRecovery(scenario, recovery, options),
+      ...(mayLose ? [] : lateRecovery(scenario, recovery, options)),
     ],
     notes,
     answers: Object.fromEntries(counts.answers),
   };
+}
+
+/** Whether nats-server is known to lose something here. */
+function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): boolean {
+  return knownLoss !== undefined && (knownLoss.before === undefined || isOlder(natsVersion, knownLoss.before));
+}
+
+/** Before the cluster is taken apart. */
+async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
+  const { status } = await fetch(`${gateway.adminUrl}/readyz`);
+  return status === 503 || gateway.log().includes("went back from sequence");
 }
 
 /** A replica that lacks what the others have can be the one that was read: then a loss is not the gateway's, nor the cluster's. */
@@ -161,9 +190,10 @@ function contextOf({ scenario, site, options, driver, events, notes }: ContextPa
   return {
     store: site.store,
     gateway: site.gateway,
-    faultMs: scenario.faultMs[options.form],
+    faultMs: options.faultMs ?? scenario.faultMs[options.form],
     recoveryMsMax: options.recoveryMsMax,
     seed: options.seed,
+    natsVersion: options.natsVersion,
     acknowledged: (more) => driver.acknowledged(more),
     untilRefused: (label) => driver.untilRefused(label),
     hold: async (ms) => void (await delay(ms)),

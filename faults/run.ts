@@ -6,9 +6,10 @@ import { randomInt } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { findNatsServer } from "../test/kit/nats-server.ts";
+import { findNatsServer, oldestNatsServer } from "../test/kit/nats-server.ts";
 import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
+import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { scenarios } from "./scenarios.ts";
 import type { LoadName } from "./senders.ts";
 import { soak } from "./soak.ts";
@@ -22,6 +23,7 @@ interface Options {
   readonly json?: string;
   readonly list: boolean;
   readonly soak?: string;
+  readonly walk?: string;
   readonly seed: number;
 }
 
@@ -34,7 +36,12 @@ function commandLine(): Command {
   return new Command("faults")
     .description("Breaks things under load and checks that what was acknowledged is stored.")
     .argument("[scenario...]", "which ones; default: all")
-    .option("--nats-server <file>", "repeatable; each scenario runs on each; default: the one the tests use", added, [])
+    .option(
+      "--nats-server <file>",
+      "repeatable, or `oldest`; each scenario runs on each; default: the one the tests use",
+      added,
+      [],
+    )
     .addOption(
       new Option("--load <name>", "repeatable; what is sent: singles, batches, mixed; default: singles and batches")
         .argParser((value: string, before: readonly string[]) => added(oneOf(loads, value), before))
@@ -53,11 +60,17 @@ function commandLine(): Command {
     )
     .option("--json <file>", "write the results there too")
     .option("--list", "only name the scenarios", false)
+    .option("--walk <duration>", `instead: ${clusterRandomWalk.name} alone, for so long (90s, 10m)`)
     .option("--soak <duration>", "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes");
 }
 
 function added(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
+}
+
+/** A file, or the word for the oldest that is supported, which is fetched. */
+function binaryOf(named: string): string {
+  return named === "oldest" ? oldestNatsServer() : named;
 }
 
 function oneOf(values: readonly string[], value: string): string {
@@ -76,16 +89,16 @@ function seedOf(text: string): number {
 async function main(): Promise<number> {
   const program = commandLine().parse();
   const options = program.opts<Options>();
-  const named = chosen(program, program.args);
+  const named = options.walk === undefined ? chosen(program, program.args) : [clusterRandomWalk];
   if (options.list) {
     for (const { name, title } of scenarios) process.stdout.write(`${name.padEnd(32)}${title}\n`);
     return 0;
   }
-  const binaries = options.natsServer.length > 0 ? options.natsServer : [findNatsServer()];
+  const binaries = options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
   process.stderr.write(`seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`);
   if (options.soak !== undefined) {
     return await soak({
-      durationMs: durationMs(program, options.soak),
+      durationMs: durationMs(program, options.soak, "--soak"),
       binary: binaries[0]!,
       json: options.json,
       recoveryMsMax: options.recoveryMs,
@@ -96,7 +109,8 @@ async function main(): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => process.exit(128 + constants.signals[signal]));
   }
-  return await runAll(named, binaries, options);
+  const faultMs = options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
+  return await runAll(named, { ...options, binaries, faultMs });
 }
 
 function chosen(program: Command, names: readonly string[]): readonly Scenario[] {
@@ -105,27 +119,30 @@ function chosen(program: Command, names: readonly string[]): readonly Scenario[]
   return names.length === 0 ? scenarios : scenarios.filter((scenario) => names.includes(scenario.name));
 }
 
-function durationMs(program: Command, text: string): number {
+function durationMs(program: Command, text: string, option: string): number {
   const match = /^(\d{1,5})([smh])$/.exec(text);
-  if (match === null) return program.error(`--soak: must be a duration such as 90s, 60m or 2h: got "${text}"`);
+  if (match === null) return program.error(`${option}: must be a duration such as 90s, 60m or 2h: got "${text}"`);
   return Number(match[1]) * { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as "s" | "m" | "h"];
 }
 
-async function runAll(
-  named: readonly Scenario[],
-  binaries: readonly string[],
-  { load: loadNames, short, json, recoveryMs: recoveryMsMax, seed }: Options,
-): Promise<number> {
+interface Plan extends Options {
+  readonly binaries: readonly string[];
+  readonly faultMs: number | undefined;
+}
+
+async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
+  const { binaries, faultMs, short, json, recoveryMs: recoveryMsMax, seed } = plan;
   const results: RunResult[] = [];
   const failures: string[] = [];
   for (const binary of binaries) {
     const natsVersion = versionOf(binary);
     for (const scenario of named) {
-      for (const load of loadNames.length > 0 ? loadNames : loadsDefault) {
+      for (const load of loadsOf(plan)) {
         process.stderr.write(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`);
         try {
           const form = short ? "short" : "full";
-          const result = await runScenario(scenario, { load, form, binary, natsVersion, recoveryMsMax, seed });
+          const common = { load, form, binary, natsVersion, recoveryMsMax, seed } as const;
+          const result = await runScenario(scenario, faultMs === undefined ? common : { ...common, faultMs });
           results.push(result);
           for (const note of result.notes) process.stderr.write(`  ${note}\n`);
           for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
@@ -140,6 +157,12 @@ async function runAll(
   for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
   if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seed, results, failures }, undefined, 2)}\n`);
   return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
+}
+
+/** A walk is one run, with everything in it. */
+function loadsOf({ load, walk }: Plan): readonly LoadName[] {
+  if (load.length > 0) return load;
+  return walk === undefined ? loadsDefault : ["mixed"];
 }
 
 function versionOf(binary: string): string {

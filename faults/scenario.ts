@@ -2,6 +2,7 @@
 // and the gateway, drives the load, calls the scenario, waits for recovery, and settles the ledger. Holds types only.
 
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
+import type { LoadShape } from "./senders.ts";
 
 /** Where the events go. All of it is real nats-servers, as processes of their own on loopback. */
 export interface Store {
@@ -17,8 +18,8 @@ export interface Store {
   readonly proxy?: TcpProxy;
   /** What the store lies on, where the scenario asked for a small one and this process may mount. */
   readonly disk?: SmallDisk;
-  /** The node that leads the stream. Rejects when there is no leader within 10 s. */
-  leaderOf(stream: string): Promise<TestNatsServer>;
+  /** The node that leads the stream, of those named. Rejects when there is no leader within 45 s. */
+  leaderOf(stream: string, among?: readonly TestNatsServer[]): Promise<TestNatsServer>;
   remove(): Promise<void>;
 }
 
@@ -34,6 +35,10 @@ export interface TcpProxy {
   slow(delayMs: number, bytesPerSecond: number): void;
   /** Nothing passes, and the connections stay open. */
   stall(stalled: boolean): void;
+  /** Nothing passes one way; `stall(false)` ends it. */
+  stallOneWay(direction: "toServer" | "toClient"): void;
+  /** Resets every connection, with what it held. New ones are taken. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -88,6 +93,8 @@ export interface ScenarioContext {
   readonly recoveryMsMax: number;
   /** Of all that is left to chance. */
   readonly seed: number;
+  /** Of nats-server, as it names itself. */
+  readonly natsVersion: string;
   /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   /** Fulfilled when an answer whose label starts so ("503 store_full") has come from now on. Rejects after 30 s. */
@@ -105,7 +112,8 @@ export interface ScenarioContext {
   readonly clock?: { stepMs(ms: number): void };
 }
 
-export type Topology = "single" | "cluster" | "proxied" | "embedded";
+/** `networked`: a cluster whose nodes and gateway reach one another through a network that can be cut. */
+export type Topology = "single" | "cluster" | "networked" | "proxied" | "embedded";
 
 export interface Scenario {
   /** In kebab-case: `nats-killed`. */
@@ -127,6 +135,20 @@ export interface Scenario {
   readonly mayLoseConnections?: boolean;
   /** At most so many requests may have been taken and get no answer. Default: any number, where connections may be lost. */
   readonly answersLostMax?: number;
+  /** The stores lie on a disk whose unwritten pages can be told, where there is one. Topology `cluster` only. */
+  readonly onDisk?: boolean;
+  /** What is sent, in place of the form's. */
+  readonly shape?: LoadShape;
+  /**
+   * nats-server loses what it has acknowledged when this happens, and nothing in the gateway can help it: then the gateway must have told,
+   * by being unready or in its log.
+   */
+  readonly knownLoss?: {
+    /** Newer ones lose nothing. Absent: none is known that does not. */
+    readonly before?: string;
+    /** Where its makers speak of it. */
+    readonly source: string;
+  };
   /** Every answer during the fault may be a refusal. False: the fault must cost nobody anything (e.g. one node of three). */
   readonly mayRefuse: boolean;
   /** The gateway must come to 200s within 3 s of the cause's end, by itself. True unless the fault is the gateway's own death. */

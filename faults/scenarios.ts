@@ -4,12 +4,19 @@ import type { Scenario } from "./scenario.ts";
 import { acksLost } from "./scenarios/acks-lost.ts";
 import { clientsAbort } from "./scenarios/clients-abort.ts";
 import { clockSteps } from "./scenarios/clock-steps.ts";
+import { clusterDiskLostWhileLagging } from "./scenarios/cluster-disk-lost-while-lagging.ts";
 import { clusterFollowerKilled } from "./scenarios/cluster-follower-killed.ts";
+import { clusterFollowersFrozenLeaderKilled } from "./scenarios/cluster-followers-frozen-leader-killed.ts";
+import { clusterKilledWhileGrowing } from "./scenarios/cluster-killed-while-growing.ts";
+import { clusterLeaderCutWithGateway } from "./scenarios/cluster-leader-cut-with-gateway.ts";
 import { clusterLeaderFrozen } from "./scenarios/cluster-leader-frozen.ts";
 import { clusterLeaderKilled } from "./scenarios/cluster-leader-killed.ts";
 import { clusterLeaderPaused } from "./scenarios/cluster-leader-paused.ts";
 import { clusterLeaderStepsDown } from "./scenarios/cluster-leader-steps-down.ts";
+import { clusterPagesLostAtOnce } from "./scenarios/cluster-pages-lost-at-once.ts";
+import { clusterPagesLostWhileGrowing } from "./scenarios/cluster-pages-lost-while-growing.ts";
 import { clusterQuorumLost } from "./scenarios/cluster-quorum-lost.ts";
+import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { clusterRollingRestart } from "./scenarios/cluster-rolling-restart.ts";
 import { clusterTroubleWithoutEnd } from "./scenarios/cluster-trouble-without-end.ts";
 import { connectionCut } from "./scenarios/connection-cut.ts";
@@ -56,8 +63,15 @@ export const scenarios: readonly Scenario[] = [
   clusterLeaderPaused,
   clusterLeaderStepsDown,
   clusterQuorumLost,
+  clusterRandomWalk,
   clusterRollingRestart,
   clusterTroubleWithoutEnd,
+  clusterDiskLostWhileLagging,
+  clusterFollowersFrozenLeaderKilled,
+  clusterKilledWhileGrowing,
+  clusterLeaderCutWithGateway,
+  clusterPagesLostAtOnce,
+  clusterPagesLostWhileGrowing,
   connectionCut,
   connectionSlow,
   connectionStalled,

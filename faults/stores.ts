@@ -6,6 +6,7 @@ import { createLog } from "../src/observe/log.ts";
 import { createClusterStore } from "./cluster-store.ts";
 import { createEmbeddedStore } from "./embedded-store.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
+import { diskFolder } from "./page-cache.ts";
 import { createProxiedStore } from "./proxied-store.ts";
 import type { GatewayProcess, Scenario, ScenarioContext, Store } from "./scenario.ts";
 import { createSingleStore } from "./single-store.ts";
@@ -17,7 +18,10 @@ export interface Site {
   remove(): Promise<void>;
 }
 
-export type SiteOptions = Pick<Scenario, "topology" | "env" | "diskBytes" | "fileStoreBytesMax" | "inProcess">;
+export type SiteOptions = Pick<
+  Scenario,
+  "topology" | "env" | "diskBytes" | "fileStoreBytesMax" | "inProcess" | "onDisk"
+>;
 
 const streamBytesMaxDefault = String(1_073_741_824);
 
@@ -41,8 +45,11 @@ export async function createSite(options: SiteOptions, binary: string): Promise<
   }
 }
 
-async function createStore({ topology, diskBytes, fileStoreBytesMax }: SiteOptions, binary: string): Promise<Store> {
+async function createStore(options: SiteOptions, binary: string): Promise<Store> {
+  const { topology, diskBytes, fileStoreBytesMax, onDisk } = options;
+  if (topology === "cluster" && onDisk) return await createClusterStore({ binary, folder: diskFolder() });
   if (topology === "cluster") return await createClusterStore({ binary });
+  if (topology === "networked") return await createClusterStore({ binary, isNetworked: true });
   if (topology === "proxied") return await createProxiedStore({ binary });
   return await createSingleStore({ binary, diskBytes, fileStoreBytesMax });
 }

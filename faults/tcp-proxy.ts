@@ -1,4 +1,4 @@
-// A TCP proxy before one nats-server, for what networks do: cut, refuse, delay, lose what one side says, go silent.
+// A TCP proxy before one nats-server, for what networks do: cut, refuse, delay, lose what one side says, go silent both ways or one.
 // Knows just enough of the NATS protocol to drop whole messages: half a one would be another fault than the one meant.
 
 import { createServer, type Server, Socket } from "node:net";
@@ -8,13 +8,22 @@ import type { TcpProxy } from "./scenario.ts";
 const heldBytesMax = 1_048_576;
 const pieceBytesMax = 16_384;
 
+type Direction = "toServer" | "toClient";
+
 /** How the network is now: one for all connections. */
 interface Network {
   isCut: boolean;
-  isStalled: boolean;
+  /** To the server, and from it. */
+  stalls: Readonly<Record<Direction, boolean>>;
   dropsReplies: boolean;
   delayMs: number;
   bytesPerSecond: number;
+}
+
+/** A connection through the proxy: the client's socket and the one to the server. */
+interface Link {
+  /** The network has changed. */
+  update(): void;
 }
 
 interface Pipe {
@@ -23,11 +32,21 @@ interface Pipe {
   close(): void;
 }
 
+export interface TcpProxyOptions {
+  /** Bytes of a protocol between servers, of which no message is ever dropped. Default false. */
+  readonly isRoute?: boolean;
+}
+
+const neverStalled = { toServer: false, toClient: false };
+
 /** Listens on a free port of loopback; connects to `upstreamPort` there for each connection it gets. */
-export async function startTcpProxy(upstreamPort: number): Promise<TcpProxy> {
-  const network: Network = { isCut: false, isStalled: false, dropsReplies: false, delayMs: 0, bytesPerSecond: 0 };
+export async function startTcpProxy(
+  upstreamPort: number,
+  { isRoute = false }: TcpProxyOptions = {},
+): Promise<TcpProxy> {
+  const network: Network = { isCut: false, stalls: neverStalled, dropsReplies: false, delayMs: 0, bytesPerSecond: 0 };
   const sockets = new Set<Socket>();
-  const pipes = new Set<Pipe>();
+  const links = new Set<Link>();
 
   function accept(client: Socket): void {
     if (network.isCut) {
@@ -35,47 +54,71 @@ export async function startTcpProxy(upstreamPort: number): Promise<TcpProxy> {
       return;
     }
     const server = new Socket();
-    const replies = createReplyFilter(network);
+    const whole = (chunk: Buffer): Buffer[] => [chunk];
+    const replies = isRoute ? whole : createReplyFilter(network);
     const ends = [client, server];
-    const both = [
-      createPipe(client, server, { network, filter: (chunk) => [chunk] }),
-      createPipe(server, client, { network, filter: replies }),
-    ];
-    for (const pipe of both) pipes.add(pipe);
+    const pipes: Pipe[] = [];
+    let isOver = false;
+
+    // Across a silent network nobody hears that a connection is opened, or that the other side has closed it.
+    function update(): void {
+      const isSilent = network.stalls.toServer || network.stalls.toClient;
+      if (isOver && !isSilent) {
+        links.delete(link);
+        for (const end of ends) end.destroy();
+        for (const pipe of pipes) pipe.close();
+        return;
+      }
+      if (pipes.length === 0 && !isSilent) {
+        pipes.push(createPipe(client, server, { network, direction: "toServer", filter: whole }));
+        pipes.push(createPipe(server, client, { network, direction: "toClient", filter: replies }));
+        server.connect(upstreamPort, "127.0.0.1");
+      }
+      for (const pipe of pipes) pipe.update();
+    }
+
+    const link = { update };
+    links.add(link);
     for (const socket of ends) {
       sockets.add(socket);
       socket.setNoDelay(true);
       socket.on("error", () => {});
       socket.once("close", () => {
         sockets.delete(socket);
-        for (const end of ends) end.destroy();
-        for (const pipe of both) {
-          pipe.close();
-          pipes.delete(pipe);
-        }
+        isOver = true;
+        update();
       });
     }
-    server.connect(upstreamPort, "127.0.0.1");
+    update();
   }
 
   function change(changed: Partial<Network>): void {
     Object.assign(network, changed);
-    for (const pipe of pipes) pipe.update();
+    for (const link of [...links]) link.update();
   }
 
   const listener = createServer(accept);
   const port = await listen(listener);
+  const reset = (): void => {
+    // A socket that is being shut down cannot be reset: Node would lose its handle, and never end.
+    for (const socket of sockets)
+      if (socket.writableEnded) socket.destroy();
+      else socket.resetAndDestroy();
+  };
   return {
     url: `nats://127.0.0.1:${port}`,
     cut() {
       change({ isCut: true });
-      for (const socket of sockets) socket.resetAndDestroy();
+      reset();
     },
     open: () => change({ isCut: false }),
+    reset,
     dropReplies: (dropsReplies) => change({ dropsReplies }),
     slow: (delayMs, bytesPerSecond) => change({ delayMs, bytesPerSecond }),
-    stall: (isStalled) => change({ isStalled }),
+    stall: (isStalled) => change({ stalls: { toServer: isStalled, toClient: isStalled } }),
+    stallOneWay: (direction) => change({ stalls: { ...neverStalled, [direction]: true } }),
     close() {
+      network.stalls = neverStalled;
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => listener.close(() => resolve()));
     },
@@ -94,12 +137,13 @@ function listen(listener: Server): Promise<number> {
 
 interface PipeOptions {
   readonly network: Network;
+  readonly direction: Direction;
   /** What of a chunk goes on. */
   readonly filter: (chunk: Buffer) => Buffer[];
 }
 
 /** One direction of one connection. Keeps order, whatever changes on the way. */
-function createPipe(from: Socket, to: Socket, { network, filter }: PipeOptions): Pipe {
+function createPipe(from: Socket, to: Socket, { network, direction, filter }: PipeOptions): Pipe {
   const held: { bytes: Buffer; arrivedMs: number }[] = [];
   let heldBytes = 0;
   let lineFreeMs = 0;
@@ -120,7 +164,7 @@ function createPipe(from: Socket, to: Socket, { network, filter }: PipeOptions):
   function pump(): void {
     clearTimeout(timer);
     timer = undefined;
-    while (!network.isStalled && to.writableLength < heldBytesMax) {
+    while (!network.stalls[direction] && to.writableLength < heldBytesMax) {
       const next = held[0];
       if (next === undefined) break;
       const now = performance.now();
@@ -134,7 +178,7 @@ function createPipe(from: Socket, to: Socket, { network, filter }: PipeOptions):
       if (network.bytesPerSecond > 0) lineFreeMs = dueMs + (next.bytes.length / network.bytesPerSecond) * 1_000;
       to.write(next.bytes);
     }
-    if (network.isStalled || heldBytes >= heldBytesMax) from.pause();
+    if (network.stalls[direction] || heldBytes >= heldBytesMax) from.pause();
     else from.resume();
   }
 

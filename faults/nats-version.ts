@@ -1,0 +1,14 @@
+// Which nats-server has what: compares versions by number, since 2.9 is older than 2.10.
+
+/** Of the first version in each text. */
+export function isOlder(version: string, than: string): boolean {
+  const [left, right] = [numbersOf(version), numbersOf(than)];
+  const differing = left.findIndex((number, place) => number !== right[place]);
+  return differing >= 0 && left[differing]! < right[differing]!;
+}
+
+function numbersOf(text: string): number[] {
+  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
+  if (match === null) throw new Error(`read a version: none in "${text}"`);
+  return match.slice(1).map(Number);
+}

@@ -1,0 +1,31 @@
+// Streams of one replica get three, and all nodes are killed while the new replicas are being filled: their pages stay, and with them on
+// a newer nats-server everything that was acknowledged. On 2.10 a new replica that has nothing may be made the leader.
+
+import { clusterOf, recovered, whole } from "../cluster-watch.ts";
+import { randomFrom } from "../random.ts";
+import { grow } from "../replicas.ts";
+import type { Scenario } from "../scenario.ts";
+
+const growthMsMax = 1_500;
+
+export const clusterKilledWhileGrowing: Scenario = {
+  name: "cluster-killed-while-growing",
+  title: "cluster of three: streams grow from one replica to three, and all nodes are killed meanwhile",
+  topology: "cluster",
+  env: { PENSTOCK_REPLICAS: "1" },
+  faultMs: { short: 500, full: 20_000 },
+  mayRefuse: true,
+  mustRecover: true,
+  knownLoss: { before: "2.12.0", source: "nats-server 7038" },
+  async run(context) {
+    const cluster = clusterOf(context);
+    await context.hold(context.faultMs);
+    await grow(cluster);
+    await context.hold(Math.round(randomFrom(context.seed)() * growthMsMax));
+    await Promise.all(cluster.nodes.map((node) => node.kill()));
+    await Promise.all(cluster.nodes.map((node) => node.restart()));
+    await recovered(context, "all nodes back");
+    await grow(cluster);
+    await whole(context);
+  },
+};

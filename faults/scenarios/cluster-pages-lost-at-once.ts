@@ -1,0 +1,32 @@
+// All three nodes lose power in the same moment, with whatever was only in memory: before their Raft groups have made a first snapshot,
+// and, in the full form, once more when they have made some and synced their streams. Since 2.15 a replicated stream syncs its Raft log
+// alone and plays it again after such an end (nats-server 8447); older ones sync both. What was acknowledged must be there either way.
+
+import { clusterOf, recovered, whole } from "../cluster-watch.ts";
+import { cutPowerOf } from "../page-cache.ts";
+import type { Scenario } from "../scenario.ts";
+
+/** Of the full form: longer than it takes nats-server to sync what it has not synced at once. */
+const syncedMs = 150_000;
+
+export const clusterPagesLostAtOnce: Scenario = {
+  name: "cluster-pages-lost-at-once",
+  title: "cluster of three: all nodes lose power at once, with what was not on their disks",
+  topology: "cluster",
+  onDisk: true,
+  env: { PENSTOCK_REPLICAS: "3" },
+  faultMs: { short: 500, full: syncedMs },
+  mayRefuse: true,
+  mustRecover: true,
+  async run(context) {
+    const { nodes } = clusterOf(context);
+    const cuts = context.faultMs < syncedMs ? ["power cut"] : ["first power cut", "second power cut"];
+    for (const cut of cuts) {
+      if (cut.startsWith("second")) await context.hold(context.faultMs);
+      context.note(`${cut}: ${await cutPowerOf(nodes)}`);
+      await Promise.all(nodes.map((node) => node.restart()));
+      await recovered(context, cut);
+      await whole(context);
+    }
+  },
+};

@@ -1,0 +1,92 @@
+// A walk through everything that can happen to a cluster and its network, several things at a time: cuts of every kind, freezes, kills of
+// one node or all, lost disks, step-downs, slow links. Nothing waits for a recovery but every so often, when all is healed and all
+// replicas are complete, which is when a disk may be lost. The same seed is the same walk, but for what the machine adds.
+
+import { networkOf, recovered, whole } from "../cluster-watch.ts";
+import { isOlder } from "../nats-version.ts";
+import { type Random, randomFrom } from "../random.ts";
+import type { Scenario, ScenarioContext } from "../scenario.ts";
+import { diskLost, type Step, type StepKind, stepKinds } from "../walk.ts";
+
+/** Faults at once, at most. */
+const togetherMax = 3;
+const stepsBetweenCalms = 8;
+const diskLossChance = 0.5;
+const oldestThatBearsMore = "2.12.0";
+
+export const clusterRandomWalk: Scenario = {
+  name: "cluster-random-walk",
+  title: "cluster of three: cuts, freezes, kills, lost disks, step-downs and slow links at random, several at a time",
+  topology: "networked",
+  env: {
+    PENSTOCK_REPLICAS: "3",
+    PENSTOCK_ACK_TIMEOUT_MS: "700",
+    // Room for an hour.
+    PENSTOCK_STREAM_BYTES_MAX: String(16 * 1_073_741_824),
+  },
+  faultMs: { short: 15_000, full: 120_000 },
+  // Enough to meet every fault with requests on their way, and to be read back.
+  shape: {
+    singleConnections: 16,
+    singlePauseMs: 20,
+    batchConnections: 4,
+    batchPauseMs: 50,
+    batchEvents: 20,
+    largePauseMs: 1_000,
+    importPauseMs: 20,
+    largeImportEvery: 25,
+  },
+  mayRefuse: true,
+  mustRecover: true,
+  async run(context) {
+    const random = randomFrom(context.seed);
+    const endMs = performance.now() + context.faultMs;
+    const cluster = networkOf(context);
+    const walker = { cluster, random, running: new Set(cluster.nodes) };
+    const under: Step[] = [];
+    let steps = 0;
+
+    async function begin(kind: StepKind): Promise<void> {
+      const step = await kind(walker);
+      if (step === undefined) return;
+      steps++;
+      context.note(`${Math.round(performance.now() - endMs + context.faultMs)} ms: ${step.title}`);
+      under.push(step);
+    }
+
+    async function calm(): Promise<void> {
+      cluster.network.heal({ lost: random() < 0.5 });
+      for (const step of under.splice(0)) await step.end?.();
+      await recovered(context, "calm");
+      await whole(context);
+    }
+
+    while (performance.now() < endMs) {
+      await begin(stepKinds[Math.floor(random() * stepKinds.length)]!);
+      await context.hold(lengthMs(random));
+      while (under.length > 0 && (under.length >= togetherMax || random() < 0.4)) {
+        // The network heals as a whole; what it was cut for meanwhile is healed as well.
+        const [step] = under.splice(Math.floor(random() * under.length), 1);
+        if (step?.end === undefined) cluster.network.heal({ lost: random() < 0.5 });
+        else await step.end();
+      }
+      if (steps < stepsBetweenCalms) continue;
+      steps = 0;
+      await calm();
+      if (random() >= diskLossChance) continue;
+      await begin(diskLost);
+      await loss(context, random);
+      if (isOlder(context.natsVersion, oldestThatBearsMore)) await calm();
+    }
+    await calm();
+  },
+};
+
+/** From within a round trip to past an election. */
+function lengthMs(random: Random): number {
+  return Math.round(10 ** (random() * 2.6) * 25);
+}
+
+async function loss(context: ScenarioContext, random: Random): Promise<void> {
+  await context.hold(Math.min(lengthMs(random), 3_000));
+}

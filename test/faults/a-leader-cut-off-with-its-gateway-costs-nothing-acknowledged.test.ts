@@ -1,0 +1,10 @@
+// On the oldest nats-server: it says of a frame that it has sent on to nobody that it is stored already.
+
+import { test } from "vitest";
+import { clusterLeaderCutWithGateway } from "../../faults/scenarios/cluster-leader-cut-with-gateway.ts";
+import { oldestNatsServer } from "../kit/nats-server.ts";
+import { shortRun } from "./short-run.ts";
+
+test("what a leader without a quorum says of a frame acknowledges nothing", async () => {
+  await shortRun(clusterLeaderCutWithGateway, oldestNatsServer());
+}, 180_000);

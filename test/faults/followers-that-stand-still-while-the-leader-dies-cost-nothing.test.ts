@@ -1,0 +1,10 @@
+// On the oldest nats-server, which says of a frame that waits for the followers that it is stored already.
+
+import { test } from "vitest";
+import { clusterFollowersFrozenLeaderKilled } from "../../faults/scenarios/cluster-followers-frozen-leader-killed.ts";
+import { oldestNatsServer } from "../kit/nats-server.ts";
+import { shortRun } from "./short-run.ts";
+
+test("what only the leader has is not acknowledged", async () => {
+  await shortRun(clusterFollowersFrozenLeaderKilled, oldestNatsServer());
+}, 180_000);

@@ -1,0 +1,7 @@
+import { test } from "vitest";
+import { clusterKilledWhileGrowing } from "../../faults/scenarios/cluster-killed-while-growing.ts";
+import { shortRun } from "./short-run.ts";
+
+test("a kill of all nodes while streams get replicas takes nothing that was acknowledged", async () => {
+  await shortRun(clusterKilledWhileGrowing);
+}, 180_000);

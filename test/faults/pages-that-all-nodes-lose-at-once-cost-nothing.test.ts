@@ -1,0 +1,7 @@
+import { test } from "vitest";
+import { clusterPagesLostAtOnce } from "../../faults/scenarios/cluster-pages-lost-at-once.ts";
+import { shortRun } from "./short-run.ts";
+
+test("a power cut of the whole cluster takes nothing that was acknowledged", async () => {
+  await shortRun(clusterPagesLostAtOnce);
+}, 180_000);
