@@ -152,6 +152,18 @@ export const settings = {
     unit: "bytes",
     why: "a body after decompression, enforced while inflating",
   }),
+  connectionsMax: setting({
+    parse: wholeNumber(16, 10_000_000),
+    fallback: undefined,
+    unit: "connections",
+    why: "open at a time in each process, one more is closed at once; unset: its limit of open files less 256",
+  }),
+  addressConnectionsMax: setting({
+    parse: wholeNumber(1, 10_000_000),
+    fallback: undefined,
+    unit: "connections",
+    why: "of those from one address (IPv6: one /64), trusted proxies aside; unset: half of them",
+  }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),
     fallback: String(256 * MIB),
@@ -241,6 +253,8 @@ type Optional =
   | "hubDomain"
   | "natsServer"
   | "natsPort"
+  | "connectionsMax"
+  | "addressConnectionsMax"
   | "tlsCert"
   | "tlsKey"
   | "trustedProxies";

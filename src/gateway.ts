@@ -19,6 +19,7 @@ import { livePageOf } from "./live.ts";
 import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRemarks, type Remarks } from "./observe/remarks.ts";
+import { openFilesMax } from "./open-files.ts";
 import { haveEventsBeenStored } from "./projects/events-before.ts";
 import { createRegistry } from "./projects/registry.ts";
 import { createUsageWriter } from "./projects/usage-writer.ts";
@@ -74,7 +75,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
   let whyNotReady: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   let publicPort: number | undefined;
   try {
-    const connectionId = config.recordIp ? connectionIdentity(config, log) : undefined;
+    const connectionId = connectionIdentity(config, log);
     const metrics = createMetrics();
     closers.push(() => metrics.close());
     // From the first scrape on: an alert on a NATS that was never there needs it.
@@ -147,7 +148,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
     closers.push(() => renewal?.close());
     const http = createHttpServer({
-      config,
+      config: { ...config, ...connectionLimits(config) },
       intake,
       admission,
       metrics,
@@ -167,6 +168,10 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
     metrics.watch({
       requestsInflight: () => http.inflight(),
+      connections: () => http.connections.open,
+      connectionsMax: () => http.connections.max,
+      connectionsRefused: () =>
+        Object.entries(http.connections.refused).map(([limit, value]) => ({ labels: { limit }, value })),
       framesUnacked: () => publisher.framesUnacked,
       inflightBytes: () => admission.bytes,
       inflightBytesMax: () => admission.bytesMax,
@@ -219,6 +224,18 @@ function connectionIdentity({ proxyProtocol }: Config, log: Log): ConnectionId |
     log.debug({ err: error }, "the connection addon is not there: addresses are read with every request, not once");
     return undefined;
   }
+}
+
+/** Descriptors that connections leave for NATS, the admin port, files and libraries. */
+const descriptorsKept = 256;
+
+/** Connections in all leave descriptors over; those of one address leave half of them to everybody else. */
+function connectionLimits(config: Config): { connectionsMax: number; addressConnectionsMax: number } {
+  const filesMax = openFilesMax() ?? Number.POSITIVE_INFINITY;
+  // Where there are hardly any descriptors at all, connections get half.
+  const room = Math.max(filesMax - descriptorsKept, Math.floor(filesMax / 2));
+  const connectionsMax = Math.min(config.connectionsMax ?? Number.POSITIVE_INFINITY, room);
+  return { connectionsMax, addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 2) };
 }
 
 /** The last opened is the first closed. */

@@ -139,6 +139,19 @@ export const requestRows: readonly Row[] = [
         unit: "short",
         queries: [{ expr: of("penstock_requests_inflight"), legend: "{{instance}}" }],
       }),
+      timeSeries({
+        title: "Connections",
+        description: "Open on the public port, and how many may be. Refused: closed as they opened, a second.",
+        unit: "short",
+        queries: [
+          { expr: of("penstock_connections"), legend: "{{instance}}" },
+          { expr: of("penstock_connections_max"), legend: "{{instance}} may be open" },
+          {
+            expr: sumRate("penstock_connections_refused_total", "instance, limit"),
+            legend: "{{instance}} refused: {{limit}}",
+          },
+        ],
+      }),
     ],
   },
   {

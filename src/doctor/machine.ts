@@ -1,10 +1,10 @@
 // What the machine lends: open files, memory, room on disk. Reads /proc and the control group where they are; where they are not,
 // says what it cannot see.
 
-import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { openFilesMax } from "../open-files.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 
 /** The process's own, NATS, and what logs and libraries hold. */
@@ -17,7 +17,7 @@ const processBytes = 150 * 1_048_576;
 /** One file a connection. Node raises its soft limit to the hard one, for the gateway as for this command. */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
-  const limit = fileLimit();
+  const limit = openFilesMax();
   if (limit === undefined) return check.ok("the limit cannot be seen here");
   const mend = "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in compose";
   const found = `up to ${limit}, so some ${Math.max(0, limit - filesOfItsOwn)} connections a process`;
@@ -25,21 +25,6 @@ export function checkFiles(): Finding {
   return limit < filesWanted
     ? check.warn(found, mend)
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
-}
-
-function fileLimit(): number | undefined {
-  const limits = readIfThere("/proc/self/limits");
-  const text = /^Max open files +(\S+)/m.exec(limits ?? "")?.[1] ?? softLimitOfShell();
-  if (text === "unlimited") return Number.POSITIVE_INFINITY;
-  return text === undefined || Number.isNaN(Number(text)) ? undefined : Number(text);
-}
-
-function softLimitOfShell(): string | undefined {
-  try {
-    return execFileSync("sh", ["-c", "ulimit -n"], { encoding: "utf8", timeout: 1_000 }).trim();
-  } catch {
-    return undefined;
-  }
 }
 
 /** Per process: the budget with the eighth that small requests may go over it, and the process itself. */

@@ -1,31 +1,38 @@
 // Whose request it is: the socket's peer; with trusted proxies, whom they name by PROXY protocol or X-Forwarded-For. Puts the
 // parts together and holds no rule of its own. A peer that is not trusted is the client, whatever it sends.
 
-import type { HttpRequest, HttpResponse } from "uWebSockets.js";
 import { createAddressReader } from "./client-address.ts";
 import { createConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
+import { ConnectionLimits } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
 import { createTrust, type Network } from "./trusted-proxies.ts";
+import type { HttpRequest, HttpResponse } from "./uws.ts";
 
 export const proxyProtocolNeedsAddon =
   "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
+  /** Connections open at a time, in all and from one address. No limit unless given. */
+  readonly connectionsMax?: number | undefined;
+  readonly addressConnectionsMax?: number | undefined;
   /** None unless given. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
 
 export interface AddressSource {
-  /** For app.filter, of every app: it is to see every connection open and close. Undefined when there is nothing to see. */
-  readonly follow: ((response: HttpResponse, change: number) => void) | undefined;
-  /** The client's address, "" for none. To be called with every request, while its head is being handled. */
+  /** For app.filter, of every app: it is to see every connection open and close, and closes those that are one too many. */
+  readonly follow: (response: HttpResponse, change: number) => void;
+  /** The client's address, "" for none. To be called once with every request, while its head is being handled. */
   of(response: HttpResponse, request: HttpRequest): string;
+  /** Whether the request last asked about was its connection's first; false where connections cannot be told apart. */
+  readonly wasFirst: boolean;
+  readonly limits: ConnectionLimits;
 }
 
-type Peers = Pick<AddressSource, "follow"> & { of(response: HttpResponse): string };
+type Peers = Pick<AddressSource, "follow" | "wasFirst"> & { of(response: HttpResponse): string };
 
 export interface AddressSourceParts {
   readonly connectionId: ConnectionId | undefined;
@@ -38,32 +45,63 @@ export function createAddressSource(
   { connectionId, log }: AddressSourceParts,
 ): AddressSource {
   const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
-  if (!recordIp) return { follow: undefined, of: () => "" };
-  const text = createAddressReader();
-  const read = (response: HttpResponse) => text(response.getRemoteAddress());
-  if (trustedProxies.length === 0) return peers(read, connectionId);
-  const trusts = createTrust(trustedProxies);
-  if (!proxyProtocol) return throughProxies(peers(read, connectionId), trusts);
+  const hasProxies = trustedProxies.length > 0;
   // uWS takes a PROXY header before every request of a connection. Only the first can be the proxy's: a proxy that passes
   // bytes on passes those of its client on too. So without a way to tell first requests there is no safe way to read it.
-  if (connectionId === undefined) throw new Error(proxyProtocolNeedsAddon);
+  if (recordIp && proxyProtocol && hasProxies && connectionId === undefined) throw new Error(proxyProtocolNeedsAddon);
+  const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
+  const limits = new ConnectionLimits({
+    connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
+    addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
+    isProxy: trusts,
+  });
+  const text = createAddressReader();
+  const read = (response: HttpResponse) => text(response.getRemoteAddress());
+  const close = (response: HttpResponse) => void response.close();
   const proxied = (response: HttpResponse, peer: string) =>
     trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
-  const addresses = createConnectionAddresses({
-    connectionId,
-    read,
-    atFirstRequest: proxied,
-    distrusted: () => log.error({}, "tell connections apart: two had one id, no address is recorded from now on"),
-  });
-  return throughProxies(addresses, trusts);
+  const peers: Peers =
+    connectionId === undefined
+      ? countedOnly(recordIp ? read : () => "", { limits, close })
+      : createConnectionAddresses({
+          connectionId,
+          read,
+          atFirstRequest: recordIp && proxyProtocol && hasProxies ? proxied : undefined,
+          distrusted: () =>
+            log.error({}, "tell connections apart: two had one id, their addresses are not held any more"),
+          limits,
+          close,
+        });
+  const clientOf = hasProxies ? throughProxies(peers, trusts) : (response: HttpResponse) => peers.of(response);
+  return {
+    follow: peers.follow,
+    of(response, request) {
+      const address = clientOf(response, request);
+      return recordIp ? address : "";
+    },
+    get wasFirst() {
+      return peers.wasFirst;
+    },
+    limits,
+  };
 }
 
-function peers(read: (response: HttpResponse) => string, connectionId: ConnectionId | undefined): Peers {
-  if (connectionId === undefined) return { follow: undefined, of: read };
-  return createConnectionAddresses({ connectionId, read });
+/** Without the addon no connection is known again: they are counted in all, and addresses read with every request. */
+function countedOnly(
+  of: (response: HttpResponse) => string,
+  { limits, close }: { limits: ConnectionLimits; close: (response: HttpResponse) => void },
+): Peers {
+  return {
+    follow(response, change) {
+      if (change < 0) limits.closed(undefined);
+      else if (limits.opened(undefined) !== undefined) close(response);
+    },
+    of,
+    wasFirst: false,
+  };
 }
 
-function throughProxies({ follow, of }: Peers, trusts: (address: string) => boolean): AddressSource {
+function throughProxies({ of }: Peers, trusts: (address: string) => boolean): AddressSource["of"] {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
   // getHeader answers the first of several lines. HAProxy adds a line of its own behind those a client sent, so that one
@@ -71,14 +109,11 @@ function throughProxies({ follow, of }: Peers, trusts: (address: string) => bool
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
-  return {
-    follow,
-    of: (response, request) => {
-      const peer = of(response);
-      if (!trusts(peer)) return peer;
-      lines = "";
-      request.forEach(collect);
-      return forwardedFor(lines) || peer;
-    },
+  return (response, request) => {
+    const peer = of(response);
+    if (!trusts(peer)) return peer;
+    lines = "";
+    request.forEach(collect);
+    return forwardedFor(lines) || peer;
   };
 }

@@ -7,6 +7,8 @@ import { portFault } from "./port-fault.ts";
 
 /** How long an answer about readiness is good for. */
 const READINESS_CACHED_MS = 500;
+/** Scrapers, probes and viewers of the live page; more would take descriptors from the public port. */
+const CONNECTIONS_MAX = 128;
 /** A check that takes longer is itself a reason not to be ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
@@ -48,6 +50,7 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     "/readyz": ready,
   };
   const server = createServer((request, response) => void answer(request, response));
+  server.maxConnections = CONNECTIONS_MAX;
   return { listen, close };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

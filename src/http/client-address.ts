@@ -27,6 +27,14 @@ export function addressOfText(text: string): string {
   return isIpv4Mapped(bytes) ? ipv4Text(bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
 }
 
+/** What one client has of addresses: of IPv4 the address, of IPv6 the /64 network around it. Of an address in this file's text form. */
+export function networkPrefixOf(address: string): string {
+  if (!address.includes(":")) return address;
+  return ipv6Bytes(address)
+    .subarray(0, IPV6_BYTES / 2)
+    .join(".");
+}
+
 function cachedIpv4(cached: Map<number, string>, bytes: Uint8Array, at: number): string {
   const key = (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
   const known = cached.get(key);

@@ -1,13 +1,17 @@
 // The addresses of the open connections, each read once, when it opens: uWS makes an ArrayBuffer of its own for every
-// reading, which costs a request more than its routing. Holds one entry an open connection; knows nothing of requests.
+// reading, which costs a request more than its routing. Holds one entry an open connection; closes those that are one too many;
+// knows nothing of requests.
 
 import type { ConnectionId } from "./connection-id.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
 
 export interface ConnectionAddresses<Response extends object> {
   /** What uWS's filter calls: `change` is above 0 when the response's connection opens, below when it closes. */
   follow(response: Response, change: number): void;
-  /** The address of the connection that the response belongs to. */
+  /** The address of the connection that the response belongs to. To be called once with every request. */
   of(response: Response): string;
+  /** Whether that request was its connection's first. False where connections cannot be told apart. */
+  readonly wasFirst: boolean;
   /** Addresses held. */
   readonly size: number;
 }
@@ -18,12 +22,21 @@ export interface ConnectionAddressesOptions<Response extends object> {
   readonly read: (response: Response) => string;
   /**
    * What the address is to be from a connection's first request on, given the one it opened with. Asked at that request
-   * only, so `of` has to be called with every request; never asked for connections that cannot be told apart: with it
-   * they have the address "", for the one they opened with is not their client's.
+   * only; never asked for connections that cannot be told apart: with it they have the address "", for the one they opened with
+   * is not their client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   /** Called once, when connections turn out not to be told apart any more. */
   readonly distrusted?: (() => void) | undefined;
+  readonly limits?: ConnectionLimits | undefined;
+  /** Ends the connection of a response that is one too many. */
+  readonly close?: ((response: Response) => void) | undefined;
+}
+
+interface Held {
+  /** As it opened: what the limits count by. */
+  readonly peer: string;
+  address: string;
 }
 
 export function createConnectionAddresses<Response extends object>({
@@ -31,43 +44,60 @@ export function createConnectionAddresses<Response extends object>({
   read,
   atFirstRequest,
   distrusted,
+  limits,
+  close,
 }: ConnectionAddressesOptions<Response>): ConnectionAddresses<Response> {
-  const addresses = new Map<number, string>();
+  const connections = new Map<number, Held>();
+  /** Those that have not sent a request yet. */
   const silent = new Set<number>();
   let isTrusted = true;
+  let wasFirst = false;
   return {
     follow,
-    of: atFirstRequest === undefined ? (response) => addresses.get(connectionId(response)) ?? read(response) : settled,
+    of,
+    get wasFirst() {
+      return wasFirst;
+    },
     get size() {
-      return addresses.size;
+      return connections.size;
     },
   };
 
   function follow(response: Response, change: number): void {
-    if (!isTrusted) return;
-    const id = connectionId(response);
+    const id = isTrusted ? connectionId(response) : 0;
     if (change < 0) {
-      addresses.delete(id);
+      const held = connections.get(id);
+      connections.delete(id);
       silent.delete(id);
-    } else if (addresses.has(id)) {
-      // Two open connections with one id: it is not an identity, and an address by it could be another client's.
-      isTrusted = false;
-      addresses.clear();
-      silent.clear();
-      distrusted?.();
-    } else if (id !== 0) {
-      addresses.set(id, read(response));
-      if (atFirstRequest !== undefined) silent.add(id);
+      limits?.closed(held?.peer);
+      return;
     }
+    if (connections.has(id)) distrust();
+    const peer = isTrusted && id !== 0 ? read(response) : undefined;
+    if (peer !== undefined) {
+      connections.set(id, { peer, address: peer });
+      silent.add(id);
+    }
+    // Closing calls this again, for a connection that closes.
+    if (limits?.opened(peer) !== undefined) close?.(response);
   }
 
-  function settled(response: Response): string {
+  /** Two open connections with one id: it is not an identity, and an address by it could be another client's. */
+  function distrust(): void {
+    isTrusted = false;
+    connections.clear();
+    silent.clear();
+    limits?.forgetAddresses();
+    distrusted?.();
+  }
+
+  function of(response: Response): string {
     const id = connectionId(response);
-    const address = addresses.get(id);
-    if (address === undefined) return "";
-    if (atFirstRequest === undefined || !silent.delete(id)) return address;
-    const changed = atFirstRequest(response, address);
-    addresses.set(id, changed);
-    return changed;
+    // On connections that are used again there is mostly nobody in the set, and nothing to look up.
+    wasFirst = silent.size > 0 && silent.delete(id);
+    const held = connections.get(id);
+    if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
+    if (wasFirst && atFirstRequest !== undefined) held.address = atFirstRequest(response, held.address);
+    return held.address;
   }
 }

@@ -1,12 +1,12 @@
 // One HTTP request from its head to its one answer. Holds what the body reader and the intake need, and sees to it
 // that a response is written once, never after the client has gone, and that bytes and counts are given back.
 
-import type { HttpResponse } from "uWebSockets.js";
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Admission, BodyHint, EarlyLook, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
+import type { HttpResponse } from "./uws.ts";
 
 /** The path as a bounded label: `other` is every path that is not an endpoint. */
 export type RouteLabel = Route | "other";
@@ -74,6 +74,13 @@ export class HttpExchange implements Exchange {
   headOnly = false;
   /** The connection ends with the answer. */
   close = false;
+  /**
+   * What follows on the connection may be the rest of this request to a proxy before us, and another request to us. So the connection
+   * ends with the answer, and the answer comes in a turn of its own: uWS ends a connection on which a request comes before the answer to
+   * the one ahead of it, and goes on reading where the answer is there already.
+   */
+  endsInDoubt = false;
+  #isPutOff = false;
   phase: AbortPhase = "head";
   bytesArrived = 0;
   /** Bytes of the admission budget this request holds. */
@@ -109,10 +116,11 @@ export class HttpExchange implements Exchange {
 
   /** True once answered or aborted: what still comes for it is to be ignored. */
   get over(): boolean {
-    return this.#response === undefined;
+    return this.#response === undefined || this.#isPutOff;
   }
 
   answerStored(report: IntakeReport): void {
+    if (this.#putsOff(() => this.answerStored(report))) return;
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.stored(response, report, this);
@@ -120,6 +128,7 @@ export class HttpExchange implements Exchange {
   }
 
   answerProblem(problem: Problem): void {
+    if (this.#putsOff(() => this.answerProblem(problem))) return;
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.problem(response, problem, this);
@@ -133,7 +142,16 @@ export class HttpExchange implements Exchange {
     if (this.#response === undefined) return;
     this.#response = undefined;
     this.#shared.metrics.requestAborted(this.phase);
-    if (!this.taken) this.#finish();
+    if (!this.taken && !this.#isPutOff) this.#finish();
+  }
+
+  #putsOff(answer: () => void): boolean {
+    if (!this.endsInDoubt) return false;
+    this.endsInDoubt = false;
+    this.close = true;
+    this.#isPutOff = true;
+    setImmediate(answer);
+    return true;
   }
 
   /** Takes bytes out of the budget for a body that grows, or answers false. */

@@ -1,11 +1,20 @@
 // The public port: listens alone or with other processes, in plain or with a certificate that can be renewed. Knows no routes:
 // it is told how to put them on an app.
 
-import type { us_listen_socket } from "uWebSockets.js";
-import { App, SSLApp, type TemplatedApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 import { createServer } from "node:net";
 import { portFault } from "./port-fault.ts";
-import { handConnectionsTo, listenExclusively, listenShared, stopHandingTo } from "./uws.ts";
+import {
+  App,
+  handConnectionsTo,
+  listenExclusively,
+  listenShared,
+  SSLApp,
+  stopHandingTo,
+  type TemplatedApp,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from "./uws.ts";
 
 /**
  * `alone`: nobody else may have the port, now or later. `first`: nobody else may have it now, and the processes that come as

@@ -1,9 +1,9 @@
 // What goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides nothing about requests
 // and counts nothing. A response is written in one cork, so that it is one system call.
 
-import type { HttpResponse } from "uWebSockets.js";
 import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../errors.ts";
 import type { IntakeReport } from "../types.ts";
+import type { HttpResponse } from "./uws.ts";
 
 const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
@@ -96,8 +96,11 @@ export class ReplyWriter {
       this.#writeProblemHead(response, this.#code);
     }
     if (origin !== "") writeCorsHeaders(response, origin);
-    if (headOnly) {
-      // Given the length as an argument, uWS waits for a body. So a HEAD cannot close its connection: no harm done.
+    if (headOnly && close) {
+      // Only an end with a body can close the connection, and says a length of its own: that of no body.
+      response.end("", true);
+    } else if (headOnly) {
+      // Given the length as an argument, uWS waits for a body.
       response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body))).endWithoutBody();
     } else {
       response.end(this.#body, close);

@@ -1,13 +1,13 @@
 // The public endpoints: routes, refusals before the body is read, listening and draining. Knows nothing of events;
 // bodies go to the intake, answers come back through the exchange.
 
-import type { HttpRequest, HttpResponse, TemplatedApp } from "uWebSockets.js";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../errors.ts";
 import type { Admission, EarlyLook, Intake, RemarkTaker } from "../types.ts";
 import { type AddressSourceConfig, createAddressSource } from "./address-source.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
 import type { ConnectionId } from "./connection-id.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
 import {
   type Clock,
   type ExchangeShared,
@@ -16,9 +16,11 @@ import {
   type HttpMetrics,
   type RouteLabel,
 } from "./exchange.ts";
+import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
 import { ReplyWriter } from "./reply.ts";
+import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
 export interface HttpServerOptions {
   readonly config: AddressSourceConfig & {
@@ -54,6 +56,8 @@ export interface HttpServer {
   drain(timeoutMs: number): Promise<number>;
   /** Requests begun and not yet answered. */
   inflight(): number;
+  /** Connections open, how many may be, and how many were closed because they were one too many. */
+  readonly connections: ConnectionLimits;
   /** Shows new connections what the certificate's files hold now. Throws when they do not do; then nothing has changed. */
   renewCertificate(): void;
   /** Drops all connections. */
@@ -97,12 +101,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     listen,
     drain,
     inflight: () => shared.inflight,
+    connections: clients.limits,
     renewCertificate: () => listener.renewCertificate(),
     close: () => listener.close(),
   };
 
   function prepare(app: TemplatedApp): void {
-    if (clients.follow !== undefined) app.filter(clients.follow);
+    app.filter(clients.follow);
     for (const [path, label] of Object.entries(endpoints)) {
       app.post(path, (response, request) => void begin(response, request, label));
       app.options(path, (response, request) => preflight(response, request, label));
@@ -120,18 +125,29 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function begin(response: HttpResponse, request: HttpRequest, label: RouteLabel): HttpExchange {
     const declared = request.getHeader("content-length");
+    const clientAddress = clients.of(response, request);
     const exchange = new HttpExchange(shared, response, {
       label,
       origin: request.getHeader("origin"),
       contentEncoding: request.getHeader("content-encoding"),
       bytesDeclared: bytesDeclaredIn(declared),
-      clientAddress: clients.of(response, request),
+      clientAddress,
     });
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
-    const problem = problemAtHead(exchange);
+    const framing = framingOf(request, { declared, everyLine: comesThroughOthers(request) });
+    if (framing !== "sure") exchange.endsInDoubt = true;
+    const problem = typeof framing === "object" ? framing : problemAtHead(exchange);
     if (problem !== undefined) refuse(exchange, problem);
     return exchange;
+  }
+
+  /**
+   * Looking at every header line costs more than reading the few that count, so it is done where a proxy may see them differently: one
+   * that says so, and on the first request of each connection, which also is what most probes are.
+   */
+  function comesThroughOthers(request: HttpRequest): boolean {
+    return clients.wasFirst || request.getHeader("x-forwarded-for") !== "";
   }
 
   /** Why not to keep the body at all. */
@@ -150,6 +166,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   function preflight(response: HttpResponse, request: HttpRequest, label: RouteLabel): void {
+    if (framingOf(request, { declared: request.getHeader("content-length"), everyLine: true }) !== "sure") {
+      refuse(begin(response, request, label), METHOD_NOT_ALLOWED);
+      return;
+    }
     // Not for its address: what is asked of a connection's first request is not to be asked of a later one.
     clients.of(response, request);
     const origin = request.getHeader("origin");

@@ -1,6 +1,10 @@
-// What uWebSockets.js can do and its declarations do not say. Nothing else here.
+// The one place that imports uWebSockets.js, so that another build of it is swapped in here and in package.json alone; and what it can
+// do that its declarations do not say. No rule of ours here.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
+
+export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
+export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT: without it the port is shared by SO_REUSEPORT, with whoever else has it open. */
 const EXCLUSIVE_PORT = 1;

@@ -30,6 +30,16 @@ export const metricTable = {
   penstock_duplicate_frames_total: { type: "counter", help: "Frames the stream already had, by lane." },
   penstock_duplicate_events_total: { type: "counter", help: "Events in frames the stream already had, by lane." },
   penstock_frames_unacked: { type: "gauge", across: "sum", help: "Frames sent and not yet acknowledged." },
+  penstock_connections: { type: "gauge", across: "sum", help: "Connections open on the public port." },
+  penstock_connections_max: {
+    type: "gauge",
+    across: "sum",
+    help: "Connections that may be open; more are closed at once.",
+  },
+  penstock_connections_refused_total: {
+    type: "counter",
+    help: "Connections closed as they opened, by which limit they were over: total, address.",
+  },
   penstock_inflight_bytes: {
     type: "gauge",
     across: "sum",

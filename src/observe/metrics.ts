@@ -65,6 +65,9 @@ export interface Gauges {
   readonly tlsCertificateExpiry?: () => number;
   readonly streamBytes?: () => Sample[];
   readonly streamBytesMax?: () => Sample[];
+  readonly connections?: () => number;
+  readonly connectionsMax?: () => number;
+  readonly connectionsRefused?: () => Sample[];
 }
 
 const gaugeNames = {
@@ -75,6 +78,9 @@ const gaugeNames = {
   natsConnected: "penstock_nats_connected",
   projectsKnown: "penstock_projects",
   tlsCertificateExpiry: "penstock_tls_certificate_expiry_seconds",
+  connections: "penstock_connections",
+  connectionsMax: "penstock_connections_max",
+  connectionsRefused: "penstock_connections_refused_total",
   streamBytes: "penstock_stream_bytes",
   streamBytesMax: "penstock_stream_bytes_max",
 } as const satisfies Record<keyof Gauges, MetricName>;

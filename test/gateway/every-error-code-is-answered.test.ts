@@ -110,6 +110,7 @@ async function toAnswer(response: Response): Promise<Answer> {
 }
 
 const elsewhere: Partial<Record<ErrorCode, string>> = {
+  invalid_framing: "test/http",
   project_disabled: "keys-change-while-it-runs",
   rate_limited: "limits-hold-for-one-project-alone",
   unreadable_event: "one-event-cannot-fail-its-batch",

@@ -32,16 +32,17 @@ test.each(["/capture/", "/batch"])("the preflight of %s mirrors origin and heade
 
 test("every kind of answer is readable for the page that asked, and plain for others", async () => {
   const server = await startTestServer();
-  const wire = await connectTo(server);
   for (const request of [
     post("{}", { Origin: origin }),
     post("", { Origin: origin }),
     head({ Origin: origin }, "GET /capture/"),
     head({ Origin: origin }, "GET /nothing"),
   ]) {
+    const wire = await connectTo(server);
     wire.write(request);
     expect(corsOf(await wire.reply())).toEqual(mirrored);
   }
+  const wire = await connectTo(server);
   server.refusal = "unavailable";
   wire.write(post("{}", { Origin: origin }));
   const refused = await wire.reply();

@@ -37,8 +37,7 @@ test("by count: bytes in hand are given back as soon as the cap is passed", asyn
   await until(() => server.admission.bytes === 0, "nothing is in hand");
   wire.write("0\r\n\r\n");
   expect(codeIn(await wire.reply())).toBe("body_too_large");
-  wire.write(post("{}"));
-  expect((await wire.reply()).status).toBe(200);
+  await wire.ended();
 });
 
 test.each([

@@ -56,6 +56,8 @@ export interface TestServerConfig {
   /** As the setting has them. */
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
+  readonly connectionsMax?: number;
+  readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
   readonly look?: EarlyLook;
 }
@@ -77,6 +79,8 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
       recordIp: config.recordIp ?? false,
       trustedProxies: networksOf(config.trustedProxies ?? ""),
       proxyProtocol: config.proxyProtocol,
+      connectionsMax: config.connectionsMax,
+      addressConnectionsMax: config.addressConnectionsMax,
     },
     intake: (exchange, body) => {
       taken.push({ exchange, text: body.toString() });

@@ -1,0 +1,27 @@
+// How many files and sockets this process may have open. Node raises its soft limit to the hard one when it starts.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/** Infinity without a limit; undefined where it cannot be seen. */
+export function openFilesMax(): number | undefined {
+  const text = /^Max open files +(\S+)/m.exec(limitsOfProcess())?.[1] ?? softLimitOfShell();
+  if (text === "unlimited") return Number.POSITIVE_INFINITY;
+  return text === undefined || Number.isNaN(Number(text)) ? undefined : Number(text);
+}
+
+function limitsOfProcess(): string {
+  try {
+    return readFileSync("/proc/self/limits", "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function softLimitOfShell(): string | undefined {
+  try {
+    return execFileSync("sh", ["-c", "ulimit -n"], { encoding: "utf8", timeout: 1_000 }).trim();
+  } catch {
+    return undefined;
+  }
+}
