@@ -19,6 +19,7 @@ import { fsyncs } from "./scenarios/fsyncs.ts";
 import { growth } from "./scenarios/growth.ts";
 import { latency } from "./scenarios/latency.ts";
 import { limits } from "./scenarios/limits.ts";
+import { neighbours } from "./scenarios/neighbours.ts";
 import { publish } from "./scenarios/publish.ts";
 import { scan } from "./scenarios/scan.ts";
 import { projects, sizes, throughput, workers } from "./scenarios/throughput.ts";
@@ -31,12 +32,25 @@ interface Options {
   readonly client?: ClosedLoop;
 }
 
-const scenarios = { throughput, limits, fairness, fsyncs, scan, latency, publish, sizes, projects, workers, growth };
+const scenarios = {
+  throughput,
+  limits,
+  fairness,
+  neighbours,
+  fsyncs,
+  scan,
+  latency,
+  publish,
+  sizes,
+  projects,
+  workers,
+  growth,
+};
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
 const usual = names.filter((name) => name !== "growth");
-const quickly = usual.filter((name) => !["sizes", "projects", "workers"].includes(name));
+const quickly = usual.filter((name) => !["neighbours", "sizes", "projects", "workers"].includes(name));
 
 function wholeNumber(text: string): number {
   const value = Number(text);

@@ -13,6 +13,8 @@ export interface LoadJob {
   readonly amount: number | undefined;
   /** For the paced client: requests a second. */
   readonly rate: number | undefined;
+  /** For the attacking client: the last byte of the body never comes. */
+  readonly withheld: boolean;
 }
 
 export interface LoadResult {

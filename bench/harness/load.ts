@@ -30,6 +30,8 @@ export interface Load {
   readonly amount?: number | undefined;
   /** Requests a second: open loop. */
   readonly rate?: number | undefined;
+  /** Whatever is answered, or not; `withheld`: without the body's last byte. */
+  readonly attack?: "whole" | "withheld";
 }
 
 export interface LoadRun extends LoadResult {
@@ -53,8 +55,16 @@ export function hasWrk(): boolean {
 }
 
 export async function runLoad(url: string, load: Load, closedLoop: ClosedLoop): Promise<LoadRun> {
-  if (closedLoop === "wrk" && load.rate === undefined && load.unique !== true) return await runWrk(url, load);
-  const script = load.rate !== undefined ? "paced.ts" : load.unique === true ? "large.ts" : "autocannon.ts";
+  if (closedLoop === "wrk" && load.attack === undefined && load.rate === undefined && load.unique !== true)
+    return await runWrk(url, load);
+  const script =
+    load.attack !== undefined
+      ? "attack.ts"
+      : load.rate !== undefined
+        ? "paced.ts"
+        : load.unique === true
+          ? "large.ts"
+          : "autocannon.ts";
   const child = startChild({
     program: process.execPath,
     args: ["--disable-warning=ExperimentalWarning", join(generators, script), JSON.stringify(jobOf(url, load))],
@@ -74,6 +84,7 @@ function jobOf(url: string, load: Load): LoadJob {
     seconds: load.seconds,
     amount: load.amount,
     rate: load.rate,
+    withheld: load.attack === "withheld",
   };
 }
 

@@ -3,7 +3,7 @@
 
 import type { Row } from "../harness/bench.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
-import { medianAt, type Where } from "./statistics.ts";
+import { medianAt, places, type Where } from "./statistics.ts";
 import { figure, textTable } from "./text-table.ts";
 
 export interface Budget {
@@ -64,6 +64,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
       medianAt(rows, { group: "fairness", scenario: ratioScenario, variant: "penstock", sync: "always" }, "p99Ratio"),
       "×",
     ),
+    most("p99 of a project beside the attack that it feels most", 100, worstBesideAttacks(rows), "ms"),
     most(
       "fsyncs for a million single events, sync always, 128 connections",
       40_000,
@@ -71,6 +72,13 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
       "",
     ),
   ];
+}
+
+/** Not a number when none was measured. */
+function worstBesideAttacks(rows: readonly Row[]): number {
+  const beside = rows.filter(({ group, values }) => group === "neighbours" && "attackStored" in values);
+  const p99 = places(beside).map((place) => medianAt(beside, place, "p99"));
+  return p99.length === 0 ? Number.NaN : Math.max(...p99);
 }
 
 export function isMet({ bound, target, measured }: Budget): boolean | undefined {

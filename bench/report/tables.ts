@@ -29,13 +29,14 @@ const titles: Readonly<Record<string, string>> = {
   publish: "Publishing alone: events acknowledged a second",
   limits: "Large bodies and those beside them (sync always)",
   fairness: "A project past its limit and the one beside it (sync always): ms from the time a request was due",
+  neighbours: "One project's requests beside attacks (sync always): ms from the time a request was due",
   fsyncs: "One PubAck, one fsync?",
 };
 
 function tableOf(group: string, rows: readonly Row[]): string {
   if (group === "latency") return latencyTable(rows);
   if (group === "scan") return scanTable(rows);
-  if (["limits", "fairness", "fsyncs"].includes(group)) return valuesTable(rows);
+  if (["limits", "fairness", "neighbours", "fsyncs"].includes(group)) return valuesTable(rows);
   return throughputTable(rows, group.startsWith("growth"));
 }
 

@@ -1,0 +1,63 @@
+// Sends one body over and over on many connections, whatever is answered: the load that others are measured beside. A connection that is
+// closed is opened again. With `withheld`, bodies but for their last byte, which never comes.
+
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { headOf, responseEnd, statusOf } from "./http.ts";
+import type { LoadJob, LoadResult } from "./job.ts";
+
+/** Before a connection that was closed is opened again. */
+const pauseMs = 100;
+/** Connections are opened in groups of so many. */
+const openedAtOnce = 50;
+
+const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
+const body = readFileSync(job.bodyFile);
+const request = Buffer.concat([headOf(job, body.length), job.withheld ? body.subarray(0, -1) : body]);
+const { hostname, port } = new URL(job.url);
+const beganMs = performance.now();
+const endMs = beganMs + job.seconds * 1_000;
+let sent = 0;
+let answered = 0;
+let refused = 0;
+
+/** Sends on one connection until it closes or the time is over. */
+function sendOn(): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const timer = setTimeout(() => socket.destroy(), Math.max(0, endMs - performance.now()));
+    let received: Buffer = Buffer.alloc(0);
+    const send = (): void => {
+      sent++;
+      socket.write(request);
+    };
+    socket.once("connect", send);
+    socket.on("data", (chunk: Buffer) => {
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+      if (responseEnd(received) === undefined) return;
+      answered++;
+      if (statusOf(received) !== 200) refused++;
+      received = Buffer.alloc(0);
+      send();
+    });
+    socket.on("error", () => {});
+    socket.once("close", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+async function run(group: number): Promise<void> {
+  await delay(group * 10);
+  while (performance.now() < endMs) {
+    await sendOn();
+    if (performance.now() < endMs) await delay(pauseMs);
+  }
+}
+
+await Promise.all(Array.from({ length: job.connections }, (_, index) => run(Math.floor(index / openedAtOnce))));
+const seconds = (performance.now() - beganMs) / 1_000;
+const result: LoadResult = { requests: answered, refused, failed: sent - answered, seconds, latencyMs: undefined };
+process.send?.(result, () => process.exit(0));

@@ -1,0 +1,89 @@
+// What is done to others in the bench of neighbours: bodies that are small on the wire and made to be work, and connections that are many.
+// All of project 0, or of nobody. The neighbours are of project 1.
+
+import { gzipSync } from "node:zlib";
+import type { Load } from "../harness/load.ts";
+import { keyOf } from "../harness/nats.ts";
+
+const mib = 1_048_576;
+
+export interface Attack {
+  readonly load: Load;
+  /** Which of the neighbour's kinds of request are sent beside it; single events are always. */
+  readonly neighbours: readonly ("history" | "gzip")[];
+}
+
+const ofAttacker = `"api_key":"${keyOf(0)}"`;
+/** Sends an item the slow way. */
+const doubled = `"alias":1,"alias":1`;
+
+function filled(start: string, piece: string, options: { end: string; bytes: number }): Buffer {
+  return Buffer.from(start + piece.repeat(Math.floor((options.bytes - start.length) / piece.length)) + options.end);
+}
+
+function batchOf(item: string, bytes: number, historical = false): Buffer {
+  return filled(`{${ofAttacker},"historical_migration":${historical},"batch":[`, `${item},`, {
+    end: `${item}]}`,
+    bytes,
+  });
+}
+
+function itemOf(values: string, bytes = mib): Buffer {
+  const start = `{${ofAttacker},"batch":[{"event":"e","distinct_id":1,"properties":{${doubled},"x":[`;
+  return filled(start, `${values},`, { end: "1e1]}}]}", bytes });
+}
+
+function distinctIdOf(bytes: number): Buffer {
+  return filled(`{${ofAttacker},"event":"e","distinct_id":"\\u0061`, "a", { end: '"}', bytes });
+}
+
+function attack(
+  name: string,
+  body: () => Buffer,
+  options: { connections?: number; neighbours?: Attack["neighbours"]; withheld?: boolean } = {},
+): () => Attack {
+  const { connections = 1, neighbours = [], withheld = false } = options;
+  return () => ({
+    load: {
+      ...{
+        name,
+        path: "/batch/",
+        bodies: [withheld ? body() : gzipSync(body(), { level: 9 })],
+        eventsPerRequest: 1,
+        connections,
+      },
+      ...(withheld ? {} : { contentEncoding: "gzip" }),
+      ...{ seconds: 0, attack: withheld ? "withheld" : "whole" },
+    },
+    neighbours,
+  });
+}
+
+const tiny = '{"event":"e","distinct_id":1}';
+const tinyEscaped = '{"\\u0065vent":"e","distinct_id":1}';
+const spaces = () => Buffer.alloc(60 * mib, " ");
+
+/** Bodies are made when it is their turn: some have a hundred mebibytes. */
+export const attacks: readonly (() => Attack)[] = [
+  attack("1 MiB of tiny events", () => batchOf(tiny, mib - 100)),
+  attack("1 MiB of tiny events with an escaped key", () => batchOf(tinyEscaped, mib - 100)),
+  attack("1 MiB of 1e1 in one item", () => itemOf("1e1")),
+  attack("1 MiB of -0 in one item", () => itemOf("-0")),
+  attack("1 MiB of {} in one item", () => itemOf("{}")),
+  attack("a distinct id of 95 MiB", () => distinctIdOf(95 * mib)),
+  attack("262 kB of 1e1 in one item, 100 connections", () => itemOf("1e1", 262_000), { connections: 100 }),
+  attack("262 kB of tiny events, 100 connections", () => batchOf(tiny, 262_000), { connections: 100 }),
+  attack("100 kB of brackets, 100 connections", () => filled(`{${ofAttacker},"x":`, "[", { end: "", bytes: 100_000 }), {
+    connections: 100,
+  }),
+  attack("60 MiB of spaces without a key, 150 connections", spaces, { connections: 150, neighbours: ["gzip"] }),
+  attack("1.1 MiB of tiny live events, 60 connections", () => batchOf(tiny, 1.1 * mib), {
+    ...{ connections: 60, neighbours: ["history", "gzip"] },
+  }),
+  attack("1.1 MiB of tiny historical events, 60 connections", () => batchOf(tiny, 1.1 * mib, true), {
+    ...{ connections: 60, neighbours: ["history", "gzip"] },
+  }),
+  attack("256 KiB but for a byte, 1,200 connections", () => Buffer.alloc(262_144, " "), {
+    ...{ connections: 1_200, withheld: true },
+  }),
+];

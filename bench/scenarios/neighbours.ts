@@ -1,0 +1,88 @@
+// What one project's requests wait beside another that means ill, or nobody with a key: single events, and where it concerns them small
+// imports and compressed batches, at a fixed rate, alone and beside each of some attacks. Penstock alone, durable.
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bench } from "../harness/bench.ts";
+import { batchBody, event, gzipped, singleBody } from "../harness/bodies.ts";
+import { type Load, type LoadRun, runLoad } from "../harness/load.ts";
+import { keyOf } from "../harness/nats.ts";
+import { openSession, type Session } from "../harness/session.ts";
+import { type Attack, attacks } from "./attacks.ts";
+
+const neighbour = 1;
+const seconds = 4;
+/** How long the attack has run when the neighbours begin, and how much longer than they it goes on. */
+const settleMs = 500;
+const slackSeconds = 1;
+
+type Kind = "single" | "history" | "gzip";
+const titles: Readonly<Record<Kind, string>> = {
+  single: "single events",
+  history: "imports of 3 events",
+  gzip: "batches of 1,000, gzip",
+};
+
+function loadsOf(kind: Kind): Load {
+  const common = { name: titles[kind], connections: 8, seconds } as const;
+  switch (kind) {
+    case "single":
+      return { ...common, path: "/capture/", bodies: [singleBody(0, neighbour)], eventsPerRequest: 1, rate: 100 };
+    case "history":
+      return { ...common, path: "/batch/", bodies: [importBody()], eventsPerRequest: 3, rate: 50 };
+    case "gzip": {
+      const bodies = [gzipped(batchBody(1_000, neighbour))];
+      return { ...common, path: "/batch/", bodies, eventsPerRequest: 1_000, rate: 10, contentEncoding: "gzip" };
+    }
+  }
+}
+
+function importBody(): Buffer {
+  const batch = [event(1), event(2), event(3)];
+  return Buffer.from(JSON.stringify({ api_key: keyOf(neighbour), historical_migration: true, batch }));
+}
+
+export async function neighbours(bench: Bench): Promise<void> {
+  const rounds = bench.rounds(1);
+  for (let round = 1; round <= rounds; round++) {
+    await measure(bench, round, undefined);
+    for (const make of attacks) await measure(bench, round, make());
+  }
+}
+
+/** In fresh processes, so that no attack has what an earlier one left behind. */
+async function measure(bench: Bench, round: number, attack: Attack | undefined): Promise<void> {
+  const { closedLoop } = bench;
+  const session = await openSession({ variant: "penstock", sync: "always", projects: 2, closedLoop });
+  try {
+    await session.warmUp(loadsOf("single"), 1);
+    const kinds: readonly Kind[] = ["single", ...(attack?.neighbours ?? ["history", "gzip"])];
+    const attacking = attack && runLoad(session.server.url, { ...attack.load, seconds: attackSeconds }, closedLoop);
+    if (attack !== undefined) await delay(settleMs);
+    const runs = await Promise.all(kinds.map((kind) => runLoad(session.server.url, loadsOf(kind), closedLoop)));
+    const attacked = await attacking;
+    const loopDelayMaxMs = await loopDelayMax(session);
+    for (const [index, kind] of kinds.entries()) {
+      const scenario = attack === undefined ? `${titles[kind]}, alone` : `${titles[kind]} beside ${attack.load.name}`;
+      const values = { ...valuesOf(runs[index]!), ...valuesOfAttack(attacked), loopDelayMaxMs };
+      bench.note({ group: "neighbours", scenario, variant: "penstock", sync: "always", round, values });
+    }
+  } finally {
+    await session.close();
+  }
+}
+
+const attackSeconds = seconds + settleMs / 1_000 + slackSeconds;
+
+function valuesOf({ latencyMs, requests, refused, failed }: LoadRun): Record<string, number> {
+  const { p50 = Number.NaN, p99 = Number.NaN, max = Number.NaN } = latencyMs ?? {};
+  return { p50, p99, max, stored: requests - refused, notStored: refused + failed };
+}
+
+function valuesOfAttack(run: LoadRun | undefined): Record<string, number> {
+  return run === undefined ? {} : { attackStored: run.requests - run.refused, attackRefused: run.refused };
+}
+
+async function loopDelayMax(session: Session): Promise<number> {
+  const text = await (await fetch(`${session.server.adminUrl}/metrics`)).text();
+  return Number(/^penstock_event_loop_delay_seconds\{stat="max"\} (\S+)$/m.exec(text)?.[1]) * 1_000;
+}
