@@ -3,10 +3,9 @@
 // Holds the branching; the helpers compute. Must not know HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { ItemErrorCode, Problem } from "../errors.ts";
-import { type RecordWriter, recordOverheadBytesMax, recordsBytesMax } from "../events/record.ts";
-import { type BackgroundScanner, Header, Row, ScanStatus } from "../scan/table.ts";
+import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
+import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
 import type {
   BodyHint,
   Exchange,
@@ -18,14 +17,24 @@ import type {
   RemarkTaker,
 } from "../types.ts";
 import { type Arrival, createArrivals } from "./arrivals.ts";
+import { bodyIdOf } from "./body-id.ts";
 import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
-import { createItemTaker, isPlain, type Job } from "./items.ts";
+import { createItemTaker, type Job } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { type PendingOf, PendingRequest } from "./pending-request.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
 import { type IntakeMetrics, Tally } from "./tally.ts";
+import {
+  borrowedBytesMax,
+  endOfSlice,
+  littleBytesMax,
+  placedAtOnceMax,
+  rowsAtOnceMax,
+  scannedAtOnceBytesMax,
+  workOf,
+} from "./work.ts";
 
 export interface IntakeOptions {
   /** `rows`: of its table; more than most bodies have unless given. */
@@ -43,24 +52,6 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/** A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, this many take 0.8 ms. */
-export const scannedAtOnceBytesMax = 131_072;
-/** A body from here on lies in memory of its own until the intake is done with it; of a shorter one a copy is kept. */
-export const borrowedBytesMax = 1_048_576;
-/** What is placed in the turn in which it came, as `workOf` counts; more goes in slices. Some 0.5 ms. */
-const placedAtOnceMax = 524_288;
-/** What a request may always do at once, however much others did in the same turn. */
-const littleBytesMax = 16_384;
-/** A scan of all kinds of bodies and the reading of its table, against copying as many bytes. */
-const scanFactor = 4;
-/** Rows of the table that serves the bodies placed at once. */
-const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
-/** A slice of a larger body: some 0.4 ms. */
-const sliceMax = 524_288;
-/** Hashing, against placing as many bytes. */
-const hashedBytesPerSlice = 1_048_576;
-/** A byte on the slow path takes about as long as this many that are copied. */
-const slowPathFactor = 32;
 /** Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so that it is not in memory twice. */
 const framesAheadMax = 8;
 
@@ -83,27 +74,34 @@ export function createIntake(options: IntakeOptions): Intake {
   const ownScanner = createScanner(rowsAtOnceMax);
   const items = createItemTaker({ slowScanner: createScanner(), publisher, records, onBug });
   const look = createEarlyLook(projects);
-  const share = new LoopShare(nextTurn);
+  const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals();
   const scanners = new ScannerQueue({ createScanner, nowMs });
 
-  /** From scan to frames in this turn, unless that is more than a little work, or others are first. */
+  /** Little bodies go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {
     const { length } = body;
-    if (length > scannedAtOnceBytesMax || (length > littleBytesMax && share.isSpent)) {
+    if (length <= littleBytesMax) return takeAtOnce(exchange, body);
+    if (length > scannedAtOnceBytesMax || share.isSpent) {
       return takeInTurns(exchange, kept(body), exchange.hint ?? look(body, true));
     }
-    share.spend(length * scanFactor);
+    const beganMs = nowMs();
+    const work = takeAtOnce(exchange, body);
+    share.spend(nowMs() - beganMs);
+    return work;
+  }
+
+  /** From scan to frames in this turn, unless it turns out to be more than a little work, or others are first. */
+  function takeAtOnce(exchange: Exchange, body: Buffer): Promise<void> | undefined {
     const request = refusedNow() ?? openRequest(exchange, { body, scanner: ownScanner }, ownScanner.scan(body));
     if ("code" in request) {
       exchange.answerProblem(request);
       return undefined;
     }
-    const work = workOf(length, request.events);
+    const work = workOf(body.length, request.events);
     if (work > placedAtOnceMax || work > publisher.frameBytesMax || mustWait(request)) {
       return takeInTurns(exchange, kept(body), { projectId: request.project.id, lane: request.lane });
     }
-    share.spend(work);
     const overrun = overLimits(request);
     if (overrun !== undefined) {
       exchange.answerProblem(overrun);
@@ -161,17 +159,16 @@ export function createIntake(options: IntakeOptions): Intake {
   async function placeInTurns(exchange: Exchange, request: OpenRequest): Promise<Problem | undefined> {
     const overrun = overLimits(request);
     if (overrun !== undefined) return overrun;
-    const placing = startPlacing(request, fillsFrames(request) ? await hashInTurns(request) : undefined);
+    const placing = startPlacing(request, fillsFrames(request) ? await bodyIdOf(request, share) : undefined);
     const { pending, scanner, frames } = placing;
     try {
       for (let rows = rowCount(placing); rows > 0; rows = await moreRows(placing)) {
         let start = 0;
-        const slice = (): number => {
+        const slice = (): void => {
           const end = endOfSlice(scanner.table, start, rows);
-          items.takeRows(placing, start, end.row);
+          items.takeRows(placing, start, end);
           frames.endTurn();
-          start = end.row;
-          return end.work;
+          start = end;
         };
         while (start < rows && !pending.failed) {
           await pending.framesAtMost(framesAheadMax);
@@ -260,19 +257,6 @@ export function createIntake(options: IntakeOptions): Intake {
     }
   }
 
-  async function hashInTurns(request: OpenRequest): Promise<string> {
-    const hash = createHash("sha256");
-    for (const piece of identifyingPieces(request)) {
-      for (let start = 0; start < piece.length; start += hashedBytesPerSlice) {
-        await share.slice(() => {
-          hash.update(piece.subarray(start, start + hashedBytesPerSlice));
-          return sliceMax;
-        });
-      }
-    }
-    return hash.digest("base64url");
-  }
-
   return intake;
 }
 
@@ -293,23 +277,6 @@ async function moreRows({ scanner, body, pending }: Placing): Promise<number> {
   return table[Header.RowCount]!;
 }
 
-/** What placing a body takes, in bytes copied: no more than that, if its items are plain. */
-function workOf(bytes: number, events: number): number {
-  return bytes + events * recordOverheadBytesMax;
-}
-
-/** How far a slice goes from row `start`, by at least one row, and the work that is. */
-function endOfSlice(table: Uint32Array, start: number, rows: number): { row: number; work: number } {
-  let end = start;
-  let work = 0;
-  for (; end < rows && work < sliceMax; end++) {
-    const row = Header.Words + end * Row.Words;
-    const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-    work += workOf(isPlain({ table, row }) ? itemBytes : itemBytes * slowPathFactor, 1);
-  }
-  return { row: end, work };
-}
-
 /** The body, for longer than this turn. */
 function kept(body: Buffer): Buffer {
   return body.length < borrowedBytesMax ? Buffer.from(body) : body;
@@ -317,16 +284,6 @@ function kept(body: Buffer): Buffer {
 
 function isMine({ projectId, lane }: Arrival, request: OpenRequest): boolean {
   return projectId === request.project.id && lane === request.lane;
-}
-
-/**
- * What names a body among all that are stored: lane, project, and its bytes without the value of `sent_at`, which some clients
- * write anew each time they send the same events.
- */
-function identifyingPieces({ lane, project, body, scanner }: OpenRequest): Buffer[] {
-  const { table } = scanner;
-  const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
-  return [Buffer.from(`${lane} ${project.id} `), body.subarray(0, start), body.subarray(end)];
 }
 
 const tooManyBefore: Problem = { code: "overloaded", detail: "Too many large bodies came before this one" };

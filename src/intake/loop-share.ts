@@ -1,49 +1,48 @@
-// What placing lines may take of one turn of the event loop, for all requests together: a hundred bodies of a millisecond each hold up
-// a neighbour as long as one of a hundred. Work is counted, not timed. Knows nothing of bodies.
+// What scanning and placing may take of one turn of the event loop, for all requests together: a hundred bodies of a millisecond each
+// hold up a neighbour as long as one of a hundred. Knows nothing of bodies.
 
-/**
- * Work is bytes: those of the lines, and for each event what its record takes beside them. A mebibyte takes some 0.7 ms.
- * Requests that are placed as they come are not held up below this: it is as much as one read of all sockets brings under full load.
- */
-const atOncePerTurnMax = 33_554_432;
+/** Requests that are placed as they come are not held up below this: a read of all sockets brings as much under full load. */
+const atOnceMsMax = 8;
 /** Slices that wait get so much of a turn, but at least one of them. */
-const slicesPerTurnMax = 1_048_576;
+const slicesMsMax = 0.8;
 /** A turn in which less was done needs no account of its own. */
-const unnoticedMax = 1_048_576;
+const unnoticedMsMax = 0.5;
 
 interface Slice {
-  readonly run: () => number;
+  readonly run: () => void;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
 }
 
 export class LoopShare {
   readonly #nextTurn: () => Promise<void>;
+  readonly #nowMs: () => number;
   readonly #waiting: Slice[] = [];
-  #spent = 0;
+  #spentMs = 0;
   #turnAwaited = false;
 
   /** `nextTurn`: fulfilled in a later turn of the event loop, after other work had its chance. */
-  constructor(nextTurn: () => Promise<void>) {
+  constructor({ nextTurn, nowMs }: { nextTurn: () => Promise<void>; nowMs: () => number }) {
     this.#nextTurn = nextTurn;
+    this.#nowMs = nowMs;
   }
 
   /** This turn has had enough: what is more than a little waits for another. */
   get isSpent(): boolean {
-    return this.#spent > atOncePerTurnMax;
+    return this.#spentMs > atOnceMsMax;
   }
 
-  /** Work that was done as it came. */
-  spend(work: number): void {
-    this.#spent += work;
-    if (this.#spent > unnoticedMax) this.#awaitTurn();
+  /** So long was worked on what had just come. */
+  spend(ms: number): void {
+    this.#spentMs += ms;
+    if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();
   }
 
   /**
-   * Runs a slice of work, which answers how much it was, in a later turn. In the order of asking, so of bodies that ask again and again
-   * each has its turn. Rejects with what the slice throws.
+   * Runs a slice of work in a later turn. In the order of asking, so of bodies that ask again and again each has its turn. Rejects with
+   * what the slice throws.
    */
-  slice(run: () => number): Promise<void> {
+  slice(run: () => void): Promise<void> {
     this.#awaitTurn();
     return new Promise((resolve, reject) => {
       this.#waiting.push({ run, resolve, reject });
@@ -58,17 +57,18 @@ export class LoopShare {
 
   #turn(): void {
     this.#turnAwaited = false;
-    this.#spent = 0;
-    for (let work = 0; work < slicesPerTurnMax; ) {
+    this.#spentMs = 0;
+    const endMs = this.#nowMs() + slicesMsMax;
+    do {
       const slice = this.#waiting.shift();
       if (slice === undefined) return;
       try {
-        work += slice.run();
+        slice.run();
         slice.resolve();
       } catch (bug) {
         slice.reject(bug);
       }
-    }
+    } while (this.#nowMs() < endMs);
     if (this.#waiting.length > 0) this.#awaitTurn();
   }
 }

@@ -7,7 +7,8 @@ import { beforeEach, expect, test } from "vitest";
 import type { Problem } from "../../src/errors.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
-import { borrowedBytesMax, createIntake } from "../../src/intake/intake.ts";
+import { createIntake } from "../../src/intake/intake.ts";
+import { borrowedBytesMax } from "../../src/intake/work.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type {
   Exchange,

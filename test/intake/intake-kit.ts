@@ -6,7 +6,8 @@ import { setImmediate } from "node:timers/promises";
 import type { Problem } from "../../src/errors.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
-import { borrowedBytesMax, createIntake } from "../../src/intake/intake.ts";
+import { createIntake } from "../../src/intake/intake.ts";
+import { borrowedBytesMax } from "../../src/intake/work.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
 import type {
@@ -54,6 +55,8 @@ export class IntakeKit {
   /** Made in place of a scanner that the native one would be. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
   nowMs: () => number = () => performance.now();
+  /** Called at each event that is placed. */
+  onEvent: () => void = () => {};
   #eventsOfThisTurn = 0;
   #turnWatched = false;
   readonly #projectOf = new WeakMap<FrameSink, string>();
@@ -76,6 +79,7 @@ export class IntakeKit {
       records: {
         ...records,
         write: (...given) => {
+          this.onEvent();
           this.#countEvent();
           records.write(...given);
         },

@@ -1,0 +1,34 @@
+// How much work a body makes, and how much of it is done at a time. What is large is decided here: by the work, not by the bytes.
+
+import { recordOverheadBytesMax } from "../events/record.ts";
+import { Header, Row } from "../scan/table.ts";
+import { isPlain } from "./items.ts";
+
+/** Up to here a body goes through at once, however much others did in the same turn, and nobody asks how long it took: 0.05 ms at most. */
+export const littleBytesMax = 2_048;
+/** A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so many take 0.8 ms. */
+export const scannedAtOnceBytesMax = 131_072;
+/** A body from here on lies in memory of its own until the intake is done with it; of a shorter one a copy is kept. */
+export const borrowedBytesMax = 1_048_576;
+/** What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much. Some 0.4 ms. */
+export const placedAtOnceMax = 524_288;
+/** Rows of the table that serves the bodies placed at once. */
+export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
+/** A byte on the slow path takes about as long as this many that are copied. */
+const slowPathFactor = 32;
+
+/** What placing a body takes, in bytes copied: no more than that, if its items are plain. */
+export function workOf(bytes: number, events: number): number {
+  return bytes + events * recordOverheadBytesMax;
+}
+
+/** How far a slice goes from row `start`, by at least one row. */
+export function endOfSlice(table: Uint32Array, start: number, rows: number): number {
+  let end = start;
+  for (let work = 0; end < rows && work < placedAtOnceMax; end++) {
+    const row = Header.Words + end * Row.Words;
+    const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+    work += workOf(isPlain({ table, row }) ? itemBytes : itemBytes * slowPathFactor, 1);
+  }
+  return end;
+}
