@@ -59,9 +59,10 @@ bool is_low(int unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
 size_t pass_escape(Lexed& lexed, size_t at) {
   const int unit = unit_at(lexed.tame, at);
   if (unit < 0) return at + 2;
+  if (unit == 0) lexed.replaced.push_back(at);
   if (is_high(unit) && is_low(unit_at(lexed.tame, at + 6))) return at + 12;
   if (is_high(unit) || is_low(unit)) {
-    lexed.lone_surrogates.push_back(at);
+    lexed.replaced.push_back(at);
     lexed.tame.replace(at, 6, "\\u0041");
   }
   return at + 6;
@@ -84,10 +85,14 @@ Lexed lex(const uint8_t* text, size_t length) {
     if (c == '"') in_string = !in_string;
     if (!in_string) {
       if (c == '{' || c == '[') open.push_back(c == '{' ? '}' : ']');
+      lexed.depth = std::max(lexed.depth, open.size());
       if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
       const bool may_begin = at == 0 || std::string(" \t\n\r,:[").find(tame[at - 1]) != std::string::npos;
       const size_t end = may_begin ? number_end(tame, at) : at;
       if (end > at) {
+        const auto digits = std::count_if(tame.begin() + static_cast<std::ptrdiff_t>(at),
+                                          tame.begin() + static_cast<std::ptrdiff_t>(end), is_digit);
+        lexed.digits = std::max(lexed.digits, static_cast<size_t>(digits));
         tame_number(tame, at, end);
         at = end;
         continue;

@@ -15,8 +15,12 @@ struct Lexed {
    * exponent are 0 and spaces, lone surrogates are \u0041. As long as the text, and valid JSON exactly when the text is.
    */
   std::string tame;
-  /** Offsets of the escaped surrogates without a partner, ascending. */
-  std::vector<size_t> lone_surrogates;
+  /** Offsets of the escapes that stand for U+0000 or for a surrogate without a partner, ascending. */
+  std::vector<size_t> replaced;
+  /** The most containers that are open at a time. */
+  size_t depth = 0;
+  /** The most digits that a number has. */
+  size_t digits = 0;
   /** The brackets that would close what is open at the end, innermost first. */
   std::string closers;
 };

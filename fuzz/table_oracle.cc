@@ -132,12 +132,15 @@ uint32_t put_properties(const Text& text, Value properties, uint32_t* row) {
   return flags;
 }
 
-std::vector<uint32_t> expected_row(const Text& text, Value item, const std::vector<size_t>& lone_surrogates) {
+std::vector<uint32_t> expected_row(const Text& text, Value item) {
   std::vector<uint32_t> row(penstock::kRowWords);
   put_span(row.data() + penstock::kItemStart, item);
   uint32_t flags = 0;
-  const auto lone = std::lower_bound(lone_surrogates.begin(), lone_surrogates.end(), item.start);
-  if (lone != lone_surrogates.end() && *lone < item.end) flags |= penstock::kItemLoneSurrogate;
+  const std::string_view slice = text.slice(item);
+  const Lexed lexed = lex(reinterpret_cast<const uint8_t*>(slice.data()), slice.size());
+  if (!lexed.replaced.empty()) flags |= penstock::kItemReplacedCharacter;
+  if (lexed.depth > penstock::kDepthMax) flags |= penstock::kItemTooDeep;
+  if (lexed.digits > penstock::kNumberDigitsMax) flags |= penstock::kItemLongNumber;
   const uint32_t type = text.type(item);
   if (type == penstock::kObject) {
     const auto members = text.children(item);
@@ -205,9 +208,8 @@ std::vector<uint32_t> expected_table(const uint8_t* bytes, size_t length) {
     items = text.children(batch->value);
   }
   table[penstock::kItemCount] = static_cast<uint32_t>(items.size());
-  const auto lone_surrogates = lex(bytes, length).lone_surrogates;
   for (const Member& item : items) {
-    const auto row = expected_row(text, item.value, lone_surrogates);
+    const auto row = expected_row(text, item.value);
     table.insert(table.end(), row.begin(), row.end());
   }
   return table;

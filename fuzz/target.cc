@@ -10,6 +10,7 @@
 #include "fault_oracle.h"
 #include "json_fault.h"
 #include "oracle.h"
+#include "plain_form.h"
 #include "scan_run.h"
 #include "simdjson.h"
 
@@ -48,6 +49,9 @@ void check_same(const ScanRun& one, const ScanRun& other) {
 void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
   check(penstock::find_json_fault(text, length) == penstock::kNoFault, "the judge finds no fault in what was accepted");
   check(run.table == fuzz::expected_table(text, length), "the table is the one that On-Demand gives");
+  for (size_t row = penstock::kHeaderWords; row < run.table.size(); row += penstock::kRowWords) {
+    fuzz::check_item_in_plain_form(run.text.data(), &run.table[row]);
+  }
 }
 
 void check_refused(const ScanRun& run, const uint8_t* text, size_t length) {
@@ -83,6 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
   if (run.status == ScanStatus::kOk) check_accepted(run, text, length);
   else check_refused(run, text, length);
 
+  fuzz::check_any_text_is_safe(text, length);
   check_same(run, fuzz::run_scan(*best.scanner, text, length, 1));
   check_same(run, fuzz::run_scan(*best.scanner, text, length, run.table[penstock::kItemCount] + size_t{1}));
   for (const auto& [code, scanner] : processor_codes()) {

@@ -16,6 +16,8 @@ export const errorTable = {
   missing_alias: { status: 400, title: "$create_alias needs properties.alias" },
   missing_group: { status: 400, title: "$groupidentify needs $group_type and $group_key" },
   missing_survey_id: { status: 400, title: "Survey events need $survey_id" },
+  too_deep: { status: 400, title: "The event is nested too deeply" },
+  number_too_long: { status: 400, title: "A number has too many digits" },
   unreadable_event: { status: 400, title: "The gateway fails at this event" },
   missing_api_key: { status: 401, title: "No API key was sent" },
   unknown_api_key: { status: 401, title: "The API key is not known" },
@@ -42,6 +44,8 @@ export const itemErrorCodes = [
   "missing_alias",
   "missing_group",
   "missing_survey_id",
+  "too_deep",
+  "number_too_long",
   "event_too_large",
   "unreadable_event",
 ] as const satisfies readonly ErrorCode[];

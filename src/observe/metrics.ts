@@ -34,6 +34,8 @@ const outcomeOfReason = {
   missing_alias: "error",
   missing_group: "error",
   missing_survey_id: "error",
+  too_deep: "error",
+  number_too_long: "error",
   event_too_large: "error",
   unreadable_event: "error",
   rate_limited: "refused",

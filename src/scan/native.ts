@@ -18,6 +18,7 @@ interface NativeScanner {
 export interface Addon {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
+  readonly normalise: BackgroundScanner["normalise"];
   /** Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed. */
   readonly returnLargeBlocks: () => void;
 }
@@ -41,13 +42,14 @@ export function loadAddon(): Addon {
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner } = loadAddon();
+  const { EventScanner, normalise } = loadAddon();
   const table = new Uint32Array(Header.Words + rows * Row.Words);
   const native = new EventScanner(table);
   return {
     table,
     scan: (body) => native.scan(body),
     scanMore: (body) => native.scanMore(body),
+    normalise,
     scanInBackground: async (body) => native.scanInBackground(body),
     scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
   };

@@ -2,7 +2,7 @@
 // It must stay easy to believe; speed does not matter, but it takes any depth and never goes back.
 
 import { isUtf8 } from "node:buffer";
-import { TokenType } from "./table.ts";
+import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
 /** One value of the text: bytes [start, end). */
 export interface JsonNode {
@@ -21,8 +21,12 @@ export interface JsonChild {
 
 export interface JsonTree {
   readonly root: JsonNode;
-  /** Offsets of the escaped surrogates without a partner, ascending. */
-  readonly loneSurrogates: readonly number[];
+  /** Offsets of the escapes that stand for U+0000 or for a surrogate without a partner, ascending. */
+  readonly replaced: readonly number[];
+  /** Offsets of the numbers with too many digits, ascending. */
+  readonly longNumbers: readonly number[];
+  /** The objects and arrays that are too deep even for an item that is the root, ascending. */
+  readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 
 /** Root, `batch`, item, `properties`: the levels whose children are kept. */
@@ -50,7 +54,9 @@ export function findUtf8Fault(body: Buffer): number | undefined {
  */
 export function parseTree(body: Buffer): JsonTree | number {
   let at = 0;
-  const loneSurrogates: number[] = [];
+  const replaced: number[] = [];
+  const longNumbers: number[] = [];
+  const deep: { offset: number; depth: number }[] = [];
 
   // The readers below answer false where the byte at `at` is wrong.
   function skipWhiteSpace(): void {
@@ -114,8 +120,8 @@ export function parseTree(body: Buffer): JsonTree | number {
         at += 1;
       }
       const isLow = unit >= 0xdc00 && unit <= 0xdfff;
-      if (high !== undefined && !isLow) loneSurrogates.push(high);
-      if (high === undefined && isLow) loneSurrogates.push(start);
+      if (high !== undefined && !isLow) replaced.push(high);
+      if ((high === undefined && isLow) || unit === 0) replaced.push(start);
       high = unit >= 0xd800 && unit <= 0xdbff ? start : undefined;
       if (unit === -1 && body[start] === 0x22) return true;
     }
@@ -136,7 +142,9 @@ export function parseTree(body: Buffer): JsonTree | number {
       case "n":
         return takeWord("null") ? TokenType.Null : undefined;
       default:
-        return takeNumber() ? TokenType.Number : undefined;
+        if (!takeNumber()) return undefined;
+        if (body.toString("latin1", start, at).replaceAll(/\D/g, "").length > numberDigitsMax) longNumbers.push(start);
+        return TokenType.Number;
     }
   }
 
@@ -161,6 +169,7 @@ export function parseTree(body: Buffer): JsonTree | number {
     if (take("{") || take("[")) {
       const isObject = body[node.start] === 0x7b;
       node.type = isObject ? TokenType.Object : TokenType.Array;
+      if (open.length > depthMax) deep.push({ offset: node.start, depth: open.length });
       skipWhiteSpace();
       if (!take(isObject ? "}" : "]")) {
         open.push(node);
@@ -183,7 +192,7 @@ export function parseTree(body: Buffer): JsonTree | number {
       skipWhiteSpace();
       const container = open.at(-1)!;
       if (container === top) {
-        return at === body.length ? { root: top.children[0]!.node, loneSurrogates } : at;
+        return at === body.length ? { root: top.children[0]!.node, replaced, longNumbers, deep } : at;
       }
       const isObject = container.type === TokenType.Object;
       if (take(",")) {

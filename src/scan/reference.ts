@@ -1,19 +1,25 @@
 // The reference scanner: the table of table.ts in plain JavaScript. It is what the addon is tested against, and what
 // stands in where the addon is not built. It must share nothing with the addon but the layout.
 
+import { normaliseText } from "./reference-normalise.ts";
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
 import {
   type BackgroundScanner,
+  depthMax,
   FieldShift,
   Header,
   ItemFlag,
   MoreShift,
+  NotNormal,
   PropertyShift,
   Row,
   rowsMax,
   ScanStatus,
   TokenType,
 } from "./table.ts";
+
+/** The root and its batch. */
+const batchDepth = 2;
 
 interface FieldPlace {
   readonly start: number;
@@ -90,11 +96,18 @@ function fillProperties(row: Uint32Array, properties: JsonNode): number {
   );
 }
 
-function fillRow(row: Uint32Array, item: JsonNode, loneSurrogates: readonly number[]): void {
+/** `depth`: how many containers the item stands in. */
+function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
+  return deep.some((at) => at.offset >= item.start && at.offset < item.end && at.depth - depth > depthMax);
+}
+
+function fillRow(row: Uint32Array, item: JsonNode, tree: JsonTree, depth: number): void {
   row.fill(0);
   row[Row.ItemStart] = item.start;
   row[Row.ItemEnd] = item.end;
-  let flags = hasOffsetWithin(loneSurrogates, item) ? ItemFlag.LoneSurrogate : 0;
+  let flags = hasOffsetWithin(tree.replaced, item) ? ItemFlag.ReplacedCharacter : 0;
+  if (hasOffsetWithin(tree.longNumbers, item)) flags |= ItemFlag.LongNumber;
+  if (isTooDeep(tree, item, depth)) flags |= ItemFlag.TooDeep;
   if (item.type === TokenType.Object) {
     if (hasEscapedKey(item)) flags |= ItemFlag.EscapedKey;
     for (const [key, value] of lastOfEachKey(item)) {
@@ -135,6 +148,11 @@ function isJson(body: Buffer): boolean {
   }
 }
 
+function normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  const text = normaliseText(body.toString("utf8", start, end));
+  return text === undefined ? NotNormal.NotJson : target.write(text, at);
+}
+
 function replaceLineBreaks(body: Buffer): void {
   for (let at = 0; at < body.length; at += 1) {
     if (body[at] === 0x0a || body[at] === 0x0d) body[at] = 0x20;
@@ -150,7 +168,7 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
   const table = new Uint32Array(Header.Words + rows * Row.Words);
   const header = table.subarray(0, Header.Words);
   let items: readonly JsonChild[] = [];
-  let loneSurrogates: JsonTree["loneSurrogates"] = [];
+  let tree: JsonTree | undefined;
   let itemsEnd = 0;
   let delivered = 0;
   let lastLength: number | undefined;
@@ -161,11 +179,15 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     header[Header.RowCount] = count;
     for (let index = 0; index < count; index += 1) {
       const start = Header.Words + index * Row.Words;
-      fillRow(table.subarray(start, start + Row.Words), items[delivered + index]!.node, loneSurrogates);
+      const depth = header[Header.BatchType] === TokenType.Absent ? 0 : batchDepth;
+      fillRow(table.subarray(start, start + Row.Words), items[delivered + index]!.node, tree!, depth);
     }
     delivered += count;
     // The tree of a large body is kept only while rows of it are left.
-    if (delivered === itemsEnd) items = [];
+    if (delivered === itemsEnd) {
+      items = [];
+      tree = undefined;
+    }
   }
 
   function scan(body: Buffer): ScanStatus {
@@ -179,18 +201,18 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
       header[Header.ErrorOffset] = utf8Fault;
       return ScanStatus.InvalidUtf8;
     }
-    const tree = parseTree(body);
-    if ((typeof tree === "object") !== isJson(body)) {
+    const parsed = parseTree(body);
+    if ((typeof parsed === "object") !== isJson(body)) {
       throw new Error("Scanning a body: the reference scanner and JSON.parse disagree on whether it is JSON");
     }
-    if (typeof tree === "number") {
+    if (typeof parsed === "number") {
       if (/^[ \t\n\r]*$/.test(body.toString("latin1"))) return ScanStatus.Empty;
-      header[Header.ErrorOffset] = tree;
+      header[Header.ErrorOffset] = parsed;
       return ScanStatus.InvalidJson;
     }
+    tree = parsed;
     items = fillHeader(header, tree.root);
     itemsEnd = items.length;
-    loneSurrogates = tree.loneSurrogates;
     fillRows();
     replaceLineBreaks(body);
     return ScanStatus.Ok;
@@ -207,5 +229,6 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     scanMore,
     scanInBackground: async (body) => scan(body),
     scanMoreInBackground: async (body) => scanMore(body),
+    normalise,
   };
 }

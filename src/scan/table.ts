@@ -127,15 +127,27 @@ export const MoreShift = {
   Flags: 12,
 } as const;
 
-/** Why an item is not plain; any of these sends it the slow way. Bits at MoreShift.Flags. */
+/** Why an item is not plain; any of the first three sends it the slow way, the others end it. Bits at MoreShift.Flags. */
 export const ItemFlag = {
   /** A key of the item or of its `properties` is written with an escape. */
   EscapedKey: 1,
   /** A reserved key stands twice inside `properties`. */
   DuplicateKey: 2,
-  /** A string anywhere in the item, key or value, holds an escaped surrogate without its partner. */
-  LoneSurrogate: 4,
+  /** A string anywhere in the item, key or value, holds \u0000 or an escaped surrogate without its partner. */
+  ReplacedCharacter: 4,
+  /** Objects and arrays stand in one another more than `depthMax` deep, the item counted. */
+  TooDeep: 8,
+  /** A number has more than `numberDigitsMax` digits. */
+  LongNumber: 16,
 } as const;
+
+/** Readers of JSON that go no deeper are many: ClickHouse and simdjson stop at about 1,000 levels, others at 128. */
+export const depthMax = 100;
+/** Past 4,300 digits Python reads no integer; no double has more than 309 before its point. */
+export const numberDigitsMax = 400;
+
+/** What `normalise` answers where it wrote nothing of use. */
+export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
 
 /** Most rows one scan fills; the rest of a longer batch comes by `scanMore`. */
 export const rowsMax = 65_536;
@@ -153,6 +165,13 @@ export interface Scanner {
   scan(body: Buffer): ScanStatus;
   /** Fills the table with the next rows: Header.FirstItem, Header.RowCount. No rows left: RowCount 0. */
   scanMore(body: Buffer): void;
+  /**
+   * Writes the plain form of the JSON value body[start, end) to the target from `at` on, where there must be room for as many bytes
+   * as the value has; answers how many it wrote. Plain: strings written in one way only, without U+0000 and lone surrogates, which are U+FFFD
+   * there; of members of one name the last alone; numbers as they were; no white space. A negative answer is one of NotNormal: NotJson also
+   * where it is deeper than `depthMax`. The target is no part of the body.
+   */
+  normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
 }
 
 /**

@@ -72,6 +72,17 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   missing_alias: [["no alias", event({ event: "$create_alias" })]],
   missing_group: [["no group", event({ event: "$groupidentify" })]],
   missing_survey_id: [["no survey", event({ event: "survey sent" })]],
+  too_deep: [["101 deep", event({ event: "e", properties: JSON.parse(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`) })]],
+  number_too_long: [
+    [
+      "401 digits",
+      () =>
+        gateway.post(
+          "/capture/",
+          `{"api_key":"${project.key}","event":"e","distinct_id":"u","properties":{"n":${"9".repeat(401)}}}`,
+        ),
+    ],
+  ],
   missing_api_key: [
     ["none", () => gateway.post("/capture/", { event: "e", distinct_id: "u" })],
     ["null", () => gateway.post("/capture/", { api_key: null, event: "e", distinct_id: "u" })],

@@ -85,11 +85,12 @@ const cases: Record<string, Case> = {
     401,
     "unknown_api_key",
   ],
-  "100,000 levels": [(id) => written(id, `"properties":{"x":${nested(100_000)}}`), 200],
+  "98 levels in the properties": [(id) => written(id, `"properties":{"x":${nested(98)}}`), 200],
+  "100,000 levels": [(id) => written(id, `"properties":{"x":${nested(100_000)}}`), 400, "too_deep"],
   "100,000 levels that would have to be normalised": [
     (id) => written(id, `"properties":{"\\ud800":1,"x":${nested(100_000)}}`),
     400,
-    "invalid_properties",
+    "too_deep",
   ],
   "100,000 levels that are all": [() => request(nested(100_000)), 400, "invalid_payload"],
   "a million levels begun": [() => request("[".repeat(1_000_000)), 400, "invalid_json"],
@@ -98,8 +99,14 @@ const cases: Record<string, Case> = {
     (id) => request(`{"api_key":"none","event":"e","distinct_id":"${id}","api_key":"${key}"}`),
     200,
   ],
-  "huge numbers": [(id) => written(id, `"properties":{"a":1e999999,"b":${"9".repeat(100_000)},"c":1e-9999999}`), 200],
-  "a timestamp of 1,000 digits": [(id) => written(id, `"timestamp":${"9".repeat(1_000)}`), 200],
+  "huge numbers": [(id) => written(id, `"properties":{"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999}`), 200],
+  "a number of 100,000 digits": [
+    (id) => written(id, `"properties":{"b":${"9".repeat(100_000)}}`),
+    400,
+    "number_too_long",
+  ],
+  "a timestamp of 400 digits": [(id) => written(id, `"timestamp":${"9".repeat(400)}`), 200],
+  "a timestamp of 1,000 digits": [(id) => written(id, `"timestamp":${"9".repeat(1_000)}`), 400, "number_too_long"],
   "a name of 1 MB among the properties": [(id) => written(id, `"properties":{"${megaKey}":1}`), 200],
   "a name of 1 MB beside the event's": [(id) => written(id, `"${megaKey}":1`), 200],
   "a key of 1 MB": [
@@ -142,7 +149,7 @@ test("each is answered for what it is, and stored as what it is or not at all", 
   const own = JSON.parse(events.get("names of JavaScript's own")!).properties;
   expect(Object.keys(own)).toEqual(expect.arrayContaining(["__proto__", "constructor", "toString"]));
   expect(events.get("such a name, escaped")).toMatch(/"toString":2/);
-  expect(events.get("huge numbers")).toContain(`"a":1e999999,"b":${"9".repeat(100_000)},"c":1e-9999999`);
-  expect(events.get("100,000 levels")).toContain(nested(100_000));
+  expect(events.get("huge numbers")).toContain(`"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999`);
+  expect(events.get("98 levels in the properties")).toContain(nested(98));
   await expectUnharmed(target);
 });

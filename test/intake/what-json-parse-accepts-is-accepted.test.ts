@@ -109,24 +109,75 @@ describe("a body in an unusual form", () => {
     expect(JSON.parse(lines[0] ?? "")).toMatchObject({ uuid: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee" });
   });
 
-  test("nested 100,000 deep, as long as it is plain", async () => {
-    const deep = "[".repeat(100_000) + "]".repeat(100_000);
-    const lines = await storedLines(
-      ({ key }) => `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"d":${deep}}}`,
-    );
-    expect(lines[0]).toContain(deep);
+  test.each([
+    ["100 deep is stored", 98, "9".repeat(400), undefined],
+    ["101 deep is an item error", 99, "1", "too_deep"],
+    ["200,000 deep is an item error", 200_000, "1", "too_deep"],
+    ["a number of 400 digits is stored", 1, `-${"1".repeat(200)}.${"2".repeat(197)}e+123`, undefined],
+    ["one of 401 is an item error", 1, `${"1".repeat(400)}.0`, "number_too_long"],
+    ["one of 5,000 is an item error", 1, "7".repeat(5_000), "number_too_long"],
+  ])("%s, plain or not, and costs its neighbours nothing", async (_title, depth, number, code) => {
+    for (const key of ["a", "\\ud800", "\\u0000"]) {
+      const project = await gateway.project();
+      const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
+      const item = `{"event":"a","distinct_id":"1","properties":{"${key}":${value}}}`;
+      const good = '{"event":"b","distinct_id":"2"}';
+      const answer = await gateway.post("/batch/", `{"api_key":"${project.key}","batch":[${good},${item},${good}]}`);
+      const errors = code === undefined ? undefined : [{ index: 1, code }];
+      expect(answer.json).toMatchObject({ accepted: code === undefined ? 3 : 2, ...(errors && { errors }) });
+      const lines = (await gateway.frames(project)).flatMap((frame) => frame.text.split("\n").slice(0, -1));
+      expect(lines).toHaveLength(code === undefined ? 3 : 2);
+      if (code === undefined) expect(lines[1]).toContain(value);
+      const single = `{"api_key":"${project.key}",${item.slice(1)}`;
+      expect((await gateway.post("/capture/", single)).status).toBe(code === undefined ? 200 : 400);
+    }
   });
 
-  test("nested too deeply to be normalised is an item error, and costs its neighbours nothing", async () => {
-    const project = await gateway.project();
-    const deep = "[".repeat(100_000) + "]".repeat(100_000);
-    const item = `{"event":"a","distinct_id":"1","properties":{"\\ud800":${deep}}}`;
-    const answer = await gateway.post(
-      "/batch/",
-      `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${item}]}`,
+  test("what is deep or long in the envelope, where nothing of it is stored, is let through", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"${key}","x":${"[".repeat(5_000)}${"1".repeat(5_000)}${"]".repeat(5_000)},"batch":[{"event":"a","distinct_id":"1"}]}`,
     );
-    expect(answer.json).toMatchObject({ accepted: 1, dropped: 1, errors: [{ index: 1, code: "invalid_properties" }] });
-    expect(await gateway.events(project)).toHaveLength(1);
+    expect(lines).toHaveLength(1);
+  });
+
+  test("with U+0000 and lone surrogates in any name or value, which become U+FFFD", async () => {
+    const bad = ["\\u0000", "\\ud800", "\\udfff"];
+    const lines = await storedLines(({ key }) => {
+      const items = bad.map(
+        (c) =>
+          `{"event":"e${c}","distinct_id":"u${c}","properties":{"n${c}":{"d":["v${c}",{"k${c}":1}]}},"$set":{"s${c}":"${c}"},"$set_once":{"${c}":"o"}}`,
+      );
+      return `{"api_key":"${key}","batch":[${items.join()}]}`;
+    });
+    expect(lines).toHaveLength(bad.length);
+    for (const line of lines) {
+      expect(JSON.parse(line)).toMatchObject({
+        event: "e\ufffd",
+        distinct_id: "u\ufffd",
+        properties: { "n\ufffd": { d: ["v\ufffd", { "k\ufffd": 1 }] } },
+        $set: { "s\ufffd": "\ufffd" },
+        $set_once: { "\ufffd": "o" },
+      });
+      expect(line).not.toMatch(/\\u(0000|d[89a-f])/i);
+    }
+  });
+
+  test("with doubled names anywhere in an event that is normalised, of which the last counts", async () => {
+    const lines = await storedLines(
+      ({ key }) =>
+        `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"$set":1,"$set":{"x":1,"\\u0078":2},"l":[{"y":1,"y":[{"z":1,"z":2}]}]}}`,
+    );
+    expect(lines[0]).toContain('"properties":{"$set":{"x":2},"l":[{"y":[{"z":2}]}]}');
+  });
+
+  test("with a distinct id that is an object, the same text however it was written", async () => {
+    const lines = await storedLines(({ key }) => {
+      const ids = ['{"a":"é", "b":[1]}', '{ "\\u0061" :"\\u00e9","b":[ 1 ] }', '{"b":0,"a":"\\u00E9","b":[1]}'];
+      return `{"api_key":"${key}","batch":[${ids.map((id) => `{"event":"e","distinct_id":${id}}`).join()}]}`;
+    });
+    const ids = lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
+    expect(ids).toEqual(Array.from({ length: 3 }, () => '{"a":"é","b":[1]}'));
   });
 
   test("too large to be normalised is an item error, and costs its neighbours nothing", async () => {

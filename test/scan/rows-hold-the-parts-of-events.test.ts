@@ -188,6 +188,51 @@ for (const [name, scanner] of [
     expect(describe(scanner, others).envelope).toEqual({ root: "Object" });
   });
 
+  test(`${name}: U+0000 in an escape flags its item`, () => {
+    const rows = rowsOf(
+      '{"batch":[{"a":["\\u0000"]},{"\\u0000":1},"\\u0000",{"a":"\\\\u0000\\u0001"},{"a":"\\u00001"}]}',
+    );
+    expect(rows.map((row) => String(row["flags"]).includes("ReplacedCharacter"))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      true,
+    ]);
+  });
+
+  test(`${name}: what is deeper than 100 flags its item, the item counted, the envelope not`, () => {
+    const nest = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+    const flags = (text: string) => rowsOf(text).map((row) => String(row["flags"]).includes("TooDeep"));
+    for (const [depth, deep] of [[99, false] as const, [100, true] as const]) {
+      expect(flags(`{"extra":${nest(depth)}}`)).toEqual([deep]);
+      const items = [
+        `{"distinct_id":${nest(depth)}}`,
+        `{"properties":{"a":${nest(depth - 1)}}}`,
+        nest(depth + 1),
+        "{}",
+      ];
+      expect(flags(`{"batch":[${items.join()}],"x":${nest(200)}}`)).toEqual([deep, deep, deep, false]);
+      const objects = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+      expect(flags(`{"batch":[{},{"properties":5,"x":${objects}},{}]}`)).toEqual([false, deep, false]);
+      expect(flags(`{"x":${nest(depth)},"properties":{"a":${nest(2)}}}`)).toEqual([deep]);
+      expect(flags(`{"properties":{"a":${nest(2)}},"x":${nest(depth)}}`)).toEqual([deep]);
+      expect(flags(`{"batch":[{"x":${nest(200)}}],"batch":null}`)).toEqual([]);
+    }
+  });
+
+  test(`${name}: a number of more than 400 digits flags its item`, () => {
+    const numbers = ["1".repeat(400), `-0.${"1".repeat(399)}`, `${"1".repeat(390)}e-${"0".repeat(10)}`];
+    const long = ["1".repeat(401), `-0.${"1".repeat(400)}`, `${"1".repeat(390)}E+${"0".repeat(11)}`];
+    const items = [...numbers, ...long].flatMap((n) => [n, `{"a":[${n}]}`, `{"properties":{"a":{"b":${n} }}}`]);
+    const flagged = rowsOf(`{"batch":[${items.slice(0, 9).join()}],"x":${long[0]}}`).concat(
+      rowsOf(`{"batch":[${items.slice(9).join()}]}`),
+    );
+    expect(flagged.map((row) => String(row["flags"]).includes("LongNumber"))).toEqual(
+      items.map((_, index) => index > 8),
+    );
+  });
+
   test(`${name}: a lone surrogate flags its item, key or value, at any depth`, () => {
     const lone = [
       '"\\ud800"',
@@ -200,10 +245,10 @@ for (const [name, scanner] of [
     ];
     const paired = ['"\\ud800\\udc00\\udbff\\udfff"', '"\\ud7ff\\ue000"', '"\\ud83d\\ude00"', '{"event":"\\\\ud800"}'];
     const rows = rowsOf(`{"x":"\\ud800","batch":[${[...lone, ...paired].join(" , ")}]}`);
-    expect(rows.map((row) => String(row["flags"]).includes("LoneSurrogate"))).toEqual([
+    expect(rows.map((row) => String(row["flags"]).includes("ReplacedCharacter"))).toEqual([
       ...lone.map(() => true),
       ...paired.map(() => false),
     ]);
-    expect(rowsOf('{"x":["\\ud800"]}')[0]!["flags"]).toEqual(["LoneSurrogate"]);
+    expect(rowsOf('{"x":["\\ud800"]}')[0]!["flags"]).toEqual(["ReplacedCharacter"]);
   });
 }

@@ -15,6 +15,8 @@
 #include "background.h"
 #include "call.h"
 #include "layout.h"
+#include "name_set.h"
+#include "texts.h"
 
 namespace {
 
@@ -99,12 +101,14 @@ NAPI_MODULE_INIT() {
       method("scanMoreInBackground", in_background<Task::kScanMore>),
   };
   penstock::choose_processor_code();
+  penstock::choose_name_key();
   const napi_property_descriptor memory = method("returnLargeBlocks", return_large_blocks);
   napi_value scanner_class = nullptr;
   if (napi_define_class(env, "EventScanner", NAPI_AUTO_LENGTH, construct, nullptr, sizeof methods / sizeof *methods,
                         methods, &scanner_class) != napi_ok ||
       napi_set_named_property(env, exports, "EventScanner", scanner_class) != napi_ok ||
-      napi_define_properties(env, exports, 1, &memory) != napi_ok || !penstock::set_layout(env, exports)) {
+      napi_define_properties(env, exports, 1, &memory) != napi_ok || !penstock::set_layout(env, exports) ||
+      !penstock::set_texts(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

@@ -18,6 +18,7 @@ class BitStack {
   ~BitStack() { std::free(spilled_); }
 
   bool empty() const noexcept { return depth_ == 0; }
+  size_t depth() const noexcept { return depth_; }
   bool top() const noexcept { return (bits_ & 1) != 0; }
   void clear() noexcept {
     bits_ = 0;

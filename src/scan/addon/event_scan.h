@@ -90,7 +90,26 @@ enum Property : uint32_t {
 inline constexpr uint32_t kItemTypeShift = 8;
 inline constexpr uint32_t kItemFlagsShift = 12;
 
-enum ItemFlag : uint32_t { kItemEscapedKey = 1, kItemDuplicateKey = 2, kItemLoneSurrogate = 4 };
+enum ItemFlag : uint32_t {
+  kItemEscapedKey = 1,
+  kItemDuplicateKey = 2,
+  kItemReplacedCharacter = 4,
+  kItemTooDeep = 8,
+  kItemLongNumber = 16,
+};
+
+// The fuzz target makes these small, so that short texts go past them.
+#if !defined(PENSTOCK_DEPTH_MAX)
+#define PENSTOCK_DEPTH_MAX 100
+#endif
+#if !defined(PENSTOCK_NUMBER_DIGITS_MAX)
+#define PENSTOCK_NUMBER_DIGITS_MAX 400
+#endif
+
+/** Objects and arrays in one another, the item among them, past which it is flagged as too deep. */
+inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
+/** Digits of one number past which its item is flagged. */
+inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
 /**
  * A scan that wrote more index than this gives it back when its last row is delivered. A 20 MB batch of small events

@@ -55,6 +55,7 @@ struct Properties {
 
 Cursor walk_properties(Walk& walk, Cursor cursor, Properties& properties) {
   Properties found;
+  walk.depth++;
   cursor = walk.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       found.flags |= kItemEscapedKey;
@@ -70,6 +71,7 @@ Cursor walk_properties(Walk& walk, Cursor cursor, Properties& properties) {
     if (property == kPropertyDistinctId) found.distinct_id = token;
     return after;
   });
+  walk.depth--;
   properties = found;
   return cursor;
 }
@@ -92,7 +94,7 @@ class ItemReader {
 
   void finish(const Token& item) {
     set_span(row_ + kItemStart, item);
-    const uint32_t flags = flags_ | properties_.flags | (walk_.lone_surrogate ? uint32_t{kItemLoneSurrogate} : 0);
+    const uint32_t flags = flags_ | properties_.flags | walk_.flags;
     row_[kPropertyTypes] = static_cast<uint32_t>(properties_.types);
     row_[kMoreTypes] = static_cast<uint32_t>(properties_.types >> 32 & 0xFF) |
                        static_cast<uint32_t>(item.type) << kItemTypeShift | flags << kItemFlagsShift;
@@ -125,11 +127,12 @@ class ItemReader {
 };
 
 Cursor walk_item(Walk& walk, Cursor cursor, uint32_t* row) {
-  walk.lone_surrogate = false;
+  walk.flags = 0;
   ItemReader item(walk, row);
   Token token{};
   Cursor after;
-  if (walk.at(cursor) == '{') {
+  walk.depth = walk.at(cursor) == '{' ? 1 : 0;
+  if (walk.depth == 1) {
     after = walk.members(
         cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE { return item.member(key, value); });
     if (after == nullptr) return nullptr;
@@ -201,6 +204,7 @@ Cursor walk_root(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noex
   uint32_t root_row[kRowWords];
   ItemReader root_item(walk, root_row);
   const Cursor begin = cursor;
+  walk.depth = 1;
   cursor = walk.members(cursor, [&](const Key& key, Cursor value) -> Cursor {
     const uint32_t word = envelope_word_of(key);
     if (word == kNone) return root_item.member(key, value);
@@ -210,6 +214,7 @@ Cursor walk_root(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noex
     if (word == kBatchType && walk.at(value) == '[') {
       token.type = kArray;
       after = walk_batch(walk, value, batch);
+      walk.depth = 1;
     } else {
       if (word == kBatchType) batch = Batch{batch.rows, batch.row_capacity};
       after = walk.read(value, token);

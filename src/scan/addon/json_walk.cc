@@ -38,6 +38,7 @@ Cursor Walk::skip_container(Cursor cursor) noexcept {
   bool in_object = at(cursor) == '{';
 
 opened:
+  if (PENSTOCK_UNLIKELY(depth + open_.depth() >= kDepthMax)) flags |= kItemTooDeep;
   ++cursor;
   if (at(cursor) == (in_object ? '}' : ']')) goto closed;
   if (PENSTOCK_UNLIKELY(!open_.push(in_object))) {
@@ -120,13 +121,20 @@ uint32_t Walk::escape_end(uint32_t backslash) noexcept {
   }
   const uint32_t code = four_hex_digits(p + 1);
   if (code == kNotHex) return 0;
-  if (code < 0xD800 || code > 0xDFFF) return backslash + 6;
+  if (code < 0xD800 || code > 0xDFFF) {
+    if (code == 0) flags |= kItemReplacedCharacter;
+    return backslash + 6;
+  }
   if (code < 0xDC00 && p[5] == '\\' && p[6] == 'u') {
     const uint32_t partner = four_hex_digits(p + 7);
     if (partner >= 0xDC00 && partner <= 0xDFFF) return backslash + 12;
   }
-  lone_surrogate = true;
+  flags |= kItemReplacedCharacter;
   return backslash + 6;
+}
+
+void Walk::note_long_number(const uint8_t* begin, const uint8_t* end) noexcept {
+  if (std::count_if(begin, end, is_digit) > static_cast<std::ptrdiff_t>(kNumberDigitsMax)) flags |= kItemLongNumber;
 }
 
 void Walk::next_window(uint32_t from) noexcept {

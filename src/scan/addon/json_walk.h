@@ -56,8 +56,10 @@ class Walk {
   Walk(const uint8_t* text, uint32_t length, uint32_t from, BitStack& open) noexcept
       : text_(text), length_(length), clear_(from), window_end_(from), line_break_(length), open_(open) {}
 
-  /** Set when an escaped surrogate without its partner was passed. The caller clears it. */
-  bool lone_surrogate = false;
+  /** ItemFlag bits of what was passed: U+0000 and lone surrogates in escapes, long numbers, depth. The caller clears them. */
+  uint32_t flags = 0;
+  /** Containers of the item around the value that is read or skipped next. Set by the caller. */
+  uint32_t depth = 0;
   /** Where to begin replacing line breaks; the length if there are none. Final after look_to_end. */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
@@ -166,7 +168,7 @@ class Walk {
   }
 
   // End of a number or literal, 0 if it is neither. 0 is no end: an opening bracket stands before.
-  PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) const noexcept {
+  PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) noexcept {
     switch (at(cursor)) {
       case 't': return literal_end(cursor, "true", 4);
       case 'f': return literal_end(cursor, "false", 5);
@@ -176,7 +178,7 @@ class Walk {
   }
 
   // No digit stands at the next entry, so no run of digits passes it.
-  PENSTOCK_INLINE uint32_t number_end(Cursor cursor) const noexcept {
+  PENSTOCK_INLINE uint32_t number_end(Cursor cursor) noexcept {
     const uint8_t* p = text_ + *cursor;
     if (*p == '-') p++;
     if (*p == '0') {
@@ -200,9 +202,11 @@ class Walk {
       while (is_digit(*p));
     }
     const uint32_t end = static_cast<uint32_t>(p - text_);
+    if (PENSTOCK_UNLIKELY(end - *cursor > kNumberDigitsMax)) note_long_number(text_ + *cursor, p);
     return ends_at(end, cursor) ? end : 0;
   }
 
+  void note_long_number(const uint8_t* begin, const uint8_t* end) noexcept;
   Escapes pass_escapes(uint32_t end) noexcept;
   uint32_t escape_end(uint32_t backslash) noexcept;
   void next_window(uint32_t from) noexcept;

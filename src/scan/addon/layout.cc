@@ -89,7 +89,9 @@ constexpr LayoutNumber kLayout[] = {
     {"MoreShift.Flags", kItemFlagsShift},
     {"ItemFlag.EscapedKey", kItemEscapedKey},
     {"ItemFlag.DuplicateKey", kItemDuplicateKey},
-    {"ItemFlag.LoneSurrogate", kItemLoneSurrogate},
+    {"ItemFlag.ReplacedCharacter", kItemReplacedCharacter},
+    {"ItemFlag.TooDeep", kItemTooDeep},
+    {"ItemFlag.LongNumber", kItemLongNumber},
 };
 
 }  // namespace

@@ -1,0 +1,61 @@
+// normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Writes the plain form of body[start, end) to the target from `at`
+// on, which has room for as many bytes as are read. Answers the bytes written; -1: no JSON, or too deep; -2: no memory.
+
+#include "texts.h"
+
+#include "call.h"
+#include "normalise.h"
+
+namespace penstock {
+namespace {
+
+bool get_offset(napi_env env, napi_value value, size_t& offset) {
+  uint32_t number = 0;
+  if (napi_get_value_uint32(env, value, &number) != napi_ok) return false;
+  offset = number;
+  return true;
+}
+
+napi_value normalise_call(napi_env env, napi_callback_info info) {
+  size_t count = 5;
+  napi_value arguments[5];
+  Body body{};
+  Body target{};
+  size_t start = 0;
+  size_t end = 0;
+  size_t at = 0;
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 5 ||
+      !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], start) ||
+      !get_offset(env, arguments[2], end) || !get_body(env, arguments[3], target) ||
+      !get_offset(env, arguments[4], at)) {
+    napi_throw_type_error(env, nullptr, "normalise: takes a Uint8Array, two offsets, a Uint8Array and an offset");
+    return nullptr;
+  }
+  if (start > end || end > body.length || at > target.length || end - start > target.length - at) {
+    napi_throw_type_error(env, nullptr, "normalise: the offsets lie outside, or the target is too small");
+    return nullptr;
+  }
+  const bool apart = target.bytes + target.length <= body.bytes || body.bytes + body.length <= target.bytes;
+  if (!apart && body.length != 0 && target.length != 0) {
+    napi_throw_type_error(env, nullptr, "normalise: the target overlaps the body");
+    return nullptr;
+  }
+  const size_t written = normalise(body.bytes + start, end - start, target.bytes + at);
+  napi_value result = nullptr;
+  const double answer = written == kNotNormal              ? -1
+                        : written == kNormaliseOutOfMemory ? -2
+                                                           : static_cast<double>(written);
+  napi_create_double(env, answer, &result);
+  return result;
+}
+
+}  // namespace
+
+bool set_texts(napi_env env, napi_value exports) {
+  const napi_property_descriptor functions[] = {
+      {"normalise", nullptr, normalise_call, nullptr, nullptr, nullptr, napi_default_method, nullptr},
+  };
+  return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) == napi_ok;
+}
+
+}  // namespace penstock
