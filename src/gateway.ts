@@ -25,6 +25,7 @@ import { createRegistry } from "./projects/registry.ts";
 import { createUsageWriter } from "./projects/usage-writer.ts";
 import { connectNats } from "./publish/connection.ts";
 import { createStreams } from "./publish/jetstream.ts";
+import { tellVersionFaults } from "./publish/nats-versions.ts";
 import { createPublisher } from "./publish/publisher.ts";
 import { createStreamFill } from "./publish/stream-fill.ts";
 import { createNativeScanner, loadAddon } from "./scan/native.ts";
@@ -100,6 +101,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const link = await connectNats({ access: { ...config, natsUrl: config.natsUrl ?? "" }, log, signal });
     closers.push(() => link.close());
     isConnected = () => link.connected;
+    if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
     whyNotReady = async () => ["making sure of the streams"];
     const streams = createStreams(link, config, log);
     await streams.ensure(signal);

@@ -40,7 +40,14 @@ const mayImport: Record<string, string[]> = {
   embedded: [],
   observe: [],
   // What streams must be and what projects are, so that it judges as the gateway does; who runs and what loads come as arguments.
-  doctor: ["open-files.ts", "publish/jetstream.ts", "publish/frame.ts", "projects/bucket.ts", "projects/hub-mirror.ts"],
+  doctor: [
+    "open-files.ts",
+    "publish/jetstream.ts",
+    "publish/frame.ts",
+    "publish/nats-versions.ts",
+    "projects/bucket.ts",
+    "projects/hub-mirror.ts",
+  ],
   // The shape of the numbers it shows; who connects, and where events are, come as arguments.
   live: ["observe/sample.ts"],
   // The settings as a type, and the numbers a worker passes on; the gateway comes as an argument.

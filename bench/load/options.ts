@@ -71,7 +71,7 @@ export function commandLine(): Command {
     .option("--key <key>", "the API key of the project to send to", "phc_demo")
     .option("--rate <events>", "events per second, whatever the gateway does", positive, 1_000)
     .option("--duration <seconds>", "how long events are sent", positive, 10)
-    .option("--warm-up <seconds>", "sending before that, left out of the latencies; 0 for none", zeroOrMore, 1)
+    .option("--warm-up <seconds>", "sending before that, left out of the latencies; 0 for none", zeroOrMore, 5)
     .option("--connections <count>", "most requests in flight at once", wholeUpTo(connectionsMax), 64)
     .option("--batch <events>", "events in a request; 1 posts to /capture/, more to /batch/", wholeUpTo(1_000_000), 1)
     .option("--event-bytes <bytes>", `of one event's JSON; at least ${eventBytesMin}`, wholeUpTo(100_000_000), 400)

@@ -100,7 +100,8 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
     ]);
     const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
     const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs, wallMs: () => Date.now() });
-    const server = [checkConnection(facts), checkVersion(facts.server.version)];
+    const isClustered = config.replicas > 1 || facts.server.cluster !== undefined;
+    const server = [checkConnection(facts), checkVersion(facts.server.version, isClustered)];
     const size = checkMessageBytes(facts.server.max_payload, config.frameBytesMax);
     const told = [...faults, ...(isSyncTold ? sync : [])];
     if ("fault" in facts.jetStream) {
@@ -201,7 +202,7 @@ function embeddedBinary({ natsServer }: Config, { env }: CommandContext): Findin
   const check = checkOf("nats-server");
   try {
     const { file, version } = findNatsServer({ named: natsServer, path: env["PATH"] });
-    const { level, found, mend = "" } = checkVersion(version);
+    const { level, found, mend = "" } = checkVersion(version, false);
     return level === "ok" ? check.ok(`${version} to embed: ${file}`) : check.warn(`${file}: ${found}`, mend);
   } catch (error) {
     return check.fail((error as Error).message, "npm run setup, or PENSTOCK_NATS_SERVER=/path/to/nats-server");

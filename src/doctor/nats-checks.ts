@@ -1,6 +1,7 @@
 // What the server itself shows: that it answers, its version, what it takes in one message, its clock.
 
 import { headerBytesMax } from "../publish/frame.ts";
+import { clusterVersionsWanted, versionFaults } from "../publish/nats-versions.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { ClockReading, NatsFacts } from "./nats-facts.ts";
 
@@ -29,25 +30,24 @@ export function checkConnection({ connectMs, place, server, isEncrypted, roundTr
 }
 
 /** Of a server, embedded or not, as `2.10.27` or `2.10.27-RC.1`. */
-export function checkVersion(version: string): Finding {
+export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
-  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number);
+  const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
   const isBefore = (least: number): boolean => major < 2 || (major === 2 && minor < least);
-  if (isBefore(9))
-    return check.fail(`nats-server ${version} is older than 2.9`, "install nats-server 2.10.23 or newer");
+  const mend = isClustered
+    ? `install nats-server ${clusterVersionsWanted}, one node after another`
+    : "install nats-server 2.10.23 or newer, best the newest";
+  if (isBefore(9)) return check.fail(`nats-server ${version} is older than 2.9`, mend);
   if (isBefore(10)) {
     return check.warn(
       `nats-server ${version} has no sync_interval: a power cut can cost 2 minutes of acknowledged events`,
-      "install nats-server 2.10.23 or newer, and set `sync_interval: always`",
+      `${mend}, and set \`sync_interval: always\``,
     );
   }
-  if (major === 2 && minor === 10 && patch >= 20 && patch <= 22) {
-    return check.warn(
-      `nats-server ${version} can lose a stream when it is killed (2.10.20 to 2.10.22 do)`,
-      "install nats-server 2.10.23 or newer",
-    );
-  }
-  return check.ok(`nats-server ${version}`);
+  const faults = versionFaults(version, isClustered);
+  if (faults.length === 0) return check.ok(`nats-server ${version}`);
+  const found = `nats-server ${version} ${faults.map(({ bites }) => bites).join("; ")}`;
+  return faults.some(({ isGrave }) => isGrave) ? check.fail(found, mend) : check.warn(found, mend);
 }
 
 export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number): Finding {

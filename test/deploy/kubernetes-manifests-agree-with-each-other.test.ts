@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { versionFaults } from "../../src/publish/nats-versions.ts";
 import {
   bytesOf,
   containersOf,
@@ -129,6 +130,15 @@ test("the container may do nothing that it does not need to", () => {
     capabilities: { drop: ["ALL"] },
   });
   expect(container.image).toMatch(/:\d+\.\d+\.\d+$/);
+});
+
+test("nobody's X-Forwarded-For is believed until the operator names the ingress", () => {
+  expect(config.trustedProxies).toBeUndefined();
+});
+
+test("the cluster's nats-server is of a version against which nothing is known", () => {
+  const [version] = /^[\d.]+/.exec(values.container.image.tag) ?? [""];
+  expect(versionFaults(version, true)).toEqual([]);
 });
 
 test("memory is what the README says to plan", () => {

