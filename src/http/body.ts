@@ -3,6 +3,7 @@
 // instead of the answer. Chunks are uWS's memory and die with the callback: a body that comes in one piece is handed on as it lies
 // there, the pieces of a longer one are copied once.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Intake } from "../types.ts";
 import { BodyBuffer } from "./body-buffer.ts";
@@ -10,15 +11,19 @@ import { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
-import { inflateAtOnce, inflateOnPool } from "./inflate.ts";
-import { Turns } from "./turns.ts";
+import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart } from "./inflate.ts";
+import { InflateQueue } from "./inflate-queue.ts";
+import { PooledInflation } from "./pooled-inflation.ts";
+import { TurnBudget } from "./turn-budget.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
-/** Bodies inflated on the pool at a time: a decoder has a window of up to 16 MiB, outside of the budget. */
-const POOL_INFLATES_MAX = 2;
+/** Bodies inflated on the pool: a decoder has a window of up to 16 MiB, outside of the budget. */
+const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
+/** What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip. The others go to the pool. */
+const inflatedPerTurnMax = 1_048_576;
 
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
@@ -40,7 +45,8 @@ export interface BodyReaderOptions {
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, intake, log, monotonicMs } = options;
   const memory = new BodyMemory();
-  const inflating = new Turns(POOL_INFLATES_MAX, monotonicMs);
+  const inflating = new InflateQueue(poolLimits, monotonicMs);
+  const onLoop = new TurnBudget(inflatedPerTurnMax);
 
   return { refuse, chunk };
 
@@ -100,7 +106,29 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   function whole(exchange: HttpExchange, lastPiece: Buffer): Problem | undefined {
     if (exchange.bytesArrived === 0) return emptyBody;
     if (exchange.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX) append(exchange, lastPiece);
-    const body = exchange.buffer?.bytes() ?? lastPiece;
+    const buffer = exchange.buffer;
+    if (buffer === undefined) return decode(exchange, lastPiece);
+    if (buffer.isInOnePiece) return decode(exchange, buffer.bytes());
+    gather(exchange, buffer, () => {
+      exchange.buffer = buffer;
+      const problem = decode(exchange, buffer.bytes());
+      if (problem !== undefined) exchange.answerProblem(problem);
+    });
+    return undefined;
+  }
+
+  /** Puts a large body together over several turns, and goes on with it unless it is lost by then. */
+  function gather(exchange: HttpExchange, buffer: BodyBuffer, then: () => void): void {
+    // Until then its memory is no business of the exchange, which may end meanwhile.
+    exchange.buffer = undefined;
+    buffer
+      .gather(nextTurn)
+      .then(() => (exchange.over ? buffer.free() : then()))
+      .catch((error: unknown) => intakeFailed(exchange, error));
+  }
+
+  /** `body` lies in the exchange's buffer, if it has one. */
+  function decode(exchange: HttpExchange, body: Buffer): Problem | undefined {
     const named = codingOf(exchange.contentEncoding);
     if (named === undefined) return unsupportedEncoding;
     const coding = named === "identity" && looksGzipped(body) ? "gzip" : named;
@@ -112,11 +140,13 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   function inflate(exchange: HttpExchange, coding: Coding, body: Buffer): Problem | undefined {
-    const result = inflateAtOnce(coding, body, inflatedBytesMax);
+    const result = onLoop.isSpent ? undefined : inflateAtOnce(coding, body, inflatedBytesMax);
     if (result === undefined) {
-      inflateLarge(exchange, coding, body);
+      inflateInQueue(exchange, coding, body);
       return undefined;
     }
+    // What failed may have come to as much as is tried.
+    onLoop.spend(Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
     if (!hold(exchange, result.length)) return noRoom;
@@ -124,46 +154,51 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     return undefined;
   }
 
-  function inflateLarge(exchange: HttpExchange, coding: Coding, body: Buffer): void {
+  function inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
     const compressed = exchange.buffer?.bytes() ?? Buffer.from(body);
-    const leave = inflating.take({
-      deadlineMs: exchange.deadlineMs,
-      start: () => {
-        exchange.cancel = inflateInTurn(exchange, coding, { compressed, leave });
-      },
-      late: () => exchange.answerProblem(tooManyBefore),
-    });
-    exchange.cancel = leave;
-  }
-
-  function inflateInTurn(
-    exchange: HttpExchange,
-    coding: Coding,
-    { compressed, leave }: { compressed: Buffer; leave: () => void },
-  ): () => void {
-    // From here on the pool reads this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
+    const start = onLoop.isSpent ? Buffer.alloc(0) : inflateStart(coding, compressed);
+    onLoop.spend(start.length);
+    exchange.look(start, false);
+    // From here on the pool may read this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;
-    return inflateOnPool(coding, compressed, {
+    const inflation = new PooledInflation(coding, compressed, {
       bytesMax: inflatedBytesMax,
       memory,
       sink: {
+        isKnown: () => exchange.isKnown,
+        begun: (bytes) => exchange.look(bytes, false),
         hold: (bytes) => hold(exchange, bytes),
         left() {
           source?.free();
-          leave();
+          inflating.leave(work);
         },
         done(result) {
           exchange.cancel = undefined;
-          if (result instanceof BodyBuffer) {
-            if (result.length > 0) handOver(exchange, result);
-            else exchange.answerProblem(emptyInflated);
-          } else {
-            exchange.answerProblem(result);
-          }
+          if (!(result instanceof BodyBuffer)) exchange.answerProblem(result);
+          else if (result.length === 0) exchange.answerProblem(emptyInflated);
+          else if (result.isInOnePiece) handOver(exchange, result);
+          else gather(exchange, result, () => handOver(exchange, result));
         },
       },
     });
+    const work = {
+      deadlineMs: exchange.deadlineMs,
+      memoryBytes: inflation.memoryBytes,
+      get owner() {
+        return exchange.hint?.projectId ?? exchange.clientAddress;
+      },
+      get isKnown() {
+        return exchange.isKnown;
+      },
+      get bytesLeft() {
+        return inflation.bytesLeft;
+      },
+      step: (yielded: () => void) => inflation.step(yielded),
+      late: () => exchange.answerProblem(tooManyBefore),
+    };
+    exchange.cancel = () => inflation.cancel();
+    inflating.add(work);
   }
 
   /** Hands over a body in memory that is not ours for long: uWS's own, or what was inflated at once. */

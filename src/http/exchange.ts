@@ -164,9 +164,16 @@ export class HttpExchange implements Exchange {
     return true;
   }
 
-  /** Looks at what has come of the body, or of what it inflates to, unless its project is known already. */
+  /** Its project is known, or nobody looks for it. */
+  get isKnown(): boolean {
+    return this.hint === undefined || this.hint.projectId !== undefined;
+  }
+
+  /** Looks at what has come of the body, or of what it inflates to, unless that has told all already. */
   look(bytes: Buffer, isWhole: boolean): void {
-    if (this.hint?.projectId === undefined) this.hint = this.#shared.look?.(bytes, isWhole);
+    const { hint } = this;
+    if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
+    this.hint = this.#shared.look?.(bytes, isWhole);
   }
 
   /** What the budget lacks for tryHold to answer true. */

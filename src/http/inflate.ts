@@ -1,13 +1,10 @@
-// Decompresses bodies, bounded while it inflates. Small ones at once, on the event loop, because a trip to the thread
-// pool costs more than the work; the rest on the pool. A small body that turns out large changes over to the pool.
-// A body inflated on the pool can reach the intake after one that arrived later, from another connection.
+// Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs more than the work; bounded while it
+// inflates. What is larger, or turns out to be, goes to the pool: see pooled-inflation.ts.
 
 import zlib from "node:zlib";
 import type { Problem } from "../errors.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import type { BodyMemory } from "./body-memory.ts";
 import { type Coding, hasZlibHeader } from "./content-encoding.ts";
-import { zstdFrameFault } from "./zstd-frame.ts";
+import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
 
 /** Largest body, compressed, that is tried on the event loop. */
 export const atOnceBytesMax = 65_536;
@@ -17,36 +14,21 @@ export const atOnceInflatedBytesMax = 262_144;
 /** A Brotli decoder fills its window before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
-const OUTPUT_CHUNK_BYTES = 262_144;
 const GZIP_TRAILER_BYTES = 8;
-/** RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder ask for 128. */
-const ZSTD_WINDOW_LOG_MAX = 23;
 
-/**
- * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as deflate can go. Brotli and
- * zstd go a hundred times as far, and then 77 bytes keep a thread busy for a second. Events that differ in their ids or times
- * come to 10 to 200 times, all equal ones to 10,000 and more.
- */
-const FREE_OF_RATIO_BYTES = 8_388_608;
-const RATIO_MAX = 1_032;
+/** As far as deflate can go, whatever it is given. */
+export const DEFLATE_RATIO_MAX = 1_032;
+/** That many inflate to 0.4 MB at most. */
+const lookedAtBytes = 384;
 
 interface BufferWithEngine {
   readonly buffer: Buffer;
   readonly engine: { readonly bytesWritten: number };
 }
 
-export interface InflateSink {
-  /** Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`. */
-  hold(bytes: number): boolean;
-  /** Called once, cancelled or not, before `done`: the pool has done with the body, and reads nothing of it any more. */
-  left(): void;
-  /** Called once unless cancelled. The buffer is the caller's. */
-  done(result: BodyBuffer | Problem): void;
-}
-
 /**
  * Inflates a body now. `compressed` is only read during the call.
- * Undefined: it is more than should be done on the event loop, use `inflateOnPool`.
+ * Undefined: it is more than should be done on the event loop.
  */
 export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: number): Buffer | Problem | undefined {
   if (compressed.length > atOnceBytesMax) return undefined;
@@ -69,53 +51,22 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
 }
 
 /**
- * Inflates a body on the thread pool. `compressed` must stay as it is until `left`. Answers how to cancel: what is in work on
- * the pool, a chunk of output, cannot be called back, and is waited for, so that no more of them queue there than have a turn.
+ * What the first bytes of a body inflate to, for a look at them: enough of what SDKs send to show a key that comes first. Empty where
+ * that is not known without more work.
  */
-export function inflateOnPool(
-  coding: Coding,
-  compressed: Buffer,
-  options: { readonly bytesMax: number; readonly memory: BodyMemory; readonly sink: InflateSink },
-): () => void {
-  const { bytesMax, memory, sink } = options;
-  const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
-  const stream = createStream(coding, compressed);
-  const inflated = new BodyBuffer(memory, sizeHint(coding, compressed));
-  const outputMax = Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, RATIO_MAX * compressed.length));
-  let state: "running" | "cancelled" | "over" = "running";
-  // Called between two chunks only: nothing is in work on the pool then.
-  const finish = (result?: BodyBuffer | Problem): void => {
-    if (state === "over") return;
-    const isCancelled = state === "cancelled";
-    state = "over";
-    stream.destroy();
-    if (result !== inflated) inflated.free();
-    sink.left();
-    if (result !== undefined && !isCancelled) sink.done(result);
-  };
-  const cancel = (): void => {
-    if (state !== "running") return;
-    state = "cancelled";
-    inflated.free();
-  };
-  stream.on("data", (chunk: Buffer) => {
-    if (state !== "running") return finish();
-    const length = inflated.length + chunk.length;
-    if (length > outputMax) return finish(outputMax < bytesMax ? inflatedTooFar : inflatedTooLarge(bytesMax));
-    if (!sink.hold(chunk.length)) return finish({ code: "overloaded", detail: "No room to decompress the body" });
-    inflated.append(chunk);
-  });
-  stream.on("error", (error) => finish(invalidEncoding(coding, messageOf(error))));
-  stream.on("end", () => {
-    if (stream.bytesWritten !== compressed.length) finish(invalidEncoding(coding, "more data after the end"));
-    else finish(inflated);
-  });
-  if (fault !== undefined) setImmediate(finish, invalidEncoding(coding, fault));
-  else stream.end(compressed);
-  return cancel;
+export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
+  if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
+  try {
+    const start = compressed.subarray(0, lookedAtBytes);
+    const finishFlush = zlib.constants.Z_SYNC_FLUSH;
+    return inflateSync(coding, start, { finishFlush, maxOutputLength: DEFLATE_RATIO_MAX * lookedAtBytes, info: true })
+      .buffer;
+  } catch {
+    return Buffer.alloc(0);
+  }
 }
 
-type SyncOptions = { maxOutputLength: number; chunkSize: number; info: true };
+type SyncOptions = { maxOutputLength: number; chunkSize?: number; finishFlush?: number; info: true };
 
 /** With `info: true` Node answers buffer and engine; its declarations say only the buffer. */
 function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): BufferWithEngine {
@@ -135,24 +86,10 @@ function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): B
   }
 }
 
-const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
-
-function createStream(coding: Coding, bytes: Uint8Array): zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress {
-  const options = { chunkSize: OUTPUT_CHUNK_BYTES };
-  switch (coding) {
-    case "gzip":
-      return zlib.createGunzip(options);
-    case "deflate":
-      return hasZlibHeader(bytes) ? zlib.createInflate(options) : zlib.createInflateRaw(options);
-    case "br":
-      return zlib.createBrotliDecompress(options);
-    case "zstd":
-      return zlib.createZstdDecompress({ ...options, params: zstdParams });
-  }
-}
+export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
 /** Base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC 7932, section 9.1. */
-function brotliWindowBits(first: number): number {
+export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
   if (high !== 0) return 17 + high;
@@ -161,21 +98,16 @@ function brotliWindowBits(first: number): number {
 }
 
 /** The size a gzip trailer claims. A hint: it may lie, and counts modulo 2^32. */
-function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
+export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(bytes.length - 4, true);
 }
 
-const inflatedTooFar: Problem = {
-  code: "inflated_too_large",
-  detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${RATIO_MAX} times what was sent`,
-};
-
-function inflatedTooLarge(bytesMax: number): Problem {
+export function inflatedTooLarge(bytesMax: number): Problem {
   return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };
 }
 
-function invalidEncoding(coding: Coding, fault: string): Problem {
+export function invalidEncoding(coding: Coding, fault: string): Problem {
   return { code: "invalid_encoding", detail: `Decompress the body as ${coding}: ${fault}` };
 }
 
@@ -183,6 +115,6 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : "failed";
 }

@@ -7,6 +7,10 @@ const CHECKSUM_BYTES = 4;
 const RLE_BLOCK = 1;
 const RESERVED_BLOCK = 3;
 
+/** RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder ask for 128. */
+export const ZSTD_WINDOW_LOG_MAX = 23;
+const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
+
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
@@ -30,4 +34,14 @@ export function zstdFrameFault(body: Uint8Array): string | undefined {
   if ((descriptor & 0x04) !== 0) at += CHECKSUM_BYTES;
   if (at > body.length) return "unexpected end of data";
   return at < body.length ? "more data after the end" : undefined;
+}
+
+/** The window a frame asks for, at most what a decoder is let have; as much for what is no frame. RFC 8878, 3.1.1.1.2. */
+export function zstdWindowBytes(body: Uint8Array): number {
+  const descriptor = body[4] ?? 0;
+  const isSingleSegment = (descriptor & 0x20) !== 0;
+  const window = body[5] ?? 0xff;
+  if (isSingleSegment) return ZSTD_WINDOW_BYTES_MAX;
+  const base = 2 ** (10 + (window >> 3));
+  return Math.min(base + (base / 8) * (window & 7), ZSTD_WINDOW_BYTES_MAX);
 }

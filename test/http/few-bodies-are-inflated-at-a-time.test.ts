@@ -3,75 +3,8 @@ import { Transform } from "node:stream";
 import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { inflateAtOnce } from "../../src/http/inflate.ts";
-import { Turns } from "../../src/http/turns.ts";
+import type { EarlyLook } from "../../src/types.ts";
 import { codeIn, connectTo, post, startTestServer, until, type Wire } from "./server-kit.ts";
-
-/** Turns that note down their numbers when they begin, and below zero when they are given up. */
-function turnsOf(max: number) {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
-  const turns = new Turns(max, () => performance.now());
-  const noted: number[] = [];
-  const take = (number: number, inMs = 1_000) =>
-    turns.take({
-      deadlineMs: performance.now() + inMs,
-      start: () => void noted.push(number),
-      late: () => void noted.push(-number),
-    });
-  return { noted, take };
-}
-
-test("turns come in order, so many at a time, and who leaves the queue is passed over", async () => {
-  const { noted, take } = turnsOf(2);
-  const leave = [1, 2, 3, 4, 5].map((number) => take(number));
-  expect(noted).toEqual([]);
-  await Promise.resolve();
-  expect(noted).toEqual([1, 2]);
-  leave[2]!();
-  leave[0]!();
-  leave[0]!();
-  await Promise.resolve();
-  expect(noted).toEqual([1, 2, 4]);
-  leave[3]!();
-  leave[1]!();
-  await Promise.resolve();
-  expect(noted).toEqual([1, 2, 4, 5]);
-});
-
-test("a turn that is given up before it begins does not begin", async () => {
-  const { noted, take } = turnsOf(1);
-  take(1)();
-  take(2);
-  await Promise.resolve();
-  expect(noted).toEqual([2]);
-});
-
-test("who waits hears of its deadline at it, though no turn ends, and those behind keep their place", async () => {
-  const { noted, take } = turnsOf(1);
-  const leave = take(1, 100);
-  take(2, 200)();
-  take(3, 300);
-  take(4, 300);
-  take(5, 400);
-  await vi.advanceTimersByTimeAsync(299);
-  expect(noted).toEqual([1]);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(noted).toEqual([1, -3, -4]);
-  leave();
-  await Promise.resolve();
-  expect(noted).toEqual([1, -3, -4, 5]);
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(noted).toEqual([1, -3, -4, 5]);
-});
-
-test("a turn that comes after the deadline, before the timer, is late too", async () => {
-  const { noted, take } = turnsOf(1);
-  take(1, 0);
-  take(2);
-  await Promise.resolve();
-  await Promise.resolve();
-  expect(noted).toEqual([-1, 2]);
-});
 
 test("bodies that wait for their turn are all inflated, whoever leaves meanwhile", async () => {
   const server = await startTestServer();
@@ -151,6 +84,70 @@ test("a body that waits for its turn is refused at its deadline, not when the tu
   expect(decoders.length).toBe(2);
   first!.socket.destroy();
   second!.socket.destroy();
+});
+
+/** Bodies name their project by their first byte; `?` is no project. */
+const byFirstByte: EarlyLook = (body) => ({
+  projectId: /^[a-z]/.exec(body.toString("latin1", 0, 1))?.[0],
+  lane: "live",
+});
+
+test("a project's body is inflated beside any number that show no key, and those are not refused for it", async () => {
+  const decoders = heldDecoders();
+  const server = await startTestServer({ look: byFirstByte });
+  const wires = await sendAll(server, held, held, held);
+  await until(() => decoders.length === 1, "one of them is at work");
+  const known = await connectTo(server);
+  known.write(waiting);
+  expect((await known.reply()).status).toBe(200);
+  expect(decoders.length).toBe(1);
+  for (const wire of wires) wire.socket.destroy();
+  decoders[0]!.push(null);
+  await until(() => server.http.inflight() === 0, "all are done with");
+});
+
+test.each([
+  ["gzip", gzipSync],
+  ["br", brotliCompressSync],
+])("whose a body is shows in the first bytes that %s inflates to", async (coding, encode) => {
+  const text = `b${randomBytes(200_000).toString("hex")}`;
+  const server = await startTestServer({ look: byFirstByte, bodyBytesMax: 1_000_000 });
+  const wire = await connectTo(server);
+  wire.write(post(encode(text), { "Content-Encoding": coding }));
+  expect((await wire.reply()).status).toBe(200);
+  expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
+});
+
+test("in one turn of the event loop bodies inflate to 1 MiB and one more, however many come at once", async () => {
+  let turn = 0;
+  const inflatedIn = new Map<number, number>();
+  const gunzipSync = zlib.gunzipSync;
+  const spy = vi.spyOn(zlib, "gunzipSync").mockImplementation(((...given: Parameters<typeof gunzipSync>) => {
+    const answer = gunzipSync(...given) as unknown as { buffer: Buffer };
+    inflatedIn.set(turn, (inflatedIn.get(turn) ?? 0) + answer.buffer.length);
+    return answer;
+  }) as unknown as typeof gunzipSync);
+  let isOver = false;
+  const nextTurn = () => {
+    turn++;
+    if (!isOver) setImmediate(nextTurn);
+  };
+  nextTurn();
+  onTestFinished(() => {
+    isOver = true;
+    spy.mockRestore();
+  });
+  const server = await startTestServer({ inflightBytesMax: 64_000_000 });
+  const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
+  const wires = await Promise.all(Array.from({ length: 40 }, () => connectTo(server)));
+  // Held up, so that they all lie there when the loop comes to them.
+  for (const wire of wires) wire.write(small);
+  const untilMs = performance.now() + 50;
+  while (performance.now() < untilMs);
+  for (const wire of wires) expect((await wire.reply()).status).toBe(200);
+  expect(Math.max(...inflatedIn.values())).toBeLessThanOrEqual(1_048_576 + 262_144);
+  expect(Math.max(...inflatedIn.values())).toBeGreaterThan(262_144);
+  expect(server.taken.length).toBe(40);
 });
 
 /** Decoded in one go, so that a wrong guess at the window shows as a wrong answer, not only as time. */

@@ -59,7 +59,7 @@ export interface TestServerConfig {
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  readonly look?: EarlyLook;
+  readonly look?: EarlyLook | undefined;
 }
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];

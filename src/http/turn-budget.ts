@@ -1,0 +1,26 @@
+// How much of one kind of work is done in one turn of the event loop, whoever asks for it. It is full again in the next turn.
+
+export class TurnBudget {
+  readonly #max: number;
+  #left: number;
+  #isRefilling = false;
+
+  constructor(max: number) {
+    this.#max = max;
+    this.#left = max;
+  }
+
+  get isSpent(): boolean {
+    return this.#left <= 0;
+  }
+
+  spend(amount: number): void {
+    this.#left -= amount;
+    if (this.#isRefilling) return;
+    this.#isRefilling = true;
+    setImmediate(() => {
+      this.#isRefilling = false;
+      this.#left = this.#max;
+    });
+  }
+}
