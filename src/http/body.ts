@@ -156,9 +156,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
     const compressed = exchange.buffer?.bytes() ?? Buffer.from(body);
-    const start = onLoop.isSpent ? Buffer.alloc(0) : inflateStart(coding, compressed);
-    onLoop.spend(start.length);
-    exchange.look(start, false);
+    exchange.look(inflateStart(coding, compressed), false);
     // From here on the pool may read this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;

@@ -18,8 +18,9 @@ const GZIP_TRAILER_BYTES = 8;
 
 /** As far as deflate can go, whatever it is given. */
 export const DEFLATE_RATIO_MAX = 1_032;
-/** That many inflate to 0.4 MB at most. */
+/** What is inflated for a look. What comes to more than that has a beginning that no key stands in. */
 const lookedAtBytes = 384;
+const lookedAtInflatedBytesMax = 16_384;
 
 interface BufferWithEngine {
   readonly buffer: Buffer;
@@ -58,15 +59,14 @@ export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   try {
     const start = compressed.subarray(0, lookedAtBytes);
-    const finishFlush = zlib.constants.Z_SYNC_FLUSH;
-    return inflateSync(coding, start, { finishFlush, maxOutputLength: DEFLATE_RATIO_MAX * lookedAtBytes, info: true })
-      .buffer;
+    const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
+    return inflateSync(coding, start, { finishFlush, chunkSize, maxOutputLength: chunkSize, info: true }).buffer;
   } catch {
     return Buffer.alloc(0);
   }
 }
 
-type SyncOptions = { maxOutputLength: number; chunkSize?: number; finishFlush?: number; info: true };
+type SyncOptions = { maxOutputLength: number; chunkSize: number; finishFlush?: number; info: true };
 
 /** With `info: true` Node answers buffer and engine; its declarations say only the buffer. */
 function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): BufferWithEngine {
