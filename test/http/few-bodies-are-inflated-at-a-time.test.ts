@@ -98,7 +98,8 @@ test("a project's body is inflated beside any number that show no key, and those
   const wires = await sendAll(server, held, held, held);
   await until(() => decoders.length === 1, "one of them is at work");
   const known = await connectTo(server);
-  known.write(waiting);
+  const text = `p${randomBytes(5_000).toString("hex")}${"x".repeat(600_000)}`;
+  known.write(post(gzipSync(text), { "Content-Encoding": "gzip" }));
   expect((await known.reply()).status).toBe(200);
   expect(decoders.length).toBe(1);
   for (const wire of wires) wire.socket.destroy();
