@@ -106,6 +106,11 @@ test.each(metricNames.map((name) => [name]))("the README knows the metric %s", (
   expect(readme).toContain(`\`${name}\``);
 });
 
+test("one place imports the HTTP library, so that another build of it is swapped in there", () => {
+  const importing = sources.filter((file) => /(?:from|import\() ?"uWebSockets\.js"/.test(read(file)));
+  expect(importing).toEqual(["src/http/uws.ts"]);
+});
+
 test("no file names a package registry, and every dependency is pinned", () => {
   const hosts = new RegExp(["registry[.]npmjs", "deb[.]debian", "proxy[.]golang"].join("|"));
   for (const file of filesBelow()) expect(hosts.test(read(file)), file).toBe(false);

@@ -59,7 +59,7 @@ async function look(config: Config, urls: readonly string[], context: CommandCon
     checkPublicPort({ ...config, isTls: config.tlsCert !== undefined, timeoutMs: portTimeoutMs }),
     checkAdminPort({ host: config.adminHost, port: config.adminPort, timeoutMs: portTimeoutMs }),
   ]);
-  const uws = await import("uWebSockets.js").catch((error: unknown) => error);
+  const uws = await import("../http/uws.ts").catch((error: unknown) => error);
   const nats = await lookAtNats(config, urls, context);
   return [...nats.findings, ...lookAtMachine(config, nats.storedBytes), ...lookAtFiles(config, uws), ...(await ports)];
 }
