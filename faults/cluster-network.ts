@@ -40,8 +40,8 @@ export interface NetworkOfNodes extends ClusterNetwork {
   openToGateway(ports: readonly number[]): Promise<readonly string[]>;
 }
 
-/** Nobody listens there: port 1 of loopback. */
-const nowhere = "nats://127.0.0.1:1";
+/** Nobody listens there: one of the first ports of loopback. Each is another, or nats-server takes them for a slip. */
+const nowhere = (to: number): string => `nats://127.0.0.1:${to + 1}`;
 
 /** `routePorts` are what the nodes will listen on for one another. */
 export async function createClusterNetwork(routePorts: readonly number[]): Promise<NetworkOfNodes> {
@@ -84,7 +84,7 @@ export async function createClusterNetwork(routePorts: readonly number[]): Promi
       }
       silent.clear();
     },
-    routeUrl: (from, to) => (from < to ? nowhere : (between(from, to)?.proxy.url ?? nowhere)),
+    routeUrl: (from, to) => (from < to ? nowhere(to) : (between(from, to)?.proxy.url ?? nowhere(to))),
     async openToGateway(ports) {
       const urls: string[] = [];
       for (const [to, port] of ports.entries()) {

@@ -40,7 +40,8 @@ export interface ClusterStore extends Store {
 }
 
 const replicas = 3;
-const startMsMax = 30_000;
+/** Nodes can take one another for offline for half a minute. */
+const startMsMax = 70_000;
 const leaderMsMax = 45_000;
 const wholeMsMax = 60_000;
 const askTimeoutMs = 500;
@@ -52,7 +53,7 @@ const fileStoreBytesMax = 64 * 1_073_741_824;
 
 const nameOf = (node: number): string => `node-${node}`;
 
-/** Rejects when a node does not start, or when they find no leader within 30 s. The caller calls remove() in the end. */
+/** Rejects when a node does not start, or when they find no leader within 70 s. The caller calls remove() in the end. */
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
   // The nodes must know one another's ports before they start.
   const routePorts = [await freePort(), await freePort(), await freePort()];

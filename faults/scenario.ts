@@ -148,6 +148,8 @@ export interface Scenario {
     readonly before?: string;
     /** Where its makers speak of it. */
     readonly source: string;
+    /** Nothing of it reaches the gateway, so that it cannot tell. */
+    readonly isSilent?: boolean;
   };
   /** Every answer during the fault may be a refusal. False: the fault must cost nobody anything (e.g. one node of three). */
   readonly mayRefuse: boolean;

@@ -4,6 +4,7 @@ import type { Scenario } from "./scenario.ts";
 import { acksLost } from "./scenarios/acks-lost.ts";
 import { clientsAbort } from "./scenarios/clients-abort.ts";
 import { clockSteps } from "./scenarios/clock-steps.ts";
+import { clusterBlockDamaged } from "./scenarios/cluster-block-damaged.ts";
 import { clusterDiskLostWhileLagging } from "./scenarios/cluster-disk-lost-while-lagging.ts";
 import { clusterFollowerKilled } from "./scenarios/cluster-follower-killed.ts";
 import { clusterFollowersFrozenLeaderKilled } from "./scenarios/cluster-followers-frozen-leader-killed.ts";
@@ -13,8 +14,10 @@ import { clusterLeaderFrozen } from "./scenarios/cluster-leader-frozen.ts";
 import { clusterLeaderKilled } from "./scenarios/cluster-leader-killed.ts";
 import { clusterLeaderPaused } from "./scenarios/cluster-leader-paused.ts";
 import { clusterLeaderStepsDown } from "./scenarios/cluster-leader-steps-down.ts";
+import { clusterLeaderlessSpell } from "./scenarios/cluster-leaderless-spell.ts";
 import { clusterPagesLostAtOnce } from "./scenarios/cluster-pages-lost-at-once.ts";
 import { clusterPagesLostWhileGrowing } from "./scenarios/cluster-pages-lost-while-growing.ts";
+import { clusterPowerCutWhileLagging } from "./scenarios/cluster-power-cut-while-lagging.ts";
 import { clusterQuorumLost } from "./scenarios/cluster-quorum-lost.ts";
 import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { clusterRollingRestart } from "./scenarios/cluster-rolling-restart.ts";
@@ -60,12 +63,15 @@ export const scenarios: readonly Scenario[] = [
   clusterFollowerKilled,
   clusterLeaderFrozen,
   clusterLeaderKilled,
+  clusterLeaderlessSpell,
   clusterLeaderPaused,
   clusterLeaderStepsDown,
+  clusterPowerCutWhileLagging,
   clusterQuorumLost,
   clusterRandomWalk,
   clusterRollingRestart,
   clusterTroubleWithoutEnd,
+  clusterBlockDamaged,
   clusterDiskLostWhileLagging,
   clusterFollowersFrozenLeaderKilled,
   clusterKilledWhileGrowing,

@@ -1,0 +1,31 @@
+// All nodes die, and come back with nothing passing between them, so that there is no leader for a while. nats-server answers for a stream
+// all the same when it has had no leader for 10 s, and since 2.15 from less than was acknowledged, the registry of projects included.
+// Whoever has a valid key may be asked to come back later, and may never be turned away.
+
+import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
+import type { Scenario } from "../scenario.ts";
+
+/** Long enough for such answers. */
+const leaderlessMs = 13_000;
+
+export const clusterLeaderlessSpell: Scenario = {
+  name: "cluster-leaderless-spell",
+  title: "cluster of three: all nodes are killed, and come back without a leader for a while",
+  topology: "networked",
+  env: { PENSTOCK_REPLICAS: "3" },
+  faultMs: { short: leaderlessMs, full: 30_000 },
+  mayRefuse: true,
+  mustRecover: true,
+  async run(context) {
+    const { nodes, network } = networkOf(context);
+    await Promise.all(nodes.map((node) => node.kill()));
+    for (const node of nodes.keys()) {
+      for (const other of nodes.keys()) if (node < other) network.cut(node, other, "reset");
+    }
+    for (const node of nodes) await node.restart();
+    await context.hold(context.faultMs);
+    network.heal();
+    await recovered(context, `a leader of ${liveStream} again`);
+    await whole(context);
+  },
+};
