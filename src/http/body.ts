@@ -14,6 +14,7 @@ import type { GrowingBodies } from "./growing-bodies.ts";
 import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart } from "./inflate.ts";
 import { InflateQueue } from "./inflate-queue.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
+import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { TurnBudget } from "./turn-budget.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
@@ -22,6 +23,8 @@ const CHUNK_BYTES_MAX = 524_288;
 const DISCARD_FACTOR = 2;
 /** Bodies inflated on the pool: a decoder has a window of up to 16 MiB, outside of the budget. */
 const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
+/** So much of a body that comes in pieces is looked at for its key. */
+const lookedAtBytesMax = 4_096;
 /** What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip. The others go to the pool. */
 const inflatedPerTurnMax = 1_048_576;
 
@@ -47,6 +50,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const memory = new BodyMemory();
   const inflating = new InflateQueue(poolLimits, monotonicMs);
   const onLoop = new TurnBudget(inflatedPerTurnMax);
+  let slowCheck: NodeJS.Timeout | undefined;
 
   return { refuse, chunk };
 
@@ -91,8 +95,22 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function append(exchange: HttpExchange, bytes: Uint8Array): void {
     const hint = exchange.bytesDeclared < 0 ? undefined : exchange.bytesDeclared;
-    exchange.buffer ??= new BodyBuffer(memory, hint);
-    exchange.buffer.append(bytes);
+    const buffer = exchange.buffer ?? new BodyBuffer(memory, hint);
+    exchange.buffer = buffer;
+    const bytesBefore = buffer.length;
+    buffer.append(bytes);
+    if (bytesBefore >= lookedAtBytesMax) return;
+    const coding = codingOf(exchange.contentEncoding) ?? "identity";
+    exchange.look(coding === "identity" ? buffer.bytes() : inflateStart(coding, buffer.bytes()), false);
+    growing.add(exchange);
+    slowCheck ??= setInterval(checkSlow, slowCheckMs).unref();
+  }
+
+  function checkSlow(): void {
+    keepSlowOpen(growing.values(), monotonicMs());
+    if (!growing.isEmpty) return;
+    clearInterval(slowCheck);
+    slowCheck = undefined;
   }
 
   function discard(exchange: HttpExchange, isLast: boolean): void {

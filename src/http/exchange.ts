@@ -83,6 +83,7 @@ export class HttpExchange implements Exchange {
   #isPutOff = false;
   phase: AbortPhase = "head";
   bytesArrived = 0;
+  bytesChecked = 0;
   /** Bytes of the admission budget this request holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
@@ -162,6 +163,17 @@ export class HttpExchange implements Exchange {
     if (!admission.tryTake(bytes, requestBytes)) return false;
     this.bytesHeld += bytes;
     return true;
+  }
+
+  /** By what it holds or announces. */
+  get isLarge(): boolean {
+    return this.#shared.admission.isLarge(Math.max(this.bytesHeld, this.bytesDeclared));
+  }
+
+  /** Gives the client ten seconds more to send 160 KiB: uWS begins to count anew when a request is resumed. */
+  keepOpen(): void {
+    this.#response?.pause();
+    this.#response?.resume();
   }
 
   /** Its project is known, or nobody looks for it. */

@@ -1,8 +1,9 @@
-// The large bodies that still grow, as they arrive or inflate, and which of them gives way where the budget is full: the
-// ones that came last, so that of many at once the first come to an end, and before them those too slow to wait for.
-// Nobody gives way in vain. Knows nothing of the budget.
+// The bodies that still grow, as they arrive in pieces or inflate, and which of them gives way where the budget is full: first those too
+// slow to wait for, then those that show no key of a project, from the addresses that hold the most; then the large ones that came last,
+// so that of many at once the first come to an end. Nobody gives way in vain. Knows nothing of the budget.
 
-/** What a body is given before it can be called slow, and the bytes a second it must come to from then on. */
+/** What a body is given before it can be called slow, a small one and a large one, and the bytes a second it must come to from then on. */
+const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
 
@@ -14,10 +15,14 @@ export interface GrowingBody {
   readonly bytesHeld: number;
   /** `answer`: it has arrived. */
   readonly phase: "head" | "body" | "answer";
+  readonly isLarge: boolean;
+  /** It is a project's, as far as that is known. */
+  readonly isKnown: boolean;
+  readonly clientAddress: string;
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** In the order in which they turned out to be large. */
+  /** In the order in which they turned out to come in pieces, or to be large. */
   readonly #bodies = new Set<Body>();
 
   /** Once a body is in, it keeps its place. */
@@ -29,23 +34,43 @@ export class GrowingBodies<Body extends GrowingBody> {
     this.#bodies.delete(body);
   }
 
+  get isEmpty(): boolean {
+    return this.#bodies.size === 0;
+  }
+
+  values(): IterableIterator<Body> {
+    return this.#bodies.values();
+  }
+
   /**
-   * Which of the others give way to this one, so that it gets `bytesLacking`: those that are slow, where this one is not, and
-   * those that came later. None where they all do not hold so much.
+   * Which of the others give way to this one, so that it gets `bytesLacking`: those that are slow, where this one is not, those that
+   * show no key, where this one does, and large ones that came later. None where they all do not hold so much.
    */
   givingWayTo(body: Body, bytesLacking: number, nowMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, nowMs);
     const slow: Body[] = [];
+    const unknown: Body[] = [];
     const later: Body[] = [];
     let isLater = false;
     for (const other of this.#bodies) {
       if (other === body) isLater = true;
       else if (other.bytesHeld === 0) continue;
       else if (isSlow(other, nowMs) && (isLater || !selfIsSlow)) slow.push(other);
-      else if (isLater) later.push(other);
+      else if (!other.isKnown && body.isKnown) unknown.push(other);
+      else if (isLater && other.isLarge && (body.isKnown || !other.isKnown)) later.push(other);
     }
-    return lastOf([...later, ...slow], bytesLacking);
+    return lastOf([...later, ...mostHeldLast(unknown), ...mostHeldLast(slow)], bytesLacking);
   }
+}
+
+/** By what the address of each holds in all of them; in the order they came where that is the same. */
+function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
+  const heldBy = new Map<string, number>();
+  for (const { clientAddress, bytesHeld } of bodies) {
+    heldBy.set(clientAddress, (heldBy.get(clientAddress) ?? 0) + bytesHeld);
+  }
+  if (heldBy.size < 2) return bodies;
+  return bodies.sort((left, right) => heldBy.get(left.clientAddress)! - heldBy.get(right.clientAddress)!);
 }
 
 /** As many from the end as hold so much together, or none. */
@@ -60,5 +85,6 @@ function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number
 
 function isSlow(body: GrowingBody, nowMs: number): boolean {
   if (body.phase === "answer") return false;
-  return nowMs - body.startedMs > slowAfterMs + (body.bytesArrived / slowBytesPerSecond) * 1_000;
+  const afterMs = body.isLarge ? slowAfterMs : smallSlowAfterMs;
+  return nowMs - body.startedMs > afterMs + (body.bytesArrived / slowBytesPerSecond) * 1_000;
 }

@@ -75,6 +75,9 @@ const arriving = (ageMs: number, bytesArrived: number): GrowingBody => ({
   bytesArrived,
   bytesHeld: 10,
   phase: "body",
+  isLarge: true,
+  isKnown: true,
+  clientAddress: "",
 });
 
 test("slow bodies give way to all that are not, the last of them first", () => {
@@ -111,4 +114,52 @@ test("one that holds nothing has nothing to give", () => {
   for (const body of [first, empty, last]) bodies.add(body);
   expect(bodies.givingWayTo(first, 10, now)).toEqual([last]);
   expect(bodies.givingWayTo(first, 11, now)).toEqual([]);
+});
+
+test("a small body is slow after a second, and never gives way for having come later", () => {
+  const small = { ...arriving(3_000, 262_000), isLarge: false };
+  const fresh = { ...arriving(900, 100), isLarge: false };
+  const first = arriving(0, 1);
+  const bodies = new GrowingBodies<GrowingBody>();
+  for (const body of [first, small, fresh]) bodies.add(body);
+  expect(bodies.givingWayTo(first, 10, now)).toEqual([small]);
+  expect(bodies.givingWayTo(first, 11, now)).toEqual([]);
+});
+
+test("who shows no key gives way to who does, those of the address that holds the most first", () => {
+  const of = (clientAddress: string, bytesHeld: number): GrowingBody => ({
+    ...arriving(0, 1),
+    ...{ isKnown: false, clientAddress, bytesHeld },
+  });
+  const [greedy, modest, alsoGreedy] = [of("a", 60), of("b", 100), of("a", 60)];
+  const known = arriving(0, 1);
+  const bodies = new GrowingBodies<GrowingBody>();
+  for (const body of [greedy, modest, alsoGreedy, known]) bodies.add(body);
+  expect(bodies.givingWayTo(known, 100, now)).toEqual([alsoGreedy, greedy]);
+  expect(bodies.givingWayTo(known, 200, now)).toEqual([alsoGreedy, greedy, modest]);
+  expect(bodies.givingWayTo(greedy, 130, now)).toEqual([alsoGreedy, modest]);
+  expect(bodies.givingWayTo(greedy, 161, now)).toEqual([]);
+});
+
+test("small bodies that are held back give their room to those that come at once", async () => {
+  const server = await startTestServer({ inflightBytesMax: 800_000 });
+  const slow: Wire[] = [];
+  for (let n = 1; n <= 9; n++) {
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([head({ "Content-Length": "100000" }), Buffer.alloc(99_999, "x")]));
+    await until(() => server.admission.bytes === n * 99_999, "it is in hand");
+    slow.push(wire);
+  }
+  const next = Buffer.concat([head({ "Content-Length": "50000" }), Buffer.alloc(50_000, "x")]);
+  const early = await connectTo(server);
+  early.write(next);
+  expect(codeIn(await early.reply())).toBe("overloaded");
+  const startedMs = performance.now();
+  await until(() => performance.now() - startedMs > 1_500, "they are slow");
+  early.write(next);
+  expect((await early.reply()).status).toBe(200);
+  expect(server.admission.bytes).toBe(8 * 99_999);
+  for (const wire of slow) wire.write("x");
+  const codes = await Promise.all(slow.map(async (wire) => (await wire.reply()).status));
+  expect(codes.filter((status) => status === 503).length).toBe(1);
 });

@@ -1,0 +1,35 @@
+// Lets small bodies through that come slowly, as from a phone on a bad link. uWS ends a connection whose body comes to less than 160 KiB in
+// ten seconds; pausing and resuming it begins the ten seconds anew. So the floor is Penstock's own, for a bounded number of bodies, by one timer
+// for all. Below it, and for large bodies, uWS's holds.
+
+/** Less than half of uWS's ten seconds, so that a body which comes at all is seen to in time. */
+export const slowCheckMs = 4_000;
+/** What a body must come to on the whole: 256 KiB in less than five minutes. */
+const bytesPerSecondMin = 1_000;
+/** As many are let be slow at a time. In the budget they are the first to give way. */
+export const slowBodiesMax = 1_024;
+
+export interface SlowBody {
+  /** Milliseconds of the monotonic clock. */
+  readonly startedMs: number;
+  readonly bytesArrived: number;
+  readonly phase: "head" | "body" | "answer";
+  readonly isLarge: boolean;
+  /** What had arrived at the last check. */
+  bytesChecked: number;
+  /** Begins uWS's ten seconds anew. */
+  keepOpen(): void;
+}
+
+/** Keeps open the connections of those that are slow and not too slow. Called every `slowCheckMs`. */
+export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
+  let kept = 0;
+  for (const body of bodies) {
+    const bytes = body.bytesArrived - body.bytesChecked;
+    body.bytesChecked = body.bytesArrived;
+    if (body.phase !== "body" || body.isLarge || bytes === 0 || kept >= slowBodiesMax) continue;
+    if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000) continue;
+    kept++;
+    body.keepOpen();
+  }
+}

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { keepSlowOpen, type SlowBody, slowBodiesMax } from "../../src/http/slow-bodies.ts";
+import { connectTo, head, startTestServer } from "./server-kit.ts";
+
+const now = 100_000;
+
+function bodyOf(ageMs: number, bytesArrived: number, given: Partial<SlowBody> = {}) {
+  const body = {
+    startedMs: now - ageMs,
+    bytesArrived,
+    phase: "body" as const,
+    isLarge: false,
+    bytesChecked: 0,
+    kept: 0,
+    keepOpen: () => void body.kept++,
+    ...given,
+  };
+  return body;
+}
+
+test.each([
+  ["a kilobyte a second", bodyOf(60_000, 60_000), 1],
+  ["one that has just begun", bodyOf(1_000, 1), 1],
+  ["less than a kilobyte a second", bodyOf(60_000, 55_000), 0],
+  ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 0],
+  ["a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
+  ["one that has arrived", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
+])("%s", (_, body, kept) => {
+  keepSlowOpen([body], now);
+  expect(body.kept).toBe(kept);
+});
+
+test("so many may be slow at a time", () => {
+  const bodies = Array.from({ length: slowBodiesMax + 10 }, () => bodyOf(10_000, 20_000));
+  keepSlowOpen(bodies, now);
+  expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
+});
+
+test("a body of 2 kB a second is answered, and one that stops coming is cut off", { timeout: 60_000 }, async () => {
+  const server = await startTestServer();
+  const [slow, stopped] = [await connectTo(server), await connectTo(server)];
+  const [pieces, pieceBytes] = [18, 2_000];
+  const start = head({ "Content-Length": String(pieces * pieceBytes) });
+  slow.write(start);
+  stopped.write(Buffer.concat([start, Buffer.alloc(pieceBytes, "x")]));
+  let sent = 0;
+  await new Promise<void>((resolve) => {
+    const timer = setInterval(() => {
+      slow.write(Buffer.alloc(pieceBytes, "x"));
+      if (++sent < pieces) return;
+      clearInterval(timer);
+      resolve();
+    }, 1_000);
+  });
+  expect((await slow.reply()).status).toBe(200);
+  expect(server.taken[0]?.text.length).toBe(pieces * pieceBytes);
+  await stopped.ended();
+});
