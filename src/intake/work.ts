@@ -14,8 +14,8 @@ export const borrowedBytesMax = 1_048_576;
 export const placedAtOnceMax = 524_288;
 /** Rows of the table that serves the bodies placed at once. */
 export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
-/** A byte on the slow path takes about as long as this many that are copied. */
-const slowPathFactor = 32;
+/** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
+const slowPathFactor = 8;
 
 /** What placing a body takes, in bytes copied: no more than that, if its items are plain. */
 export function workOf(bytes: number, events: number): number {
