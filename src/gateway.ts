@@ -54,6 +54,8 @@ export interface Gateway {
   readonly remarks: Remarks;
   /** What keeps events from being stored now; empty when nothing does. */
   readiness(): Promise<readonly string[]>;
+  /** What an operator should know though events can be stored. */
+  warnings(): readonly string[];
   /**
    * Drains: takes no more, after the delay, which is as set unless given, answers what it has taken, then closes everything.
    * Never rejects for what clients do.
@@ -83,6 +85,8 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     let isConnected = (): boolean => false;
     metrics.watch({ natsConnected: () => isConnected() });
     const readiness = () => whyNotReady();
+    let warningsNow: () => readonly string[] = () => [];
+    const warnings = () => warningsNow();
     const remarks = createRemarks(clock);
     const live = worker
       ? undefined
@@ -93,7 +97,13 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
           publicPort: () => publicPort,
           tryKey,
         });
-    const admin = live && createAdminServer({ metrics, readiness, live: live.answer, log, monotonicMs: nowMs });
+    const admin =
+      live &&
+      createAdminServer({
+        ...{ metrics, readiness, log, monotonicMs: nowMs },
+        warnings: async () => warnings(),
+        live: live.answer,
+      });
     const adminPort = (await admin?.listen(config.adminHost, config.adminPort)) ?? 0;
     closers.push(() => admin?.close());
     closers.push(() => live?.close());
@@ -116,6 +126,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       // A leaf's streams begin at a sequence made of the time, and its registry at what the hub has.
       ...(hubDomain === undefined ? { hasStoredEvents: () => haveEventsBeenStored(connection, prefix) } : {}),
     });
+    warningsNow = () => registry.warnings;
     closers.push(() => registry.close());
 
     const processId = randomBytes(processIdBytes).toString("base64url");
@@ -197,7 +208,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       await closeAll(closers);
       log.info("stopped");
     });
-    return { port, adminPort, metrics, remarks, readiness, close };
+    return { port, adminPort, metrics, remarks, readiness, warnings, close };
   } catch (error) {
     await closeAll(closers);
     throw error;

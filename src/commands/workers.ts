@@ -33,6 +33,7 @@ export async function startWorkers(
       text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),
     },
     readiness: () => supervisor.readiness(),
+    warnings: () => supervisor.warnings(),
     live: live.answer,
     log,
     monotonicMs: () => performance.now(),

@@ -16,6 +16,8 @@ export interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /** What keeps events from being stored now; nothing: ready. Of several workers, how many are ready too. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
+  /** What an operator should know though events can be stored, as that there is no project. */
+  readonly warnings?: () => Promise<readonly string[]>;
   /** What else is to be had here: answers the request, whatever its method, and true; or false, when the path is not its own. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: HttpLog;
@@ -81,9 +83,12 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   }
 
   async function ready(): Promise<Answer> {
-    const found = await readinessNow();
-    if ("ready" in found) return ofWorkers(found);
-    return found.length === 0 ? json(200, { status: "ready" }) : json(503, { status: "unready", reasons: found });
+    const [found, said = []] = await Promise.all([readinessNow(), options.warnings?.()]);
+    const warnings = said.length === 0 ? {} : { warnings: said };
+    if ("ready" in found) return ofWorkers(found, warnings);
+    return found.length === 0
+      ? json(200, { status: "ready", ...warnings })
+      : json(503, { status: "unready", reasons: found, ...warnings });
   }
 
   function listen(host: string, port: number): Promise<number> {
@@ -110,8 +115,8 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
 }
 
 /** One that is ready is enough: the kernel sends no connections to those that do not listen. */
-function ofWorkers({ ready, workers, reasons }: WorkersReadiness): Answer {
-  const found = { workers, workers_ready: ready, reasons };
+function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
+  const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0 ? json(200, { status: "ready", ...found }) : json(503, { status: "unready", ...found });
 }
 

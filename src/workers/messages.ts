@@ -34,6 +34,8 @@ export interface WorkerAnswers {
   readonly metrics: readonly MetricSnapshot[];
   /** What keeps the worker from storing events now. */
   readonly readiness: readonly string[];
+  /** What an operator should know though events can be stored. */
+  readonly warnings: readonly string[];
   /** What went wrong for clients lately. */
   readonly remarks: readonly Remark[];
 }

@@ -37,6 +37,7 @@ export interface Supervisor {
   /** Starts them all; the public port. Rejects with the words of the first worker that cannot start. */
   start(): Promise<number>;
   readiness(): Promise<WorkersReadiness>;
+  warnings(): Promise<string[]>;
   /** All workers' metrics as one gateway's. A worker that does not answer in time counts with what it last said. */
   metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]>;
   /** Of those metrics the counters and histograms. Begins no new window of any gauge. */
@@ -129,6 +130,12 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
+  /** All workers follow one registry, so most say the same. */
+  async function warnings(): Promise<string[]> {
+    const asked = [...running.values()].map((worker) => worker.ask("warnings", readinessTimeoutMs));
+    return [...new Set((await Promise.all(asked)).flatMap((answer) => answer ?? []))];
+  }
+
   async function metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await hear("metrics");
     return merged.all(supervisor);
@@ -174,7 +181,7 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     await Promise.all(kept);
   }
 
-  return { start, readiness, metrics, counts, remarks, close };
+  return { start, readiness, warnings, metrics, counts, remarks, close };
 }
 
 /** Rejects with the signal's reason when it aborts. */

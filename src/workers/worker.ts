@@ -18,6 +18,7 @@ export interface WorkerGateway {
   readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
   readonly remarks: { latest(): readonly Remark[] };
   readiness(): Promise<readonly string[]>;
+  warnings(): readonly string[];
   close(drainDelayMs?: number): Promise<void>;
 }
 
@@ -45,6 +46,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
     counts: async () => gateway?.metrics.counts() ?? [],
     metrics: async () => (await gateway?.metrics.snapshot()) ?? [],
     readiness: reasons,
+    warnings: async () => gateway?.warnings() ?? [],
     remarks: async () => gateway?.remarks.latest() ?? [],
   };
 

@@ -10,8 +10,9 @@ afterEach(async () => {
   logged.length = 0;
 });
 
-async function startAdmin(readiness: () => Promise<string[]>): Promise<string> {
+async function startAdmin(readiness: () => Promise<string[]>, warnings?: () => Promise<string[]>): Promise<string> {
   admin = createAdminServer({
+    ...(warnings === undefined ? {} : { warnings }),
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "penstock_x 1\n" },
     readiness,
     log: { error: (fields) => void logged.push(fields) },
@@ -41,6 +42,19 @@ test("ready, then not, then again, each known after half a second", async () => 
   reasons = [];
   nowMs += 501;
   expect(await readyz(url)).toEqual([200, { status: "ready" }]);
+});
+
+test("warnings are in the answer and do not decide it", async () => {
+  const reasons: string[] = [];
+  const warnings = ["there is no project"];
+  const url = await startAdmin(
+    async () => reasons,
+    async () => warnings,
+  );
+  expect(await readyz(url)).toEqual([200, { status: "ready", warnings }]);
+  reasons.push("NATS is not connected");
+  nowMs += 501;
+  expect(await readyz(url)).toEqual([503, { status: "unready", reasons, warnings }]);
 });
 
 test("a check that fails or hangs is a reason", async () => {
