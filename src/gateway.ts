@@ -189,6 +189,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       inflightBytes: () => admission.bytes,
       inflightBytesMax: () => admission.bytesMax,
       projectsKnown: () => registry.projectsKnown,
+      registryInDoubt: () => registry.fault !== undefined,
       streamBytes: () => fill.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
       streamBytesMax: () => fill.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
     });

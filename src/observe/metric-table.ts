@@ -62,6 +62,11 @@ export const metricTable = {
     help: "What a stream may hold; +Inf without a limit.",
   },
   penstock_projects: { type: "gauge", across: "max", help: "Projects known to this process." },
+  penstock_registry_in_doubt: {
+    type: "gauge",
+    across: "max",
+    help: "1 while the registry is gone, or lacks what was read before.",
+  },
   penstock_tls_certificate_expiry_seconds: {
     type: "gauge",
     across: "min",

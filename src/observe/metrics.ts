@@ -64,6 +64,7 @@ export interface Gauges {
   readonly inflightBytesMax?: () => number;
   readonly natsConnected?: () => boolean;
   readonly projectsKnown?: () => number;
+  readonly registryInDoubt?: () => boolean;
   readonly tlsCertificateExpiry?: () => number;
   readonly streamBytes?: () => Sample[];
   readonly streamBytesMax?: () => Sample[];
@@ -79,6 +80,7 @@ const gaugeNames = {
   inflightBytesMax: "penstock_inflight_bytes_max",
   natsConnected: "penstock_nats_connected",
   projectsKnown: "penstock_projects",
+  registryInDoubt: "penstock_registry_in_doubt",
   tlsCertificateExpiry: "penstock_tls_certificate_expiry_seconds",
   connections: "penstock_connections",
   connectionsMax: "penstock_connections_max",

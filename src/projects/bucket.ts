@@ -52,10 +52,12 @@ export async function openExistingBucket(connection: NatsConnection, place: Buck
   return await new Kvm(jetstream(connection, { timeout: apiTimeoutMs })).open(name);
 }
 
-/** Where a project's entry is written: beside a leaf node at the hub, whose changes come back through the mirror. */
-export function entrySubject({ prefix, hubDomain }: BucketPlace, id: string): string {
-  const subject = `$KV.${bucketName(prefix)}.${id}`;
-  return hubDomain === undefined ? subject : `$JS.${hubDomain}.API.${subject}`;
+/** The subject that projects' entries are written to begins so: beside a leaf node at the hub, whose changes come back through the mirror. */
+export async function entrySubjects(connection: NatsConnection, { prefix }: BucketPlace): Promise<string> {
+  const name = bucketName(prefix);
+  const state = await (await bucketReader(connection, name)).state();
+  const hubApi = state?.config.mirror?.external?.api;
+  return hubApi === undefined ? `$KV.${name}.` : `${hubApi}.$KV.${name}.`;
 }
 
 export interface BucketReplicas {

@@ -11,7 +11,7 @@ import {
   type BucketPlace,
   bucketName,
   changedValue,
-  entrySubject,
+  entrySubjects,
   isProjectId,
   isProjectKey,
   isProjectName,
@@ -183,10 +183,11 @@ interface Entry {
 /** `make` is asked again on what others have left, where they were faster. Answers the project as it is written. */
 async function write(connection: NatsConnection, place: BucketPlace, make: () => Promise<Entry>): Promise<Project> {
   const js = jetstream(connection);
+  const subjects = await entrySubjects(connection, place);
   for (let tries = 0; tries < triesMax; tries++) {
     const { project, value, expect } = await make();
     try {
-      await js.publish(entrySubject(place, project.id), value, { expect });
+      await js.publish(subjects + project.id, value, { expect });
       return project;
     } catch (error) {
       if (!isConflict(error)) throw error;
