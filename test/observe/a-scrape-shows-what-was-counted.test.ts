@@ -32,6 +32,7 @@ test("every metric is there, with its type, once all gauges are given", async ()
   metrics.watch({ registryInDoubt: () => false });
   metrics.watch({ tlsCertificateExpiry: () => 1_900_000_000 });
   const labels = { lane: "live", partition: "0" };
+  metrics.watch({ connections: () => 1, connectionsMax: () => 2, connectionsRefused: () => [] });
   metrics.watch({
     streamBytes: () => [{ labels, value: 8 }],
     streamBytesMax: () => [{ labels, value: Number.POSITIVE_INFINITY }],
