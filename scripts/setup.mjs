@@ -4,18 +4,19 @@
 
 import { constants } from "node:os";
 import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
-import { arePackagesCurrent, buildDist, installPackages } from "./lib/install.mjs";
+import { arePackagesCurrent, buildDist, installPackages, isDistCurrent } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
 import { bringNatsServer, requireNatsServer } from "./lib/nats-server.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
-import { announce, SetupError } from "./lib/project.mjs";
+import { announce, root, SetupError } from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
 
 const runner = createRunner({ noteGroup });
 
 async function setUp() {
   requireNode();
-  const giveBack = await takeLock(runner);
+  const giveBack = await lockOrNothingToDo();
+  if (giveBack === undefined) return;
   try {
     if (!arePackagesCurrent() || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
@@ -28,12 +29,37 @@ async function setUp() {
   }
 }
 
+/** Undefined where nobody may write and nothing has to be written. */
+async function lockOrNothingToDo() {
+  try {
+    return await takeLock(runner);
+  } catch (error) {
+    if (!isNotWritable(error)) throw error;
+    if (arePackagesCurrent() && addonsNotBuilt().length === 0 && isDistCurrent()) return undefined;
+    throw notWritable(error);
+  }
+}
+
+function isNotWritable({ code }) {
+  return code === "EACCES" || code === "EPERM" || code === "EROFS";
+}
+
+function notWritable({ code, path }) {
+  return new SetupError(
+    [
+      `the checkout cannot be written by this user (${code}: ${path ?? root})`,
+      `  set it up as the user it belongs to, or give it to this one: sudo chown -R "$(id -un)" ${root}`,
+      "  or take a copy of your own: git clone, or cp -r",
+    ].join("\n"),
+  );
+}
+
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
 try {
   await setUp();
 } catch (error) {
-  if (!(error instanceof SetupError)) throw error;
-  announce(`stopped: ${error.message}`);
+  if (!(error instanceof SetupError) && !isNotWritable(error)) throw error;
+  announce(`stopped: ${(isNotWritable(error) ? notWritable(error) : error).message}`);
   process.exitCode = 1;
 }
 // A signal that came during the last step is seen now.

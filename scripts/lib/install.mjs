@@ -48,8 +48,11 @@ export async function installPackages(runner) {
   if (!isInstalled()) {
     announce("installing packages (npm ci)");
     const args = ["ci", "--include=dev", "--include=optional", "--engine-strict=false", "--no-audit", "--no-fund"];
-    const { ok, said } = await runner.run("npm", [...args, "--loglevel=error"], { env: hostEnvironment() });
-    if (!ok) throw new SetupError(`${said}npm ci failed: see above`);
+    // npm's own pauses before it tries again come to more than a minute, in which it says nothing.
+    const tries = ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"];
+    const patience = ["--fetch-timeout=60000", "--loglevel=error"];
+    const { ok, said } = await runner.run("npm", [...args, ...tries, ...patience], { env: hostEnvironment() });
+    if (!ok) throw new SetupError(`${said}npm ci failed: ${isUnreachable(said) ? unreachable : "see above"}`);
   }
   const version = versionOf(runtimeNode(), /^v(\d+)\.(\d+)\.(\d+)/);
   if (version?.[0] !== 22) {
@@ -57,6 +60,17 @@ export async function installPackages(runner) {
   }
   writeStamp("packages", packagesKey());
 }
+
+function isUnreachable(said) {
+  return /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b/.test(said);
+}
+
+const unreachable = [
+  "the package registry cannot be reached",
+  "  connect this machine to the network and run this again: the first set-up fetches packages",
+  "  behind a proxy or with a mirror: npm config set proxy http://…, npm config set registry https://…",
+  "  without any network: bring a checkout that is set up, or a bundle (npm run bundle), from another machine",
+].join("\n");
 
 function distKey() {
   const configs = ["tsconfig.json", "tsconfig.build.json"].map((name) => join(root, name));

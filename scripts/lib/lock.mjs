@@ -12,7 +12,12 @@ const waitMsMax = 20 * 60_000;
 
 /** Waits for its turn; answers the function that gives the lock back. `throwIfInterrupted` may end the wait. */
 export async function takeLock({ throwIfInterrupted }) {
-  mkdirSync(cacheDir, { recursive: true });
+  try {
+    // Not recursive: that calls a read-only file system ENOENT.
+    mkdirSync(cacheDir);
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+  }
   const deadline = Date.now() + waitMsMax;
   let lastSaid;
   while (!tryTake()) {
