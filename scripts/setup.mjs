@@ -20,10 +20,11 @@ async function setUp() {
   try {
     if (!arePackagesCurrent() || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
+    // First, because without a network it is told in seconds, and building takes minutes.
+    await bringNatsServer(runner);
     await installPackages(runner);
     await buildAddons(runner);
     await buildDist(runner);
-    await bringNatsServer(runner);
   } finally {
     giveBack();
   }
