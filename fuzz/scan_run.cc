@@ -2,10 +2,13 @@
 
 #include "scan_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "check.h"
+#include "simdjson.h"
+#include "utf8_repair.h"
 
 namespace fuzz {
 namespace {
@@ -72,7 +75,28 @@ void check_text(const ScanRun& run, const uint8_t* before) {
   }
 }
 
+void check_repair(const ScanRun& run) {
+  const uint32_t malformed = run.table[penstock::kMalformed];
+  const size_t repaired = run.table[penstock::kRepairedBytes];
+  check((malformed == 0) == (repaired == 0), "what may be repaired has a length");
+  if (malformed == 0) return;
+  const auto source = copy_of(run.text.data(), run.text.size());
+  const auto target = block_of<uint8_t>(repaired);
+  const auto places = block_of<uint32_t>(malformed);
+  penstock::Utf8Repair repair{0, 0, 0};
+  for (size_t until = 0; repair.read < run.text.size(); until = std::min(until + 7, run.text.size())) {
+    check(penstock::repair_utf8(source.get(), run.text.size(), until, repair, target.get(), repaired, places.get(), malformed),
+          "a repair has the room that was counted");
+  }
+  check(repair.written == repaired && repair.malformed == malformed, "a repair comes to what was counted");
+  check(simdjson::validate_utf8(reinterpret_cast<const char*>(target.get()), repaired), "what is repaired is UTF-8");
+}
+
 void check_refusal(const ScanRun& run) {
+  if (run.status == ScanStatus::kInvalidUtf8) {
+    check_repair(run);
+    return;
+  }
   for (uint32_t word = penstock::kErrorOffset + 1; word < penstock::kHeaderWords; word++) {
     check(run.table[word] == 0, "the header of a refused body is zero but for the offset");
   }

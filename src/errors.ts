@@ -61,6 +61,7 @@ export const warningCodes = [
   "invalid_timestamp",
   "invalid_uuid",
   "invalid_person_profile",
+  "invalid_utf8",
 ] as const;
 export type WarningCode = (typeof warningCodes)[number];
 

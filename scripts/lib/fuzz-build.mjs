@@ -17,7 +17,7 @@ const common = ["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...saniti
 // Small limits: short texts are to go past them. The oracles have to know the same ones.
 const limits = ["-DPENSTOCK_DEPTH_MAX=6", "-DPENSTOCK_NUMBER_DIGITS_MAX=24"];
 const own = [...common, ...limits, "-Wall", "-Wextra", "-I", coreDir, "-I", fuzzDir];
-const core = ["event_scan", "event_walk", "json_fault", "json_walk", "name_set", "normalise"];
+const core = ["event_scan", "event_walk", "json_fault", "json_walk", "name_set", "normalise", "utf8_repair"];
 // Small windows: short texts are to cross from one to the next.
 const coreDefines = ["-DPENSTOCK_WINDOW_BYTES=64"];
 const oracles = ["target", "scan_run", "plain_form", "dom_oracle", "table_oracle", "fault_oracle", "lexer"];

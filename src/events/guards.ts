@@ -35,6 +35,9 @@ export type DropReason = "no_event" | "no_distinct_id";
 /** Bit n of `Verdict.warnings` is warningCodes[n]. */
 const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<WarningCode, number>;
 
+/** The one remark that is not of these rules: who repaired the body knows of it. */
+export const invalidUtf8Warning = warningBit.invalid_utf8;
+
 /**
  * What the rules say of one item; one object, reused for every item. Where a `…Text` is undefined, the record copies the token
  * from the body; otherwise it holds what to store instead.

@@ -23,6 +23,7 @@ import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker, type Job } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { type PendingOf, PendingRequest } from "./pending-request.ts";
+import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
 import { type IntakeMetrics, Tally } from "./tally.ts";
@@ -58,6 +59,7 @@ const framesAheadMax = 8;
 /** A request whose body turned out to be one: its lines can be placed. */
 interface OpenRequest extends PendingOf {
   readonly body: Buffer;
+  readonly malformed: Uint32Array | undefined;
   /** Holds the table of the body. */
   readonly scanner: BackgroundScanner;
 }
@@ -93,7 +95,14 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** From scan to frames in this turn, unless it turns out to be more than a little work, or others are first. */
   function takeAtOnce(exchange: Exchange, body: Buffer): Promise<void> | undefined {
-    const request = refusedNow() ?? openRequest(exchange, { body, scanner: ownScanner }, ownScanner.scan(body));
+    const refused = refusedNow();
+    if (refused !== undefined) {
+      exchange.answerProblem(refused);
+      return undefined;
+    }
+    const status = ownScanner.scan(body);
+    if (isRepairable(status, ownScanner)) return takeInTurns(exchange, kept(body), exchange.hint ?? look(body, true));
+    const request = openRequest(exchange, { body, scanner: ownScanner }, status);
     if ("code" in request) {
       exchange.answerProblem(request);
       return undefined;
@@ -141,13 +150,24 @@ export function createIntake(options: IntakeOptions): Intake {
       const scanner = await scanners.take(arrival);
       if (scanner === undefined) return tooManyBefore;
       try {
-        const request = refusedNow() ?? openRequest(exchange, { body, scanner }, await scanner.scanInBackground(body));
+        const request = refusedNow() ?? (await scanWhole(exchange, { body, scanner }));
         if ("code" in request) return request;
         if (isMine(arrival, request) || mayGoOn(arrival, request)) return await placeInTurns(exchange, request);
       } finally {
         scanners.give(arrival, scanner);
       }
     }
+  }
+
+  /** What is not UTF-8 is scanned again with U+FFFD in its place. If it is no JSON then either, the first scan's word counts. */
+  async function scanWhole(exchange: Exchange, scanned: Scanned): Promise<OpenRequest | Problem> {
+    const { body, scanner } = scanned;
+    const status = await scanner.scanInBackground(body);
+    if (!isRepairable(status, scanner)) return openRequest(exchange, scanned, status);
+    const problem = scanProblem(status, scanner.table);
+    const repaired = await repairedBody(body, scanner, share);
+    const again = await scanner.scanInBackground(repaired.body);
+    return again === ScanStatus.Ok ? openRequest(exchange, { ...repaired, scanner }, again) : problem;
   }
 
   /** The scan says otherwise, or more: whether the body has its turn all the same. Else it waits for it, and is scanned again. */
@@ -196,14 +216,15 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
   function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
-    const { body, scanner } = scanned;
+    const { body, scanner, malformed } = scanned;
     if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
     const envelope = readEnvelope(body, scanner.table, projects);
     if ("code" in envelope) return envelope;
     exchange.projectId = envelope.project.id;
     const { lane, project } = envelope;
     const events = scanner.table[Header.ItemCount]!;
-    return { exchange, body, scanner, lane, project, events, bytes: body.length, eventsTaken: 0, bytesTaken: 0 };
+    const bytes = body.length;
+    return { exchange, body, malformed, scanner, lane, project, events, bytes, eventsTaken: 0, bytesTaken: 0 };
   }
 
   /** Holds the request against what its project may send: once a request, as soon as the project is known. */
@@ -225,13 +246,14 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** With a name for the body, its lines go to frames of their own. */
   function startPlacing(request: OpenRequest, bodyId?: string): Placing {
-    const { exchange, body, scanner, lane, project } = request;
+    const { exchange, body, malformed, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
     const pending = new PendingRequest(request, tally, metrics);
     const place = { publisher, lane, project, pending, deadlineMs };
     return {
       body,
+      malformed,
       scanner,
       lane,
       project,
@@ -262,6 +284,8 @@ export function createIntake(options: IntakeOptions): Intake {
 
 interface Scanned {
   readonly body: Buffer;
+  /** Of a body that was repaired: see Job. */
+  readonly malformed?: Uint32Array | undefined;
   readonly scanner: BackgroundScanner;
 }
 

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../errors.ts";
-import { type ItemView, judgeItem, Verdict } from "../events/guards.ts";
+import { type ItemView, invalidUtf8Warning, judgeItem, Verdict } from "../events/guards.ts";
 import type { RecordFrame, RecordWriter } from "../events/record.ts";
 import {
   type BackgroundScanner,
@@ -20,12 +20,15 @@ import {
   TokenType,
 } from "../scan/table.ts";
 import type { Publisher } from "../types.ts";
+import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
 
 /** A request on its way from table to frames. */
 export interface Job {
   readonly body: Buffer;
+  /** Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that came as UTF-8. */
+  readonly malformed: Uint32Array | undefined;
   /** Holds the table of the body. */
   readonly scanner: BackgroundScanner;
   readonly historical: boolean;
@@ -121,6 +124,7 @@ export function createItemTaker({ slowScanner, publisher, records, onBug }: Item
       return;
     }
     records.write(item, verdict, record, frames.sinkFor(bytes, index));
+    if (job.malformed !== undefined && hasMalformed(job.malformed)) verdict.warnings |= invalidUtf8Warning;
     tally.store(index, verdict);
   }
 
@@ -171,6 +175,11 @@ export function createItemTaker({ slowScanner, publisher, records, onBug }: Item
       plainText.write(itemPrefix, 0, "latin1");
     }
     return plainText;
+  }
+
+  function hasMalformed(malformed: Uint32Array): boolean {
+    const { table, row } = cursor;
+    return hasPlaceIn(malformed, table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
   }
 
   function tellOnce(bug: unknown): void {

@@ -25,6 +25,7 @@ const warningDetails: Record<WarningCode, string> = {
   invalid_timestamp: "timestamp cannot be read: stored with the time of receipt",
   invalid_uuid: "uuid is not a UUID: stored with a new one",
   invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
+  invalid_utf8: "bytes that are not UTF-8: stored with U+FFFD in their place",
 };
 
 const dropDetails: Record<DropReason, string> = {

@@ -19,6 +19,7 @@ export interface Addon {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
+  readonly repair: (body: Buffer, until: number, text: Buffer, places: Uint32Array, progress: Uint32Array) => void;
   /** Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed. */
   readonly returnLargeBlocks: () => void;
 }
@@ -42,7 +43,7 @@ export function loadAddon(): Addon {
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise } = loadAddon();
+  const { EventScanner, normalise, repair } = loadAddon();
   const table = new Uint32Array(Header.Words + rows * Row.Words);
   const native = new EventScanner(table);
   return {
@@ -50,6 +51,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scan: (body) => native.scan(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
+    repair: (body, until, { text, places, progress }) => repair(body, until, text, places, progress),
     scanInBackground: async (body) => native.scanInBackground(body),
     scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
   };

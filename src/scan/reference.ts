@@ -3,6 +3,7 @@
 
 import { normaliseText } from "./reference-normalise.ts";
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
+import { countMalformed, repairMalformed } from "./reference-utf8.ts";
 import {
   type BackgroundScanner,
   depthMax,
@@ -10,6 +11,7 @@ import {
   Header,
   ItemFlag,
   MoreShift,
+  malformedMax,
   NotNormal,
   PropertyShift,
   Row,
@@ -199,6 +201,12 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     const utf8Fault = findUtf8Fault(body);
     if (utf8Fault !== undefined) {
       header[Header.ErrorOffset] = utf8Fault;
+      const text = body.toString("latin1").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
+      if (text.startsWith("{") && text.endsWith("}")) {
+        const { malformed, bytes } = countMalformed(body, malformedMax);
+        header[Header.Malformed] = malformed;
+        header[Header.RepairedBytes] = bytes;
+      }
       return ScanStatus.InvalidUtf8;
     }
     const parsed = parseTree(body);
@@ -230,5 +238,6 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     scanInBackground: async (body) => scan(body),
     scanMoreInBackground: async (body) => scanMore(body),
     normalise,
+    repair: repairMalformed,
   };
 }

@@ -58,6 +58,10 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of row 0. */
   FirstItem: 15,
+  /** With InvalidUtf8, if it may be an object: malformed sequences, at most `malformedMax`; else 0. */
+  Malformed: 16,
+  /** Bytes of the body with U+FFFD in place of each of them. */
+  RepairedBytes: 17,
   Words: 20,
 } as const;
 
@@ -146,6 +150,19 @@ export const depthMax = 100;
 /** Past 4,300 digits Python reads no integer; no double has more than 309 before its point. */
 export const numberDigitsMax = 400;
 
+/** With more malformed sequences than this a body is taken for something else than text. */
+export const malformedMax = 1_048_576;
+
+/** A body on its way to be UTF-8. */
+export interface Repair {
+  /** Of Header.RepairedBytes. */
+  readonly text: Buffer;
+  /** Of Header.Malformed: where in the text the U+FFFD stand, ascending. */
+  readonly places: Uint32Array;
+  /** Bytes read, bytes written, places found; zeros at first. */
+  readonly progress: Uint32Array;
+}
+
 /** What `normalise` answers where it wrote nothing of use. */
 export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
 
@@ -172,6 +189,11 @@ export interface Scanner {
    * where it is deeper than `depthMax`. The target is no part of the body.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
+  /**
+   * Goes on with the repair of a body that scanned as InvalidUtf8, until so many of its bytes are read or a few more: U+FFFD takes the place of
+   * each malformed sequence, as in the WHATWG's decoder.
+   */
+  repair(body: Buffer, until: number, repair: Repair): void;
 }
 
 /**

@@ -39,7 +39,7 @@ function take(items: string, measure = records.measure): Taken {
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
   const record = records.begin({ projectId: "a", lane: "live", receivedAtMs: 0, clientAddress: "" });
-  const job: Job = { body, scanner, historical: false, tally, record, frames };
+  const job: Job = { body, malformed: undefined, scanner, historical: false, tally, record, frames };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   return { tally, names: lines.map((line) => (JSON.parse(line) as { event: string }).event) };

@@ -47,6 +47,7 @@
         "name_set.cc",
         "normalise.cc",
         "texts.cc",
+        "utf8_repair.cc",
       ],
       "dependencies": ["simdjson"],
       "include_dirs": ["<(simdjson_dir)"],

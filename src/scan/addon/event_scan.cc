@@ -11,6 +11,7 @@
 #include "index_fence.h"
 #include "json_fault.h"
 #include "simdjson.h"
+#include "utf8_repair.h"
 
 namespace penstock {
 namespace {
@@ -31,15 +32,30 @@ TokenType type_of_scalar(const uint8_t* text, size_t start, size_t length) {
   return std::memchr(text + start, '\\', length - start) == nullptr ? kPlainString : kEscapedString;
 }
 
-ScanStatus judge(const uint8_t* text, size_t length, uint32_t& error_offset) {
+bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Anything else that is not UTF-8 is not worth a repair.
+bool may_be_object(const uint8_t* text, size_t length) {
+  const uint8_t* first = text;
+  const uint8_t* last = text + length;
+  while (first != last && is_space(*first)) first++;
+  while (last != first && is_space(last[-1])) last--;
+  return last - first >= 2 && *first == '{' && last[-1] == '}';
+}
+
+ScanStatus judge(const uint8_t* text, size_t length, uint32_t* header) {
+  uint32_t& error_offset = header[kErrorOffset];
   size_t fault = find_utf8_fault(text, length);
   if (fault != kNoFault) {
     error_offset = static_cast<uint32_t>(fault);
+    if (may_be_object(text, length)) {
+      const Utf8Faults faults = count_utf8_faults(text, length);
+      header[kMalformed] = faults.malformed;
+      header[kRepairedBytes] = static_cast<uint32_t>(faults.repaired_length);
+    }
     return ScanStatus::kInvalidUtf8;
   }
-  if (std::all_of(text, text + length, [](uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; })) {
-    return ScanStatus::kEmpty;
-  }
+  if (std::all_of(text, text + length, is_space)) return ScanStatus::kEmpty;
   fault = find_json_fault(text, length);
   if (fault == kFaultOutOfMemory) return ScanStatus::kOutOfMemory;
   error_offset = static_cast<uint32_t>(std::min(fault, length));
@@ -149,7 +165,7 @@ ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table, siz
     std::memset(table, 0, kHeaderWords * sizeof *table);
     state.resume = nullptr;
     state.rows_delivered = 0;
-    if (status != ScanStatus::kOutOfMemory) status = judge(text, length, table[kErrorOffset]);
+    if (status != ScanStatus::kOutOfMemory) status = judge(text, length, table);
   }
   if (state.resume == nullptr) state.finish();
   return status;

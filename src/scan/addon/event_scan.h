@@ -47,6 +47,8 @@ enum HeaderWord : uint32_t {
   kHistoricalType = 11,
   kSentAtType = 12,
   kFirstItem = 15,
+  kMalformed = 16,
+  kRepairedBytes = 17,
   kHeaderWords = 20,
 };
 
@@ -134,7 +136,8 @@ class EventScanner {
 
   /**
    * Validates the whole text and fills the header and the first rows. Ok: line breaks between tokens are spaces now.
-   * Otherwise the text is unchanged and the header is zero but for kErrorOffset.
+   * Otherwise the text is unchanged and the header is zero but for kErrorOffset and, of
+   * malformed UTF-8 that may be repaired, kMalformed and kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 

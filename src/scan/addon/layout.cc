@@ -44,6 +44,8 @@ constexpr LayoutNumber kLayout[] = {
     {"Header.SentAtStart", kSentAtType + 1},
     {"Header.SentAtEnd", kSentAtType + 2},
     {"Header.FirstItem", kFirstItem},
+    {"Header.Malformed", kMalformed},
+    {"Header.RepairedBytes", kRepairedBytes},
     {"Header.Words", kHeaderWords},
     {"Row.ItemStart", kItemStart},
     {"Row.ItemEnd", kItemEnd},

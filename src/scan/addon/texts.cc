@@ -1,10 +1,14 @@
 // normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Writes the plain form of body[start, end) to the target from `at`
 // on, which has room for as many bytes as are read. Answers the bytes written; -1: no JSON, or too deep; -2: no memory.
 
+//
+// repair(body: Uint8Array, until, text: Uint8Array, places: Uint32Array, progress: Uint32Array): undefined. See Scanner.repair in table.ts.
+
 #include "texts.h"
 
 #include "call.h"
 #include "normalise.h"
+#include "utf8_repair.h"
 
 namespace penstock {
 namespace {
@@ -49,11 +53,49 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
   return result;
 }
 
+bool get_words(napi_env env, napi_value value, Table& words) {
+  napi_typedarray_type type;
+  void* data = nullptr;
+  if (napi_get_typedarray_info(env, value, &type, &words.length, &data, nullptr, nullptr) != napi_ok) return false;
+  words.words = static_cast<uint32_t*>(data);
+  return type == napi_uint32_array;
+}
+
+napi_value repair_call(napi_env env, napi_callback_info info) {
+  size_t count = 5;
+  napi_value arguments[5];
+  Body body{};
+  Body text{};
+  Table places{};
+  Table progress{};
+  size_t until = 0;
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 5 ||
+      !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], until) ||
+      !get_body(env, arguments[2], text) || !get_words(env, arguments[3], places) ||
+      !get_words(env, arguments[4], progress) || progress.length != 3) {
+    napi_throw_type_error(env, nullptr, "repair: takes a Uint8Array, an offset, a Uint8Array and two Uint32Arrays");
+    return nullptr;
+  }
+  Utf8Repair repair{progress.words[0], progress.words[1], progress.words[2]};
+  if (until > body.length || repair.read > body.length || repair.written > text.length ||
+      repair.malformed > places.length) {
+    napi_throw_type_error(env, nullptr, "repair: the progress lies outside");
+    return nullptr;
+  }
+  const bool fits = repair_utf8(body.bytes, body.length, until, repair, text.bytes, text.length, places.words, places.length);
+  progress.words[0] = static_cast<uint32_t>(repair.read);
+  progress.words[1] = static_cast<uint32_t>(repair.written);
+  progress.words[2] = repair.malformed;
+  if (!fits) napi_throw_type_error(env, nullptr, "repair: there is no room for the text or its places");
+  return nullptr;
+}
+
 }  // namespace
 
 bool set_texts(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {
       {"normalise", nullptr, normalise_call, nullptr, nullptr, nullptr, napi_default_method, nullptr},
+      {"repair", nullptr, repair_call, nullptr, nullptr, nullptr, napi_default_method, nullptr},
   };
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) == napi_ok;
 }

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/** Sets `normalise` on the exports. */
+/** Sets `normalise` and `repair` on the exports. */
 bool set_texts(napi_env env, napi_value exports);
 
 }  // namespace penstock
