@@ -31,6 +31,8 @@ const inflatedPerTurnMax = 1_048_576;
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
   refuse(exchange: HttpExchange, problem: Problem): void;
+  /** Has others give way to the request, so that the budget has so many bytes more; false where they do not hold as much. */
+  makeRoom(exchange: HttpExchange, bytes: number): boolean;
   /** A piece of the body. `chunk` is valid during the call. */
   chunk(exchange: HttpExchange, chunk: ArrayBuffer, isLast: boolean): void;
 }
@@ -52,7 +54,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const onLoop = new TurnBudget(inflatedPerTurnMax);
   let slowCheck: NodeJS.Timeout | undefined;
 
-  return { refuse, chunk };
+  return { refuse, makeRoom, chunk };
 
   function refuse(exchange: HttpExchange, problem: Problem): void {
     exchange.refusal ??= problem;
@@ -86,11 +88,16 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   /** Takes bytes out of the budget for the request, and where it is full out of that of bodies that give way to it. */
   function hold(exchange: HttpExchange, bytes: number): boolean {
     if (exchange.tryHold(bytes)) return true;
-    for (const other of growing.givingWayTo(exchange, exchange.lacking(bytes), monotonicMs())) {
+    return makeRoom(exchange, exchange.lacking(bytes)) && exchange.tryHold(bytes);
+  }
+
+  function makeRoom(exchange: HttpExchange, bytes: number): boolean {
+    const others = growing.givingWayTo(exchange, bytes, monotonicMs());
+    for (const other of others) {
       if (other.phase === "answer") other.answerProblem(noRoom);
       else refuse(other, noRoom);
     }
-    return exchange.tryHold(bytes);
+    return others.length > 0;
   }
 
   function append(exchange: HttpExchange, bytes: Uint8Array): void {

@@ -156,7 +156,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (shared.draining) return problemOf("draining");
     if (exchange.bytesDeclared > config.bodyBytesMax) return bodyTooLarge(config.bodyBytesMax);
     // Whether a larger one has room shows as it arrives: others may be done or give way by then.
-    if (!admission.tryTake(0, 0)) return problemOf("overloaded");
+    if (!admission.tryTake(0, 0) && !reader.makeRoom(exchange, admission.lacking(0, 0))) return problemOf("overloaded");
     const code = options.refusal?.();
     return code === undefined ? undefined : problemOf(code);
   }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { GrowingBodies, type GrowingBody } from "../../src/http/growing-bodies.ts";
+import type { EarlyLook } from "../../src/types.ts";
 import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until, type Wire } from "./server-kit.ts";
 
 const declared = 900_000;
@@ -161,5 +162,26 @@ test("small bodies that are held back give their room to those that come at once
   expect(server.admission.bytes).toBe(8 * 99_999);
   for (const wire of slow) wire.write("x");
   const codes = await Promise.all(slow.map(async (wire) => (await wire.reply()).status));
+  expect(codes.filter((status) => status === 503).length).toBe(1);
+});
+
+test("where bodies without a key fill the budget and more, a request finds room at once", async () => {
+  const look: EarlyLook = () => ({ projectId: undefined, lane: undefined });
+  const server = await startTestServer({ inflightBytesMax: 800_000, look });
+  const wires: Wire[] = [];
+  for (let n = 1; n <= 9; n++) {
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([head({ "Content-Length": "100000" }), Buffer.alloc(99_999, "x")]));
+    await until(() => server.admission.bytes === n * 99_999, "it is in hand");
+    wires.push(wire);
+  }
+  // Lines of others that could not be refused any more.
+  server.admission.take(5_000);
+  const next = await connectTo(server);
+  next.write(Buffer.concat([head({ "Content-Length": "50000" }), Buffer.alloc(50_000, "x")]));
+  expect((await next.reply()).status).toBe(200);
+  server.admission.release(5_000);
+  for (const wire of wires) wire.write("x");
+  const codes = await Promise.all(wires.map(async (wire) => (await wire.reply()).status));
   expect(codes.filter((status) => status === 503).length).toBe(1);
 });
