@@ -56,6 +56,8 @@ async function measure(bench: Bench, round: number, attack: Attack | undefined):
   try {
     await session.warmUp(loadsOf("single"), 1);
     const kinds: readonly Kind[] = ["single", ...(attack?.neighbours ?? ["history", "gzip"])];
+    // A scrape begins the window that the next one reads.
+    await loopDelayMax(session);
     const attacking = attack && runLoad(session.server.url, { ...attack.load, seconds: attackSeconds }, closedLoop);
     if (attack !== undefined) await delay(settleMs);
     const runs = await Promise.all(kinds.map((kind) => runLoad(session.server.url, loadsOf(kind), closedLoop)));
