@@ -164,6 +164,18 @@ export const settings = {
     unit: "connections",
     why: "of those from one address (IPv6: one /64), trusted proxies aside; unset: half of them",
   }),
+  requestEventsMax: setting({
+    parse: wholeNumber(1, 100_000_000),
+    fallback: "500000",
+    unit: "events",
+    why: "events of one request; past it 413 too_many_events",
+  }),
+  expansionMax: setting({
+    parse: wholeNumber(1, 1_000_000),
+    fallback: "256",
+    unit: "times",
+    why: "what one request may store, past 8 MiB, for the bytes that were sent; past it 413 expands_too_far",
+  }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),
     fallback: String(256 * MIB),

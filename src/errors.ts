@@ -26,6 +26,8 @@ export const errorTable = {
   method_not_allowed: { status: 405, title: "This path does not take this method" },
   body_too_large: { status: 413, title: "The body is too large" },
   inflated_too_large: { status: 413, title: "The body is too large after decompression" },
+  too_many_events: { status: 413, title: "The request holds too many events" },
+  expands_too_far: { status: 413, title: "Too much would be stored for what was sent" },
   event_too_large: { status: 413, title: "The event is too large to be stored" },
   unsupported_encoding: { status: 415, title: "The content encoding is not supported" },
   rate_limited: { status: 429, title: "The project is over its limits" },

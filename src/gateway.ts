@@ -150,6 +150,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       publisher,
       records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
       metrics,
+      caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
       remarks,
       nowMs,
       nextTurn: setImmediate,

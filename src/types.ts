@@ -143,6 +143,8 @@ export interface Exchange {
   readonly deadlineMs: number;
   /** Text form, or "" where addresses are not recorded. */
   readonly clientAddress: string;
+  /** Of the body, as it came over the wire. */
+  readonly bytesArrived: number;
   /** Of bodies that came in pieces or were inflated on the pool; undefined for others, which a scan costs less than the queue. */
   readonly hint: BodyHint | undefined;
   /** Whose it is, told by the intake when it knows; "" until then. */
@@ -217,7 +219,10 @@ export interface Publisher {
   join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
   /** A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large record). */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** Submits an own frame under a message id that is the same when the client sends the same body again. */
+  /**
+   * Submits an own frame under a message id that is the same when the client sends the same body again, or under "" for one of this
+   * submission alone.
+   */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   /** Gives an own frame back unused. */
   discard(frame: FrameSink): void;

@@ -44,6 +44,14 @@ export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
   return bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytesMax;
 }
 
+/** What constant text, project id, address, id and times of a record commonly come to, less the punctuation of its item. */
+const recordOverheadBytes = 256;
+
+/** About what the records of a body take, were all its items stored: nothing is stored to find out. */
+export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
+  return bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes;
+}
+
 /** [without person profile, with it] for each kind. */
 function tailsOf(historical: boolean): ReadonlyMap<Kind, readonly [string, string]> {
   const tail = (kind: Kind, personProfile: boolean) =>

@@ -3,7 +3,7 @@
 // Holds the branching; the helpers compute. Must not know HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
-import type { ItemErrorCode, Problem } from "../errors.ts";
+import type { Problem } from "../errors.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
 import type {
@@ -24,9 +24,10 @@ import { createItemTaker, type Job } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { type PendingOf, PendingRequest } from "./pending-request.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
+import { noCaps, overCaps, type RequestCaps } from "./request-caps.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
-import { type IntakeMetrics, Tally } from "./tally.ts";
+import { type IntakeMetrics, problemOfItems, Tally } from "./tally.ts";
 import {
   borrowedBytesMax,
   endOfSlice,
@@ -44,6 +45,7 @@ export interface IntakeOptions {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
   readonly metrics: IntakeMetrics;
+  readonly caps?: RequestCaps;
   readonly remarks?: RemarkTaker;
   /** Hears of an event that a bug made fail, of each kind of bug once. */
   readonly onBug?: (bug: unknown) => void;
@@ -72,7 +74,8 @@ interface Placing extends Job {
 }
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn, onBug = () => {} } = options;
+  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
+  const { caps = noCaps, onBug = () => {} } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
   const items = createItemTaker({ slowScanner: createScanner(), publisher, records, onBug });
   const look = createEarlyLook(projects);
@@ -224,7 +227,8 @@ export function createIntake(options: IntakeOptions): Intake {
     const { lane, project } = envelope;
     const events = scanner.table[Header.ItemCount]!;
     const bytes = body.length;
-    return { exchange, body, malformed, scanner, lane, project, events, bytes, eventsTaken: 0, bytesTaken: 0 };
+    const request = { exchange, body, malformed, scanner, lane, project, events, bytes, eventsTaken: 0, bytesTaken: 0 };
+    return overCaps(request, caps) ?? request;
   }
 
   /** Holds the request against what its project may send: once a request, as soon as the project is known. */
@@ -311,17 +315,3 @@ function isMine({ projectId, lane }: Arrival, request: OpenRequest): boolean {
 }
 
 const tooManyBefore: Problem = { code: "overloaded", detail: "Too many large bodies came before this one" };
-
-/** All items ended in an error: the first one's is the request's. */
-function problemOfItems(tally: Tally): Problem {
-  const first = tally.errors[0]!;
-  // The codes of items are codes of the error table too.
-  const code = first.code as ItemErrorCode;
-  if (tally.errorsTotal === 1) return { code, detail: first.detail };
-  return {
-    code,
-    detail: `All ${tally.errorsTotal} events are in error`,
-    errors: tally.errors,
-    errorsTotal: tally.errorsTotal,
-  };
-}

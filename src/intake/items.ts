@@ -123,7 +123,7 @@ export function createItemTaker({ slowScanner, publisher, records, onBug }: Item
       tally.fail(index, "event_too_large", detail);
       return;
     }
-    records.write(item, verdict, record, frames.sinkFor(bytes, index));
+    records.write(item, verdict, record, frames.sinkFor(bytes, index, verdict.uuid !== "new"));
     if (job.malformed !== undefined && hasMalformed(job.malformed)) verdict.warnings |= invalidUtf8Warning;
     tally.store(index, verdict);
   }

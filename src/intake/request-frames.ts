@@ -1,5 +1,5 @@
 // Where the lines of one request go. A small request adds to its project's shared frame; one that would fill frames by itself
-// gets frames of its own, under ids that come out the same when the client sends the same body again.
+// gets frames of its own, under ids that come out the same when the client sends the same body again, if its events have ids too.
 
 import type { FrameSink, Lane, Project, Publisher } from "../types.ts";
 import type { PendingRequest } from "./pending-request.ts";
@@ -13,8 +13,11 @@ export interface RequestFramesOptions {
 }
 
 export interface RequestFrames {
-  /** A sink with room for a line of `bytes`, for the item at `index`. Valid until the next call. */
-  sinkFor(bytes: number, index: number): FrameSink;
+  /**
+   * A sink with room for a line of `bytes`, for the item at `index`, which came with a valid uuid of its own or did not. Valid until the
+   * next call.
+   */
+  sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
   /** Before other requests get a turn: a shared frame that has their lines too may leave in it, so what is in it is handed over. */
   endTurn(): void;
   /** Hands over the last lines. */
@@ -81,6 +84,7 @@ export class SharedFrames implements RequestFrames {
 export class OwnFrames implements RequestFrames {
   readonly #options: RequestFramesOptions;
   readonly #bodyId: string;
+  #haveUuids = true;
   #frame: FrameSink | undefined = undefined;
   #firstIndex = 0;
   #lastIndex = 0;
@@ -91,13 +95,15 @@ export class OwnFrames implements RequestFrames {
     this.#bodyId = bodyId;
   }
 
-  sinkFor(bytes: number, index: number): FrameSink {
+  sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
     const { publisher, lane, project } = this.#options;
     if (this.#frame !== undefined && this.#frame.length + bytes > ownFrameBytes(publisher)) this.finish();
     if (this.#frame === undefined) {
       this.#frame = publisher.ownFrame(lane, project, Math.max(bytes, ownFrameBytes(publisher)));
       this.#firstIndex = index;
+      this.#haveUuids = true;
     }
+    if (!hasUuid) this.#haveUuids = false;
     this.#lastIndex = index;
     return this.#frame;
   }
@@ -112,7 +118,9 @@ export class OwnFrames implements RequestFrames {
     const { publisher, pending, deadlineMs } = this.#options;
     // The id names the items, not just a number: should a retry be cut into frames elsewhere (another
     // max_payload, a longer address), no frame is taken for one that held other events.
-    const messageId = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${frame.events}`;
+    // Two equal batches without uuids may both be meant: one of them taken for a retry would be lost behind a 200.
+    const range = `${this.#firstIndex}-${this.#lastIndex}-${frame.events}`;
+    const messageId = this.#haveUuids ? `${this.#bodyId}-${range}` : "";
     pending.expectFrame();
     publisher.submit(frame, messageId, pending, deadlineMs);
   }

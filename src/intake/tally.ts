@@ -1,6 +1,6 @@
 // Counts what became of a request's items, for the answer and, once a request, for the metrics.
 
-import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+import { type ItemErrorCode, type Problem, type WarningCode, warningCodes } from "../errors.ts";
 import type { DropReason, Verdict } from "../events/guards.ts";
 import type { IntakeReport, ItemNote, Lane, RemarkTaker } from "../types.ts";
 
@@ -107,4 +107,18 @@ export class Tally implements IntakeReport {
     for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
     for (const [bit, count] of this.#warningCounts ?? []) metrics.warnings(warningCodes[bit]!, count);
   }
+}
+
+/** All items ended in an error: the first one's is the request's. */
+export function problemOfItems(tally: Tally): Problem {
+  const first = tally.errors[0]!;
+  // The codes of items are codes of the error table too.
+  const code = first.code as ItemErrorCode;
+  if (tally.errorsTotal === 1) return { code, detail: first.detail };
+  return {
+    code,
+    detail: `All ${tally.errorsTotal} events are in error`,
+    errors: tally.errors,
+    errorsTotal: tally.errorsTotal,
+  };
 }

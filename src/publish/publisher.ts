@@ -113,7 +113,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
 
   function submit(sink: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void {
     const frame = frameOf(sink);
-    if (frame.length === 0 || messageId === "" || messageId.length > messageIdLengthMax) {
+    if (frame.length === 0 || messageId.length > messageIdLengthMax) {
       throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
     }
     const { queue } = frame;

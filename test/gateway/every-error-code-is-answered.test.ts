@@ -12,7 +12,11 @@ let project: TestProject;
 beforeAll(async () => {
   gateway = await startTestGateway({
     nats: { maxPayload: 65_536 },
-    env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_INFLATED_BYTES_MAX: "2097152" },
+    env: {
+      PENSTOCK_BODY_BYTES_MAX: "1048576",
+      PENSTOCK_INFLATED_BYTES_MAX: "2097152",
+      PENSTOCK_REQUEST_EVENTS_MAX: "70000",
+    },
   });
   project = await gateway.project();
 });
@@ -30,6 +34,12 @@ function event(fields: Record<string, unknown>): Request {
 async function get(path: string): Promise<Answer> {
   const response = await fetch(gateway.url + path);
   return { status: response.status, headers: response.headers, json: (await response.json()) as Answer["json"] };
+}
+
+const smallestEvent = '{"event":"a","distinct_id":1}';
+
+function batchText(item: string, count: number): string {
+  return `{"api_key":"${project.key}","batch":[${Array(count).fill(item).join(",")}]}`;
 }
 
 const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
@@ -112,6 +122,11 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   ],
   body_too_large: [["over the cap", () => gateway.post("/batch/", " ".repeat(1_048_577))]],
   inflated_too_large: [["over the cap", () => gateway.post("/batch/", gzipSync(" ".repeat(2_097_153)))]],
+  too_many_events: [
+    ["dropped ones", () => gateway.post("/batch/", batchText("{}", 70_001))],
+    ["compressed ones", () => gateway.post("/batch/", gzipSync(batchText("{}", 70_001)))],
+  ],
+  expands_too_far: [["equal ones", () => gateway.post("/batch/", gzipSync(batchText(smallestEvent, 60_000)))]],
   event_too_large: [["more than max_payload", event({ event: "e", properties: { text: "x".repeat(65_536) } })]],
   unsupported_encoding: [["compress", () => gateway.post("/batch/", "{}", { "content-encoding": "compress" })]],
 };

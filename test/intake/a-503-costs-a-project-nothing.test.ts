@@ -85,6 +85,7 @@ async function send(batch: object[]): Promise<string> {
       receivedAtMs: 0,
       deadlineMs: 1_000,
       clientAddress: "",
+      bytesArrived: 1_000_000_000,
       hint: undefined,
       projectId: "",
     } as const),

@@ -95,6 +95,7 @@ function send(
     receivedAtMs: 0,
     deadlineMs: performance.now() + 10_000,
     clientAddress: "",
+    bytesArrived: 1_000_000_000,
     hint: undefined,
     projectId: "",
     answerStored: (report: IntakeReport) => void answers.push(`${name} ${report.accepted}`),

@@ -100,7 +100,7 @@ export class IntakeKit {
     const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
     const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
     const exchange: Exchange = {
-      ...({ route: "batch", receivedAtMs: 0, clientAddress: "", projectId: "" } as const),
+      ...({ route: "batch", receivedAtMs: 0, clientAddress: "", bytesArrived: 1_000_000_000, projectId: "" } as const),
       deadlineMs: options.deadlineMs ?? this.nowMs() + 30_000,
       hint: options.hint,
       answerStored: ({ accepted }) => {

@@ -1,0 +1,48 @@
+// What one request may come to, whoever sends it: asked before anything of it is placed. A few bytes can hold millions of events, since
+// equal ones compress a thousand times, and each is stored as a line of some 300 bytes.
+
+import type { Problem } from "../errors.ts";
+import { recordsBytesLikely } from "../events/record.ts";
+import type { Exchange, MeteredProject, RequestCost } from "../types.ts";
+
+export interface RequestCaps {
+  readonly eventsMax: number;
+  /** Bytes to be stored for each byte sent, past `storedBytesFree`. */
+  readonly expansionMax: number;
+}
+
+export const noCaps: RequestCaps = { eventsMax: Number.POSITIVE_INFINITY, expansionMax: Number.POSITIVE_INFINITY };
+
+/** So much a request may store however little was sent: two thirds of an SDK's largest batch. */
+export const storedBytesFree = 8_388_608;
+
+export interface CappedRequest extends RequestCost {
+  readonly exchange: Pick<Exchange, "bytesArrived">;
+  readonly project: MeteredProject;
+}
+
+export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | undefined {
+  const { events, bytes, exchange, project } = request;
+  const { eventsMax, expansionMax } = caps;
+  if (events > eventsMax) return tooMany(events, `a request may hold ${eventsMax}`);
+  const likely = recordsBytesLikely(bytes, events);
+  if (likely > storedBytesFree && likely > exchange.bytesArrived * expansionMax) {
+    const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
+    return { code: "expands_too_far", detail };
+  }
+  switch (project.meter.exceeds(request)) {
+    case "events":
+      return tooMany(events, "far more than the limits of the project let through at once");
+    case "bytes":
+      return {
+        code: "body_too_large",
+        detail: `The body has ${bytes} bytes, far more than the limits of the project let through at once`,
+      };
+    case undefined:
+      return undefined;
+  }
+}
+
+function tooMany(events: number, most: string): Problem {
+  return { code: "too_many_events", detail: `The request holds ${events} events, ${most}` };
+}

@@ -1,0 +1,46 @@
+// A request's events and the bytes they would take in the store are bounded before any of it is placed; ordinary batches are not, however
+// well they compress.
+
+import { expect, test } from "vitest";
+import { overCaps, storedBytesFree } from "../../src/intake/request-caps.ts";
+import { Meter } from "../../src/projects/meter.ts";
+import { costOf } from "../kit/cost-of.ts";
+
+const caps = { eventsMax: 500_000, expansionMax: 256 };
+
+function codeOf(events: number, bytes: number, bytesArrived: number, meter = new Meter(() => 0)): string | undefined {
+  const project = { id: "a", name: "a", keys: [], enabled: true, meter };
+  return overCaps({ ...costOf(events, bytes), exchange: { bytesArrived }, project }, caps)?.code;
+}
+
+test("events are counted whatever becomes of them", () => {
+  expect(codeOf(500_000, 1_500_000_000, 1_500_000_000)).toBeUndefined();
+  expect(codeOf(500_001, 1_500_003, 1_500_003)).toBe("too_many_events");
+});
+
+test("equal events are refused for what they would fill, and not below the free floor", () => {
+  // 252 kB that hold 100 MiB of events of 29 bytes, and a hundredth of that.
+  expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
+  expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
+  expect(codeOf(25_000, 725_000, 1_900)).toBeUndefined();
+  const floorEvents = Math.floor(storedBytesFree / (29 + 256));
+  expect(codeOf(floorEvents, floorEvents * 29, 100)).toBeUndefined();
+  expect(codeOf(floorEvents + 100, (floorEvents + 100) * 29, 100)).toBe("expands_too_far");
+});
+
+test.each([
+  ["plain, of the smallest events", 500_000, 14_500_000, 1],
+  ["plain, of 19 MB", 45_000, 19_000_000, 1],
+  ["that compresses 20 times", 260_000, 104_000_000, 20],
+  ["that compresses 100 times", 260_000, 104_000_000, 100],
+])("a batch %s passes", (_, events, bytes, ratio) => {
+  expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
+});
+
+test("a project's limits bound a request as well", () => {
+  const meter = new Meter(() => 0);
+  meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
+  expect(codeOf(10_000, 1_000_000, 1_000_000, meter)).toBeUndefined();
+  expect(codeOf(10_001, 1_000_000, 1_000_000, meter)).toBe("too_many_events");
+  expect(codeOf(1, 10_000_001, 10_000_001, meter)).toBe("body_too_large");
+});
