@@ -133,6 +133,12 @@ export const settings = {
     unit: "bytes per stream",
     why: "a full stream refuses (503 store_full); the server must have this much room to promise",
   }),
+  projectShare: setting({
+    parse: wholeNumber(1, 100),
+    fallback: "75",
+    unit: "per cent of a stream",
+    why: "what one project can fill of a stream beside others, less where several fill it; 100: all (503 project_full)",
+  }),
   liveAgeMax: setting({ parse: durationMs, fallback: "7d", unit: "s, m, h, d", why: "live events leave after this" }),
   historicalAgeMax: setting({
     parse: durationMs,

@@ -34,6 +34,7 @@ export const errorTable = {
   overloaded: { status: 503, title: "Too much is in flight" },
   unavailable: { status: 503, title: "Events cannot be stored right now" },
   store_full: { status: 503, title: "The store is full" },
+  project_full: { status: 503, title: "The project has filled its share of the store" },
   draining: { status: 503, title: "This gateway is shutting down" },
   timeout: { status: 503, title: "The store did not acknowledge in time" },
 } as const satisfies Record<string, ErrorRow>;

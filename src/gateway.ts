@@ -26,6 +26,7 @@ import { createUsageWriter } from "./projects/usage-writer.ts";
 import { connectNats } from "./publish/connection.ts";
 import { createStreams } from "./publish/jetstream.ts";
 import { tellVersionFaults } from "./publish/nats-versions.ts";
+import { createProjectShares } from "./publish/project-shares.ts";
 import { createPublisher } from "./publish/publisher.ts";
 import { createStreamFill } from "./publish/stream-fill.ts";
 import { createNativeScanner, loadAddon } from "./scan/native.ts";
@@ -144,12 +145,16 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const admission = createAdmission(config.inflightBytesMax);
     const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log });
     closers.push(() => publisher.close());
+    const severalProjects = () => registry.projectsKnown > 1;
+    const shares = createProjectShares({ link, config, severalProjects });
+    closers.push(() => shares.close());
     const intake = createIntake({
       createScanner: scannerFactory(log),
       projects: registry,
       publisher,
       records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
       metrics,
+      shares,
       caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
       remarks,
       nowMs,
@@ -189,6 +194,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       framesUnacked: () => publisher.framesUnacked,
       inflightBytes: () => admission.bytes,
       inflightBytesMax: () => admission.bytesMax,
+      projectsOverShare: () => shares.projectsOver,
       projectsKnown: () => registry.projectsKnown,
       registryInDoubt: () => registry.fault !== undefined,
       streamBytes: () => fill.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),

@@ -203,6 +203,14 @@ export interface FrameWaiter {
   frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void;
 }
 
+/** How much of a stream each project may fill. Neither call waits or throws. */
+export interface ProjectShares {
+  /** Undefined while the project may add to its stream. */
+  refusalOf(lane: Lane, projectId: string): Problem | undefined;
+  /** Lines of the project were acknowledged. */
+  stored(lane: Lane, projectId: string, bytes: number): void;
+}
+
 /** Group commit towards JetStream. All calls are synchronous; the outcome comes through the waiter. */
 export interface Publisher {
   /** Undefined when events can be taken now, else the code to refuse with (`unavailable`, `store_full`, `draining`). */

@@ -13,6 +13,7 @@ import type {
   Lane,
   MeteredProject,
   ProjectLookup,
+  ProjectShares,
   Publisher,
   RemarkTaker,
 } from "../types.ts";
@@ -46,6 +47,7 @@ export interface IntakeOptions {
   readonly records: RecordWriter;
   readonly metrics: IntakeMetrics;
   readonly caps?: RequestCaps;
+  readonly shares?: ProjectShares;
   readonly remarks?: RemarkTaker;
   /** Hears of an event that a bug made fail, of each kind of bug once. */
   readonly onBug?: (bug: unknown) => void;
@@ -75,7 +77,7 @@ interface Placing extends Job {
 
 export function createIntake(options: IntakeOptions): Intake {
   const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
-  const { caps = noCaps, onBug = () => {} } = options;
+  const { caps = noCaps, shares, onBug = () => {} } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
   const items = createItemTaker({ slowScanner: createScanner(), publisher, records, onBug });
   const look = createEarlyLook(projects);
@@ -225,6 +227,8 @@ export function createIntake(options: IntakeOptions): Intake {
     if ("code" in envelope) return envelope;
     exchange.projectId = envelope.project.id;
     const { lane, project } = envelope;
+    const full = shares?.refusalOf(lane, project.id);
+    if (full !== undefined) return full;
     const events = scanner.table[Header.ItemCount]!;
     const bytes = body.length;
     const request = { exchange, body, malformed, scanner, lane, project, events, bytes, eventsTaken: 0, bytesTaken: 0 };
@@ -253,7 +257,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const { exchange, body, malformed, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
-    const pending = new PendingRequest(request, tally, metrics);
+    const pending = new PendingRequest(request, tally, { metrics, shares });
     const place = { publisher, lane, project, pending, deadlineMs };
     return {
       body,
@@ -279,7 +283,7 @@ export function createIntake(options: IntakeOptions): Intake {
       exchange.answerProblem(problemOfItems(tally));
     } else {
       if (tally.dropped > 0 && remarks !== undefined) tally.remark(project.id, remarks);
-      pending.release();
+      pending.placed();
     }
   }
 

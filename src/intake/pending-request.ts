@@ -3,7 +3,7 @@
 // what is stored counts as stored, also where the answer is a 503.
 
 import type { ErrorCode } from "../errors.ts";
-import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter, RequestCost } from "../types.ts";
+import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter, ProjectShares, RequestCost } from "../types.ts";
 import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
@@ -11,11 +11,18 @@ import type { IntakeMetrics, Tally } from "./tally.ts";
 const details: Partial<Record<ErrorCode, string>> = {
   timeout: "The store did not acknowledge in time, so events may be stored or not: send the request again",
   store_full: "The store is full: send the request again later",
+  project_full: "The project has filled its share of the store: send the request again later",
   unavailable: "The store cannot be reached: send the request again later",
 };
 
 export interface PendingOf extends Envelope, RequestCost {
   readonly exchange: Exchange;
+}
+
+/** Who hears what became of it. */
+export interface PendingReports {
+  readonly metrics: IntakeMetrics;
+  readonly shares?: ProjectShares | undefined;
 }
 
 /** Its cost is its own copy: what it was made of holds the body. */
@@ -29,6 +36,9 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   readonly #lane: Lane;
   readonly #meter: ProjectMeter;
   readonly #metrics: IntakeMetrics;
+  readonly #projectId: string;
+  readonly #shares: ProjectShares | undefined;
+  #isPlaced = false;
   // The intake's own hold, so that no early outcome answers before the last line is placed.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
@@ -38,7 +48,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   #unknown = 0;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor(request: PendingOf, tally: Tally, metrics: IntakeMetrics) {
+  constructor(request: PendingOf, tally: Tally, { metrics, shares }: PendingReports) {
     this.events = request.events;
     this.bytes = request.bytes;
     this.eventsTaken = request.eventsTaken;
@@ -48,6 +58,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     this.#lane = request.lane;
     this.#meter = request.project.meter;
     this.#metrics = metrics;
+    this.#projectId = request.project.id;
+    this.#shares = shares;
   }
 
   /** One more frame carries lines of this request. */
@@ -78,8 +90,23 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     } else {
       this.#stored += events;
       this.#storedBytes += bytes;
+      this.#countShare(bytes);
     }
     this.release();
+  }
+
+  /** All its lines are in frames. */
+  placed(): void {
+    this.#isPlaced = true;
+    this.release();
+  }
+
+  /** The rest of a request whose project has come to its share is not placed any more. */
+  #countShare(bytes: number): void {
+    if (this.#shares === undefined) return;
+    this.#shares.stored(this.#lane, this.#projectId, bytes);
+    if (this.#isPlaced) return;
+    this.#failure ??= this.#shares.refusalOf(this.#lane, this.#projectId)?.code;
   }
 
   /** Gives up one hold; the last one answers. */

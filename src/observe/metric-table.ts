@@ -67,6 +67,11 @@ export const metricTable = {
     across: "max",
     help: "1 while the registry is gone, or lacks what was read before.",
   },
+  penstock_projects_over_share: {
+    type: "gauge",
+    across: "max",
+    help: "Projects refused for what they have in a stream (503 project_full).",
+  },
   penstock_tls_certificate_expiry_seconds: {
     type: "gauge",
     across: "min",

@@ -65,6 +65,7 @@ export interface Gauges {
   readonly natsConnected?: () => boolean;
   readonly projectsKnown?: () => number;
   readonly registryInDoubt?: () => boolean;
+  readonly projectsOverShare?: () => number;
   readonly tlsCertificateExpiry?: () => number;
   readonly streamBytes?: () => Sample[];
   readonly streamBytesMax?: () => Sample[];
@@ -81,6 +82,7 @@ const gaugeNames = {
   natsConnected: "penstock_nats_connected",
   projectsKnown: "penstock_projects",
   registryInDoubt: "penstock_registry_in_doubt",
+  projectsOverShare: "penstock_projects_over_share",
   tlsCertificateExpiry: "penstock_tls_certificate_expiry_seconds",
   connections: "penstock_connections",
   connectionsMax: "penstock_connections_max",

@@ -143,6 +143,7 @@ const elsewhere: Partial<Record<ErrorCode, string>> = {
   overloaded: "test/http",
   unavailable: "a-lost-store-is-503",
   store_full: "a-full-store-is-503",
+  project_full: "a-project-fills-its-share",
   draining: "test/http",
   timeout: "a-lost-store-is-503",
 };

@@ -1,0 +1,76 @@
+// One project's flood is that project's 503: it stops where its share of the stream ends, other projects go on, what has left the stream
+// makes room, and a gateway that is new knows what there is.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+
+const mebibyte = 1_048_576;
+const streamBytes = 16 * mebibyte;
+let gateway: TestGateway;
+let flood: TestProject;
+let quiet: TestProject;
+let connection: NatsConnection;
+
+beforeAll(async () => {
+  gateway = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(streamBytes) } });
+  flood = await gateway.project();
+  quiet = await gateway.project();
+  connection = await connect({ servers: gateway.config.natsUrl ?? "" });
+});
+
+afterAll(async () => {
+  await connection.close();
+  await gateway.stop();
+});
+
+async function send({ key }: TestProject, events: number): Promise<string> {
+  const event = { event: "e", distinct_id: "u", properties: { text: "x".repeat(4_000) } };
+  const { status, json } = await gateway.post("/batch/", { api_key: key, batch: Array(events).fill(event) });
+  return status === 200 ? "stored" : String(json["code"]);
+}
+
+async function stream(purge?: string): Promise<{ bytes: number; max: number }> {
+  const jsm = await jetstreamManager(connection);
+  const { subjectPrefix } = gateway.config;
+  const name = `${subjectPrefix}_LIVE_0`.toUpperCase();
+  if (purge !== undefined) await jsm.streams.purge(name, { filter: purge });
+  const { state, config } = await jsm.streams.info(name);
+  return { bytes: state.bytes, max: config.max_bytes };
+}
+
+async function floodUntilRefused(): Promise<void> {
+  for (let sent = 0; sent < 100; sent++) {
+    const outcome = await send(flood, 50);
+    if (outcome === "project_full") return;
+    expect(outcome).toBe("stored");
+  }
+  throw new Error("flood a stream: it was never refused");
+}
+
+test("a flood ends at its share, and a quiet project is stored", async () => {
+  await floodUntilRefused();
+  const { bytes, max } = await stream();
+  expect(max).toBe(streamBytes);
+  expect(bytes).toBeGreaterThan(0.65 * max);
+  expect(bytes).toBeLessThan(0.85 * max);
+  for (let times = 0; times < 20; times++) {
+    expect(await send(quiet, 5)).toBe("stored");
+    expect(await send(flood, 1)).toBe("project_full");
+  }
+  const { headers } = await gateway.post("/capture/", { api_key: flood.key, event: "e", distinct_id: "u" });
+  expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(30);
+  expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
+});
+
+test("a large request that comes to the share ends there, stored in part", async () => {
+  await stream(">");
+  await until(async () => (await send(flood, 1)) === "stored", 20_000);
+  expect(await send(flood, 3_800)).toBe("project_full");
+  const { bytes, max } = await stream();
+  expect(bytes).toBeGreaterThan(0.6 * max);
+  // The frames that were placed ahead are an eighth of so small a stream.
+  expect(bytes).toBeLessThan(0.98 * max);
+  expect(await send(quiet, 5)).toBe("stored");
+});
