@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { natsKilled } from "../../faults/scenarios/nats-killed.ts";
+import { oldestNatsServer } from "../kit/nats-server.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("what was acknowledged before, during and after a kill of nats-server is stored", async () => {
@@ -7,3 +8,8 @@ test("what was acknowledged before, during and after a kill of nats-server is st
   expect(answered(result, "200")).toBeGreaterThan(100);
   expect(answered(result, "4")).toBeGreaterThan(0);
 });
+
+test("of the oldest nats-server too", async () => {
+  const result = await shortRun(natsKilled, oldestNatsServer());
+  expect(answered(result, "200")).toBeGreaterThan(100);
+}, 180_000);
