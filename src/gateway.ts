@@ -28,7 +28,8 @@ import { createStreams } from "./publish/jetstream.ts";
 import { tellVersionFaults } from "./publish/nats-versions.ts";
 import { createProjectShares } from "./publish/project-shares.ts";
 import { createPublisher } from "./publish/publisher.ts";
-import { createStreamFill } from "./publish/stream-fill.ts";
+import { createStreamStates } from "./publish/stream-states.ts";
+import { createStreamWatch } from "./publish/stream-watch.ts";
 import { createNativeScanner, loadAddon } from "./scan/native.ts";
 import { createReferenceScanner } from "./scan/reference.ts";
 import type { BackgroundScanner } from "./scan/table.ts";
@@ -114,10 +115,10 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     isConnected = () => link.connected;
     if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
     whyNotReady = async () => ["making sure of the streams"];
-    const streams = createStreams(link, config, log);
-    await streams.ensure(signal);
-    const fill = createStreamFill({ link, ...config });
-    closers.push(() => fill.close());
+    await createStreams(link, config, log).ensure(signal);
+    const streams = createStreamStates(config.subjectPrefix, config.partitions);
+    const watch = createStreamWatch({ link, settings: config, streams, metrics, log, nowMs });
+    closers.push(() => watch.close());
     const { subjectPrefix: prefix, replicas, hubDomain } = config;
     whyNotReady = async () => ["reading the project registry"];
     const { connection } = link;
@@ -143,7 +144,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     closers.push(() => usage.close());
 
     const admission = createAdmission(config.inflightBytesMax);
-    const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log });
+    const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log, streams });
     closers.push(() => publisher.close());
     const severalProjects = () => registry.projectsKnown > 1;
     const shares = createProjectShares({ link, config, severalProjects });
@@ -197,12 +198,13 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       projectsOverShare: () => shares.projectsOver,
       projectsKnown: () => registry.projectsKnown,
       registryInDoubt: () => registry.fault !== undefined,
-      streamBytes: () => fill.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
-      streamBytesMax: () => fill.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
+      streamBytes: () => watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
+      streamBytesMax: () => watch.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
+      streamsRefused: () => watch.unfit(),
     });
     const port = await http.listen(config.host, config.port, worker ?? "alone");
     publicPort = port;
-    whyNotReady = async () => [...(registry.fault === undefined ? [] : [registry.fault]), ...(await streams.check())];
+    whyNotReady = async () => [...(registry.fault === undefined ? [] : [registry.fault]), ...(await watch.check())];
     const adminAt = worker ? {} : { adminHost: config.adminHost, adminPort };
     log.info({ host: config.host, port, ...adminAt }, "listening");
 

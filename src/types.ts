@@ -215,9 +215,12 @@ export interface ProjectShares {
 export interface Publisher {
   /** Undefined when events can be taken now, else the code to refuse with (`unavailable`, `store_full`, `draining`). */
   refusal(): ErrorCode | undefined;
-  /** Largest frame the server takes, in bytes of payload; the largest record is the same. */
+  /** Undefined when the stream that the project's events go to is fit for them, else why it is not. */
+  refusalOf(lane: Lane, projectId: string): Problem | undefined;
+  /** Largest record that stream takes, in bytes of payload. */
+  recordBytesMaxOf(lane: Lane, projectId: string): number;
+  /** Largest frame, in bytes of payload. */
   readonly frameBytesMax: number;
-  readonly recordBytesMax: number;
   /**
    * The open frame that takes the project's lines on the lane, with room for at least `bytes` more (bytes <= frameBytesMax). It may
    * take those of other projects too, so a line must say whose it is.

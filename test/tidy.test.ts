@@ -45,6 +45,7 @@ const mayImport: Record<string, string[]> = {
     "publish/jetstream.ts",
     "publish/frame.ts",
     "publish/nats-versions.ts",
+    "publish/stream-config.ts",
     "projects/bucket.ts",
     "projects/hub-mirror.ts",
   ],

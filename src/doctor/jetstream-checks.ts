@@ -2,7 +2,7 @@
 // Counts what is there already as promised: only what a start would add must fit.
 
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
-import type { WantedConfig } from "../publish/jetstream.ts";
+import type { WantedConfig } from "../publish/stream-config.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-facts.ts";
 

@@ -2,7 +2,7 @@
 // how full they are. Changes none of it.
 
 import type { StreamInfo } from "@nats-io/jetstream";
-import { brokenPromises, keptLimits, raisedLimits, type WantedConfig } from "../publish/jetstream.ts";
+import { brokenPromises, keptLimits, raisedLimits, type WantedConfig } from "../publish/stream-config.ts";
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
 export interface StreamQuestion {

@@ -79,7 +79,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
   const { caps = noCaps, shares, onBug = () => {} } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
-  const items = createItemTaker({ slowScanner: createScanner(), publisher, records, onBug });
+  const items = createItemTaker({ slowScanner: createScanner(), records, onBug });
   const look = createEarlyLook(projects);
   const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals();
@@ -235,8 +235,10 @@ export function createIntake(options: IntakeOptions): Intake {
     return overCaps(request, caps) ?? request;
   }
 
-  /** Holds the request against what its project may send: once a request, as soon as the project is known. */
+  /** Holds the request against what its stream is fit for, and what its project may send: once a request, as soon as the project is known. */
   function overLimits(request: OpenRequest): Problem | undefined {
+    const unfit = publisher.refusalOf(request.lane, request.project.id);
+    if (unfit !== undefined) return unfit;
     const waitMs = request.project.meter.admit(request);
     if (waitMs === 0) return undefined;
     metrics.events(request.lane, "rate_limited", request.events);
@@ -268,6 +270,7 @@ export function createIntake(options: IntakeOptions): Intake {
       historical: lane === "historical",
       tally,
       pending,
+      recordBytesMax: publisher.recordBytesMaxOf(lane, project.id),
       record: records.begin({ projectId: project.id, lane, receivedAtMs, clientAddress }),
       frames: bodyId === undefined ? new SharedFrames(place) : new OwnFrames(place, bodyId),
     };

@@ -19,7 +19,6 @@ import {
   ScanStatus,
   TokenType,
 } from "../scan/table.ts";
-import type { Publisher } from "../types.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
@@ -33,6 +32,8 @@ export interface Job {
   readonly scanner: BackgroundScanner;
   readonly historical: boolean;
   readonly tally: Tally;
+  /** What the store takes in one record. */
+  readonly recordBytesMax: number;
   readonly record: RecordFrame;
   readonly frames: RequestFrames;
 }
@@ -40,7 +41,6 @@ export interface Job {
 export interface ItemTakerOptions {
   /** Reads what the slow path has normalised, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
-  readonly publisher: Publisher;
   readonly records: RecordWriter;
   /** Hears of an item that nothing it holds should have made throw; of each kind of bug once. */
   readonly onBug: (bug: unknown) => void;
@@ -79,7 +79,7 @@ const bugsToldMax = 32;
 /** No memory for the item now: not its fault, so the whole request is to be sent again. */
 class OutOfMemoryError extends Error {}
 
-export function createItemTaker({ slowScanner, publisher, records, onBug }: ItemTakerOptions): ItemTaker {
+export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();
   const told = new Set<string>();
   const cursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
@@ -118,8 +118,8 @@ export function createItemTaker({ slowScanner, publisher, records, onBug }: Item
       tally.fail(index, verdict.error, verdict.detail);
       return;
     }
-    if (bytes > publisher.recordBytesMax) {
-      const detail = `The record takes ${bytes} bytes, the store takes ${publisher.recordBytesMax}`;
+    if (bytes > job.recordBytesMax) {
+      const detail = `The record takes ${bytes} bytes, the store takes ${job.recordBytesMax}`;
       tally.fail(index, "event_too_large", detail);
       return;
     }

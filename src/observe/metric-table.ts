@@ -29,6 +29,10 @@ export const metricTable = {
   penstock_acks_failed_total: { type: "counter", help: "Sends without a PubAck that stores, by cause." },
   penstock_duplicate_frames_total: { type: "counter", help: "Frames the stream already had, by lane." },
   penstock_duplicate_events_total: { type: "counter", help: "Events in frames the stream already had, by lane." },
+  penstock_stream_regressions_total: {
+    type: "counter",
+    help: "Times a stream was found without what it had acknowledged, by lane and cause: cut_back, made_anew.",
+  },
   penstock_frames_unacked: { type: "gauge", across: "sum", help: "Frames sent and not yet acknowledged." },
   penstock_connections: { type: "gauge", across: "sum", help: "Connections open on the public port." },
   penstock_connections_max: {
@@ -54,12 +58,17 @@ export const metricTable = {
   penstock_stream_bytes: {
     type: "gauge",
     across: "max",
-    help: "Bytes in a stream, by lane and partition; read every 5 s.",
+    help: "Bytes in a stream, by lane and partition; read every second or so.",
   },
   penstock_stream_bytes_max: {
     type: "gauge",
     across: "max",
     help: "What a stream may hold; +Inf without a limit.",
+  },
+  penstock_streams_refused: {
+    type: "gauge",
+    across: "max",
+    help: "Streams whose events are refused, because they would not keep what a 200 promises.",
   },
   penstock_projects: { type: "gauge", across: "max", help: "Projects known to this process." },
   penstock_registry_in_doubt: {

@@ -26,6 +26,7 @@ const ackFailureCauses = [
   "foreign",
   "malformed",
 ] as const;
+const regressionCauses = ["cut_back", "made_anew"] as const;
 const outcomeOfReason = {
   none: "stored",
   no_event: "dropped",
@@ -54,6 +55,7 @@ export type EventOutcome = "stored" | "dropped" | "error" | "refused" | "unknown
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AckFailureCause = (typeof ackFailureCauses)[number];
+export type RegressionCause = (typeof regressionCauses)[number];
 export type AbortPhase = (typeof abortPhases)[number];
 
 /** The gauges, as functions that read the present value, or one a series. Each part gives those it has. */
@@ -72,6 +74,7 @@ export interface Gauges {
   readonly connections?: () => number;
   readonly connectionsMax?: () => number;
   readonly connectionsRefused?: () => Sample[];
+  readonly streamsRefused?: () => number;
 }
 
 const gaugeNames = {
@@ -89,6 +92,7 @@ const gaugeNames = {
   connectionsRefused: "penstock_connections_refused_total",
   streamBytes: "penstock_stream_bytes",
   streamBytesMax: "penstock_stream_bytes_max",
+  streamsRefused: "penstock_streams_refused",
 } as const satisfies Record<keyof Gauges, MetricName>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
@@ -96,6 +100,7 @@ const routePlace = placesOf(routes);
 const lanePlace = placesOf(lanes);
 const phasePlace = placesOf(abortPhases);
 const causePlace = placesOf(ackFailureCauses);
+const regressionPlace = placesOf(regressionCauses);
 const warningPlace = placesOf(warningCodes);
 const reasonPlace = placesOf(reasons);
 
@@ -134,6 +139,7 @@ export class Metrics {
   readonly #acksFailed = new Tally(rowsOf("cause", ackFailureCauses));
   readonly #duplicateFrames = new Tally(rowsOf("lane", lanes));
   readonly #duplicateEvents = new Tally(rowsOf("lane", lanes));
+  readonly #streamRegressions = new Tally(lanes.flatMap((lane) => regressionCauses.map((cause) => ({ lane, cause }))));
   readonly #loopDelay = watchEventLoopDelay();
   #slowPathItems = 0;
   #distinctIdsCut = 0;
@@ -161,6 +167,7 @@ export class Metrics {
     this.#register("penstock_acks_failed_total", () => this.#acksFailed.samples());
     this.#register("penstock_duplicate_frames_total", () => this.#duplicateFrames.samples());
     this.#register("penstock_duplicate_events_total", () => this.#duplicateEvents.samples());
+    this.#register("penstock_stream_regressions_total", () => this.#streamRegressions.samples());
     // As one process sees it; where there are several, the one that runs them knows better.
     this.#register("penstock_workers", () => single(1));
     this.#register("penstock_worker_restarts_total", () => single(0));
@@ -225,6 +232,10 @@ export class Metrics {
   duplicateFrame(lane: Lane, events: number): void {
     this.#duplicateFrames.add(lanePlace[lane], 1);
     this.#duplicateEvents.add(lanePlace[lane], events);
+  }
+
+  streamWentBack(lane: Lane, cause: RegressionCause): void {
+    this.#streamRegressions.add(lanePlace[lane] * regressionCauses.length + regressionPlace[cause], 1);
   }
 
   /** Adds gauges. A gauge nobody gives a function for is absent from the scrape; one given twice is a bug and throws. */

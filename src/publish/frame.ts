@@ -32,6 +32,10 @@ export class FrameQueue {
     this.window = options.window;
     this.background = options.background;
   }
+
+  get hasFrame(): boolean {
+    return this.sealed.length > 0 || (this.open !== undefined && this.open.waiters.length > 0);
+  }
 }
 
 // A frame's memory has room for the protocol's line and headers before the lines, and for the CRLF behind them, so that the
@@ -69,6 +73,8 @@ export class Frame implements FrameSink {
   /** Sends that were answered with a refusal. While there are as many as sends, it is certainly not stored. */
   refusals = 0;
   firstSentMs = 0;
+  /** The highest sequence that its stream had acknowledged when it was first sent: its own is higher. */
+  sequenceBefore = 0;
   /** When to send it again if nothing is heard before. */
   retryAtMs = Number.POSITIVE_INFINITY;
   /** The last send was answered with a refusal; it waits for retryAtMs. */
@@ -119,6 +125,12 @@ export class Frame implements FrameSink {
     CRLF.copy(this.memory, end);
     return this.memory.subarray(start, end + CRLF.length);
   }
+}
+
+/** The frame that the publisher gave out as a sink. */
+export function frameOf(sink: FrameSink): Frame {
+  if (!(sink instanceof Frame)) throw new Error("use frame: it is not one of this publisher's");
+  return sink;
 }
 
 function roomForLines(memory: Buffer): Buffer {

@@ -9,6 +9,7 @@ import { type Expiry, isPast } from "./expiry.ts";
 import { type Frame, headerBytesMax } from "./frame.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
+import type { StreamState } from "./stream-states.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;
@@ -65,6 +66,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function send(frame: Frame, now: number): void {
     frame.token = (++lastToken).toString(36);
     frame.firstSentMs = now;
+    frame.sequenceBefore = frame.queue.stream.sequence;
     frames.set(frame.token, frame);
     metrics.frameSent(frame.queue.lane, frame.events, frame.length);
     attempt(frame, now);
@@ -98,7 +100,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const frame = frames.get(message.subject.slice(replyPrefix.length));
     // A late reply: the frame is settled.
     if (frame === undefined) return;
-    const ack = readPubAck(message, frame.queue.stream.name);
+    const ack = readPubAck(message, frame.queue.stream);
     if (typeof ack === "object") acknowledge(frame, ack);
     else notAcknowledged(frame, ack);
   }
@@ -146,10 +148,32 @@ export function createInFlight(options: InFlightOptions): InFlight {
   }
 
   function acknowledge(frame: Frame, ack: PubAck): void {
+    const { lane, stream } = frame.queue;
+    const now = nowMs();
     const outcome = ack.duplicate === true ? "duplicate" : "stored";
-    if (outcome === "duplicate") metrics.duplicateFrame(frame.queue.lane, frame.events);
-    metrics.frameAcked(frame.queue.lane, (nowMs() - frame.firstSentMs) / 1_000);
+    heardFrom(stream, now);
+    if (outcome === "duplicate") metrics.duplicateFrame(lane, frame.events);
+    else if (ack.seq <= frame.sequenceBefore && frame.firstSentMs > stream.wentBackAtMs) wentBack(frame, ack.seq);
+    if (ack.seq > stream.sequence) stream.sequence = ack.seq;
+    if (stream.refusal !== undefined) {
+      // It was edited with the frame under way, and may be one that forgets.
+      finish(frame, "unknown", stream.refusal.code);
+      return;
+    }
+    metrics.frameAcked(lane, (now - frame.firstSentMs) / 1_000);
     finish(frame, outcome, undefined);
+  }
+
+  /** The frame was sent after an acknowledgement of a higher sequence than its own: what that one acknowledged is gone. */
+  function wentBack({ queue: { stream }, sequenceBefore }: Frame, sequence: number): void {
+    stream.wentBack ??= { from: sequenceBefore, to: sequence };
+    stream.wentBackAtMs = nowMs();
+    stream.sequence = sequence;
+  }
+
+  function heardFrom(stream: StreamState, now: number): void {
+    stream.ackedAtMs = now;
+    stream.silentAtMs = undefined;
   }
 
   function tick(now: number): void {
@@ -166,6 +190,8 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function sendAllAgain(): void {
     const now = nowMs();
     for (const frame of frames.values()) {
+      if (now >= frame.deadlineMs) expire(frame, now);
+      if (!frames.has(frame.token)) continue;
       if (!frame.pausing) metrics.ackFailed("disconnected");
       metrics.frameRetried();
       attempt(frame, now);
@@ -175,6 +201,8 @@ export function createInFlight(options: InFlightOptions): InFlight {
   /** The waiters whose deadline is past; with the last of them the frame. */
   function expire(frame: Frame, now: number): void {
     const outcome = outcomeUnacked(frame);
+    const { stream } = frame.queue;
+    if (outcome === "unknown" && link.connected && frame.firstSentMs > stream.ackedAtMs) stream.silentAtMs = nowMs();
     const code = outcome === "refused" ? "unavailable" : "timeout";
     if (isPast(frame, now)) finish(frame, outcome, code);
     else expired(frame, now, { outcome, code });

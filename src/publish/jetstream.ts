@@ -1,34 +1,21 @@
-// The streams: creates those that are missing, raises limits, refuses ones that would break what a 200 promises, and says
-// for /readyz what is wrong now. Never shrinks, empties or deletes a stream.
+// The streams: creates those that are missing, raises limits, refuses ones that would break what a 200 promises. What becomes
+// of them later is the watch's to see. Never shrinks, empties or deletes a stream.
 
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  DiscardPolicy,
-  JetStreamApiError,
-  type JetStreamManager,
-  jetstreamManager,
-  RetentionPolicy,
-  StorageType,
-  type StreamConfig,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Lane } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { headerBytesMax } from "./frame.ts";
-import { lanes, streamName, streamSubject } from "./subject.ts";
-
-export interface StreamSettings {
-  readonly subjectPrefix: string;
-  readonly partitions: number;
-  readonly replicas: number;
-  readonly streamBytesMax: number;
-  readonly liveAgeMax: number;
-  readonly historicalAgeMax: number;
-  readonly frameBytesMax: number;
-  /** Beside a leaf node: the domain of the hub that gathers the streams. */
-  readonly hubDomain?: string | undefined;
-}
+import {
+  brokenPromises,
+  fullMessageBytes,
+  keptLimits,
+  raisedLimits,
+  type StreamSettings,
+  type WantedConfig,
+  wantedConfigs,
+} from "./stream-config.ts";
+import { hasLeader } from "./stream-watch.ts";
 
 export interface Streams {
   /**
@@ -36,8 +23,6 @@ export interface Streams {
    * Rejects with a StreamError when only a change of settings or streams can help, or when the signal aborts.
    */
   ensure(signal?: AbortSignal): Promise<void>;
-  /** What stands in the way of storing events now; empty when nothing does. Answers within about a second. */
-  check(): Promise<string[]>;
 }
 
 /** What no waiting can cure: the message says what to change. */
@@ -45,11 +30,8 @@ export class StreamError extends Error {
   override name = "StreamError";
 }
 
-const nanosPerMs = 1_000_000;
-const duplicateWindowMs = 120_000;
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
-const checkTimeoutMs = 1_000;
 const ensureTimeoutMs = 5_000;
 
 // Error codes of JetStream's API: nats-server, server/errors.json.
@@ -102,13 +84,14 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
     // After a reconnect the store may be a new one, as when a server came back on an empty disk.
     if (ensuring) return;
     ensuring = true;
-    ensureAll(undefined)
-      .catch((error: unknown) => {
-        if (!link.connection.isClosed()) log.error({ err: error }, "checking the streams again failed");
-      })
-      .finally(() => {
-        ensuring = false;
-      });
+    // One that cannot be used keeps none of the others from being made.
+    Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain))).finally(() => {
+      ensuring = false;
+    });
+  }
+
+  function failedAgain(error: unknown): void {
+    if (!link.connection.isClosed()) log.error({ err: error }, "checking the streams again failed");
   }
 
   return {
@@ -120,81 +103,11 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
         if (connected) ensureAgain();
       });
     },
-    async check() {
-      if (!link.connected) return ["NATS is not connected"];
-      try {
-        const found = new Map<string, StreamInfo>();
-        const jsm = await manager(link, checkTimeoutMs);
-        for await (const info of jsm.streams.list(`${settings.subjectPrefix}.>`)) found.set(info.config.name, info);
-        return wanted.flatMap((config) => faultsOf(config, found.get(config.name), messageBytes()));
-      } catch (error) {
-        return [`JetStream does not answer: ${(error as Error).message}`];
-      }
-    },
   };
-}
-
-/** What a stream must take in one message: a full frame with its headers. */
-export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
-  return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
 function manager(link: NatsLink, timeout: number): Promise<JetStreamManager> {
   return jetstreamManager(link.connection, { checkAPI: false, timeout });
-}
-
-function faultsOf(wanted: WantedConfig, info: StreamInfo | undefined, messageBytes: number): string[] {
-  if (info === undefined) return [`stream ${wanted.name} is missing`];
-  const faults: string[] = [];
-  // Anyone may edit a stream while it is in use.
-  const broken = brokenPromises(wanted, info.config, messageBytes);
-  if (broken.length > 0) faults.push(`stream ${wanted.name} would break what a 200 promises: ${broken.join("; ")}`);
-  const bytesMax = info.config.max_bytes;
-  if (bytesMax > 0 && info.state.bytes + messageBytes > bytesMax) {
-    faults.push(`stream ${wanted.name} is full: ${info.state.bytes} of ${bytesMax} bytes`);
-  }
-  return faults;
-}
-
-/** Of every stream, lane by lane, partition by partition. */
-export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
-  return lanes.flatMap((lane) =>
-    Array.from({ length: settings.partitions }, (_, partition) => wantedConfig(settings, lane, partition)),
-  );
-}
-
-/** The settings of a stream that Penstock cares about; the rest is the operator's. */
-export type WantedConfig = Pick<
-  StreamConfig,
-  | "name"
-  | "subjects"
-  | "retention"
-  | "storage"
-  | "discard"
-  | "max_age"
-  | "max_bytes"
-  | "duplicate_window"
-  | "num_replicas"
-  | "allow_direct"
->;
-
-function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): WantedConfig {
-  const { subjectPrefix, streamBytesMax, replicas } = settings;
-  const ageMaxMs = lane === "live" ? settings.liveAgeMax : settings.historicalAgeMax;
-  return {
-    name: streamName(subjectPrefix, lane, partition),
-    subjects: [streamSubject(subjectPrefix, lane, partition)],
-    retention: RetentionPolicy.Limits,
-    storage: StorageType.File,
-    // A full stream must refuse. No limit on messages beside the one on bytes: with both, a full stream can
-    // acknowledge what it did not store (nats-server issue 4771).
-    discard: DiscardPolicy.New,
-    max_age: ageMaxMs * nanosPerMs,
-    max_bytes: streamBytesMax,
-    duplicate_window: Math.min(duplicateWindowMs, ageMaxMs) * nanosPerMs,
-    num_replicas: replicas,
-    allow_direct: true,
-  };
 }
 
 interface EnsureOptions {
@@ -229,6 +142,8 @@ async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: E
     log.info({ stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas }, "stream created");
     return;
   }
+  // Without a leader a member answers what it has, which may be old.
+  if (!hasLeader(existing)) throw new Error(`stream ${wanted.name} has no leader`);
   const { config } = existing;
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
@@ -261,47 +176,4 @@ function changeFault(error: unknown, action: string, wanted: WantedConfig): unkn
     ? `: the server cannot promise it ${wanted.max_bytes} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`
     : "";
   return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hint}`, { cause: error });
-}
-
-/** Why a stream cannot keep what a 200 promises; empty when it can. */
-export function brokenPromises(wanted: WantedConfig, config: StreamConfig, messageBytes: number): string[] {
-  const broken: string[] = [];
-  if (config.storage !== wanted.storage) broken.push(`storage is ${config.storage}, not file`);
-  if (config.retention !== wanted.retention) broken.push(`retention is ${config.retention}, not limits`);
-  if (config.discard !== wanted.discard) broken.push(`discard is ${config.discard}, not new`);
-  if (config.max_msgs > 0) broken.push(`it has a limit of ${config.max_msgs} messages`);
-  if (config.max_msgs_per_subject > 0) {
-    broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
-  }
-  // 0 and -1 are "none". A frame that is too large costs everyone who has a line in it.
-  if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
-    broken.push(`it takes ${config.max_msg_size} bytes in one message, a full frame has ${messageBytes}`);
-  }
-  if (!(config.subjects ?? []).includes(wanted.subjects[0]!)) broken.push(`it does not take ${wanted.subjects[0]}`);
-  if (config.no_ack) broken.push("it does not acknowledge");
-  if (config.sealed) broken.push("it is sealed");
-  return broken;
-}
-
-const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
-
-/** The size of a limit, where JetStream means "none" by 0 or -1. */
-function sizeOf(limit: (typeof limits)[number], value: number): number {
-  return value <= 0 && (limit === "max_bytes" || limit === "max_age") ? Number.POSITIVE_INFINITY : value;
-}
-
-/** The limits that are smaller than the settings, as `ensure` raises them. */
-export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
-  const raised: Partial<StreamConfig> = {};
-  for (const limit of limits) {
-    if (sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit])) raised[limit] = wanted[limit];
-  }
-  return raised;
-}
-
-/** The limits that are larger than the settings, each with what the settings say, as `ensure` leaves them. */
-export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
-  return limits
-    .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))
-    .map((limit) => `${limit} ${config[limit]} (settings: ${wanted[limit]})`);
 }

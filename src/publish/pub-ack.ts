@@ -3,6 +3,12 @@
 
 import type { Msg } from "@nats-io/transport-node";
 
+export interface StreamMeant {
+  readonly name: string;
+  /** JetStream's domain that it is in, "" for none; undefined where that is not known. */
+  readonly domain: string | undefined;
+}
+
 /** An acknowledgement: the stream has the frame under this sequence, which is 1 or more. `duplicate`: it had it before. */
 export interface PubAck {
   readonly stream: string;
@@ -64,20 +70,25 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map([
 const storeFailedCode = 10_077;
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Reads a reply to a frame for the stream of this name: the acknowledgement, or why it is none. Never throws. */
-export function readPubAck(message: Msg, streamName: string): PubAck | NoPubAck {
+/** Reads a reply to a frame for the stream meant: the acknowledgement, or why it is none. Never throws. */
+export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
   }
   const reply = parsed(message);
   const stream = fieldOf(reply, "stream");
   const error = fieldOf(reply, "error");
-  if (error !== undefined) return stream === undefined || stream === streamName ? meaningOf(error) : "foreign";
+  if (error !== undefined) return stream === undefined || stream === meant.name ? meaningOf(error) : "foreign";
   if (typeof stream !== "string") return "malformed";
-  if (stream !== streamName) return "foreign";
+  if (stream !== meant.name || isElsewhere(reply, meant)) return "foreign";
   if (isPubAck(reply)) return reply;
   // A server of 2.10 that has staged the message id, and has not stored the message: it says sequence 0, and duplicate.
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
+}
+
+/** A leaf node and its hub may each have a stream of that name, and both hear what is published. */
+function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
+  return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
 }
 
 function isPubAck(reply: unknown): reply is PubAck {

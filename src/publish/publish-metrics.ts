@@ -1,6 +1,7 @@
 // What the publisher reports: plain additions, a few per frame, none per event. Implemented by observe/.
 
 import type { Lane } from "../types.ts";
+import type { RegressionCause } from "./stream-history.ts";
 
 /** Why a send was not acknowledged. Closed: it is a metrics label. */
 export const ackFailureCauses = [
@@ -24,4 +25,6 @@ export interface PublishMetrics {
   ackFailed(cause: AckFailureCause): void;
   /** Acknowledged, but the stream had it already. */
   duplicateFrame(lane: Lane, events: number): void;
+  /** A stream of the lane has lost what it had acknowledged. */
+  streamWentBack(lane: Lane, cause: RegressionCause): void;
 }

@@ -8,11 +8,11 @@ import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Pu
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast, shareWords, takeExpired } from "./expiry.ts";
-import { createMemoryPool, Frame, type FrameQueue, headerBytesMax, messageIdLengthMax } from "./frame.ts";
+import { createMemoryPool, Frame, type FrameQueue, frameOf, headerBytesMax, messageIdLengthMax } from "./frame.ts";
 import { createFrameQueues, type FrameScope } from "./frame-queues.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { createStreamStates } from "./stream-states.ts";
+import { createStreamStates, refusalNow, type StreamStates } from "./stream-states.ts";
 
 export interface PublisherOptions {
   readonly link: NatsLink;
@@ -31,9 +31,13 @@ export interface PublisherOptions {
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: PublishLog;
+  /** Where it is shared with whoever watches them. */
+  readonly streams?: StreamStates;
 }
 
 export interface GroupPublisher extends Publisher {
+  /** Largest record the server takes, in bytes of payload; a stream may take less. */
+  readonly recordBytesMax: number;
   readonly framesUnacked: number;
   readonly connected: boolean;
   /** Refuses from now on; resolves when every frame is settled, at the latest at the deadline (monotonic milliseconds). */
@@ -56,7 +60,7 @@ type Told = Pick<Frame, "waiters" | "shares">;
 export function createPublisher(options: PublisherOptions): GroupPublisher {
   const { link, config, nowMs, processId, metrics, admission, log } = options;
   const pool = createMemoryPool(config.frameBytesMax);
-  const streams = createStreamStates(config.subjectPrefix, config.partitions);
+  const streams = options.streams ?? createStreamStates(config.subjectPrefix, config.partitions);
   const queues = createFrameQueues(config, streams);
   const departures = new Departures();
   const busy = new Set<FrameQueue>();
@@ -168,14 +172,14 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
         restIfIdle(queue);
         continue;
       }
-      if (now < queue.stream.fullUntilMs) {
-        settle(frame, "refused", "store_full");
-      } else {
+      const refusal = refusalNow(queue.stream, now);
+      if (refusal !== undefined) settle(frame, "refused", refusal);
+      else {
         queue.unacked++;
         departures.left(frame);
         inFlight.send(frame, now);
       }
-      if (hasFrame(queue)) markReady(queue);
+      if (queue.hasFrame) markReady(queue);
     }
   }
 
@@ -209,7 +213,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     // answered, may still be on its way, so its memory is not used again.
     if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
     else frame.letGo();
-    if (hasFrame(queue)) markReady(queue);
+    if (queue.hasFrame) markReady(queue);
     // Its place in the process's window is free for any queue, also when this one may not send yet.
     scheduleFlush();
     restIfIdle(queue);
@@ -242,7 +246,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function restIfIdle(queue: FrameQueue): void {
-    if (!queue.busy || queue.unacked > 0 || hasFrame(queue)) return;
+    if (!queue.busy || queue.unacked > 0 || queue.hasFrame) return;
     queue.busy = false;
     busy.delete(queue);
     if (busy.size === 0) drained?.();
@@ -318,7 +322,11 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     refusal() {
       if (draining) return "draining";
       if (!link.connected) return "unavailable";
-      return streams.everyFull(nowMs()) ? "store_full" : undefined;
+      return streams.refusalOfAll(nowMs());
+    },
+    refusalOf: (lane, projectId) => queues.of(lane, projectId).stream.refusal,
+    recordBytesMaxOf(lane, projectId) {
+      return Math.min(link.messageBytesMax, queues.of(lane, projectId).stream.messageBytesMax) - headerBytesMax;
     },
     sharedFrame,
     join,
@@ -333,13 +341,4 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
       inFlight.close();
     },
   };
-}
-
-function frameOf(sink: FrameSink): Frame {
-  if (!(sink instanceof Frame)) throw new Error("use frame: it is not one of this publisher's");
-  return sink;
-}
-
-function hasFrame(queue: FrameQueue): boolean {
-  return queue.sealed.length > 0 || (queue.open !== undefined && queue.open.waiters.length > 0);
 }

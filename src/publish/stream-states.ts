@@ -1,38 +1,80 @@
-// What the publisher remembers of each stream: whether it has just said that it is full. Asks JetStream nothing.
+// What is known of each stream on the way to a 200: whether it has room, whether it is fit to keep what a 200 promises, and how far its
+// acknowledgements have come. The publisher and the watch write what they find here; it asks JetStream nothing.
 
+import type { ErrorCode, Problem } from "../errors.ts";
 import type { Lane } from "../types.ts";
 import { lanes, streamName } from "./subject.ts";
 
 /** A stream as the publisher sees it. */
 export interface StreamState {
   readonly name: string;
+  readonly lane: Lane;
   /** Monotonic milliseconds. Until then frames for it are refused without a publish. */
   fullUntilMs: number;
+  /** Why it would not keep what a 200 promises: nothing is sent to it, and what it acknowledges does not count. */
+  refusal: Problem | undefined;
+  /** What it takes in one message, headers included; Infinity without a limit of its own. */
+  messageBytesMax: number;
+  /** JetStream's domain that it is in, "" for none; undefined until it is known. */
+  domain: string | undefined;
+  /** The highest sequence that an acknowledgement has named. */
+  sequence: number;
+  /** Monotonic milliseconds of the last acknowledgement. */
+  ackedAtMs: number;
+  /** Monotonic milliseconds: since then a frame has come to its deadline without an answer, and no acknowledgement has come. */
+  silentAtMs: number | undefined;
+  /** An acknowledgement has shown that what the stream had before is gone. The watch takes it from here. */
+  wentBack: { readonly from: number; readonly to: number } | undefined;
+  /** Monotonic milliseconds of the last time it went back: frames from before it prove nothing more. */
+  wentBackAtMs: number;
 }
 
 export interface StreamStates {
+  readonly all: readonly StreamState[];
   of(lane: Lane, partition: number): StreamState;
   /** The whole server or account has no room. */
   allFullUntil(untilMs: number): void;
-  /** One stream with room is enough for false: a full history must not cost live events, nor the other way round. */
-  everyFull(nowMs: number): boolean;
+  /** One stream with room is enough for undefined: a full history must not cost live events, nor the other way round. */
+  refusalOfAll(nowMs: number): "store_full" | "unavailable" | undefined;
+}
+
+/** Why nothing may be sent to the stream now. */
+export function refusalNow({ refusal, fullUntilMs }: StreamState, nowMs: number): ErrorCode | undefined {
+  return refusal?.code ?? (nowMs < fullUntilMs ? "store_full" : undefined);
 }
 
 export function createStreamStates(subjectPrefix: string, partitions: number): StreamStates {
   // Lane by lane, partition by partition.
-  const states = lanes.flatMap((lane) =>
+  const all = lanes.flatMap((lane) =>
     Array.from({ length: partitions }, (_, partition): StreamState => {
-      return { name: streamName(subjectPrefix, lane, partition), fullUntilMs: 0 };
+      return {
+        name: streamName(subjectPrefix, lane, partition),
+        lane,
+        fullUntilMs: 0,
+        refusal: undefined,
+        messageBytesMax: Number.POSITIVE_INFINITY,
+        domain: undefined,
+        sequence: 0,
+        ackedAtMs: Number.NEGATIVE_INFINITY,
+        silentAtMs: undefined,
+        wentBack: undefined,
+        wentBackAtMs: Number.NEGATIVE_INFINITY,
+      };
     }),
   );
   return {
-    of: (lane, partition) => states[lanes.indexOf(lane) * partitions + partition]!,
+    all,
+    of: (lane, partition) => all[lanes.indexOf(lane) * partitions + partition]!,
     allFullUntil(untilMs) {
-      for (const state of states) state.fullUntilMs = untilMs;
+      for (const state of all) state.fullUntilMs = untilMs;
     },
-    everyFull(nowMs) {
-      for (const state of states) if (nowMs >= state.fullUntilMs) return false;
-      return true;
+    refusalOfAll(nowMs) {
+      let unfit = false;
+      for (const state of all) {
+        if (state.refusal !== undefined) unfit = true;
+        else if (nowMs >= state.fullUntilMs) return undefined;
+      }
+      return unfit ? "unavailable" : "store_full";
     },
   };
 }

@@ -35,8 +35,9 @@ function publisher(): Publisher {
     waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length);
   return {
     frameBytesMax: 524_288,
-    recordBytesMax: 524_288,
+    recordBytesMaxOf: () => 524_288,
     refusal: () => undefined,
+    refusalOf: () => undefined,
     sharedFrame: (_lane, _project, bytes) => frame(bytes),
     ownFrame: (_lane, _project, bytes) => frame(bytes),
     join: (sink, waiter) => settle(sink, waiter),

@@ -48,8 +48,9 @@ function recordingPublisher(): Publisher {
   }
   return {
     frameBytesMax,
-    recordBytesMax: 8 * frameBytesMax,
+    recordBytesMaxOf: () => 8 * frameBytesMax,
     refusal: () => undefined,
+    refusalOf: () => undefined,
     sharedFrame: (_lane, _project, bytes) => frame(bytes),
     ownFrame: (_lane, _project, bytes) => frame(bytes),
     join: take,

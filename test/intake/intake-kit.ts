@@ -144,7 +144,8 @@ export class IntakeKit {
     };
     return {
       frameBytesMax,
-      recordBytesMax: 4_194_304,
+      recordBytesMaxOf: () => 4_194_304,
+      refusalOf: () => undefined,
       refusal: () => undefined,
       sharedFrame: (_lane, { id }, bytes) => frame(bytes, id),
       ownFrame: (_lane, { id }, bytes) => frame(bytes, id),

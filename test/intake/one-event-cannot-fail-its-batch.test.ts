@@ -10,10 +10,10 @@ import type { RequestFrames } from "../../src/intake/request-frames.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
-import type { FrameSink, Publisher } from "../../src/types.ts";
+import type { FrameSink } from "../../src/types.ts";
 
 const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
-const publisher = { recordBytesMax: 1_048_576 } as Publisher;
+const recordBytesMax = 1_048_576;
 const onBug = vi.fn();
 
 let scanner: BackgroundScanner;
@@ -35,11 +35,11 @@ interface Taken {
 function take(items: string, measure = records.measure): Taken {
   const body = Buffer.from(`{"batch":[${items}]}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
-  const taker = createItemTaker({ slowScanner, publisher, records: { ...records, measure }, onBug });
+  const taker = createItemTaker({ slowScanner, records: { ...records, measure }, onBug });
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
   const record = records.begin({ projectId: "a", lane: "live", receivedAtMs: 0, clientAddress: "" });
-  const job: Job = { body, malformed: undefined, scanner, historical: false, tally, record, frames };
+  const job: Job = { body, malformed: undefined, scanner, historical: false, tally, recordBytesMax, record, frames };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   return { tally, names: lines.map((line) => (JSON.parse(line) as { event: string }).event) };

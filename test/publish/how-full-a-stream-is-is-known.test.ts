@@ -1,8 +1,22 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
-import { createStreamFill, type StreamSize } from "../../src/publish/stream-fill.ts";
+import { createStreamWatch, type StreamSize, type StreamWatchOptions } from "../../src/publish/stream-watch.ts";
 import { startNatsServer } from "../kit/nats-server.ts";
-import { mebibyte, startRig } from "./rig.ts";
+import { mebibyte, type Rig, startRig } from "./rig.ts";
+
+function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {
+  const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+  const { settings, streams } = rig;
+  return createStreamWatch({
+    link,
+    settings,
+    streams: streams.states,
+    metrics: { streamWentBack: () => {} },
+    log: quiet,
+    nowMs: () => performance.now(),
+    everyMs: 20,
+  });
+}
 
 const within = { timeout: 15_000 };
 
@@ -15,9 +29,9 @@ test("its own streams are asked for one by one, and never the list of all", asyn
   const connection = rig.link.connection;
   const listener = connection.subscribe("$JS.API.STREAM.>", { callback: (_, { subject }) => void asked.push(subject) });
   await connection.flush();
-  const fill = createStreamFill({ link: rig.link, ...rig.settings, everyMs: 20 });
-  onTestFinished(() => fill.close());
-  await expect.poll(() => fill.sizes(), within).toHaveLength(4);
+  const watch = watchOf(rig, rig.link);
+  onTestFinished(() => watch.close());
+  await expect.poll(() => watch.sizes(), within).toHaveLength(4);
   await expect.poll(() => asked.length, within).toBeGreaterThan(8);
   const prefix = rig.settings.subjectPrefix.toUpperCase();
   const names = ["LIVE", "HISTORICAL"].flatMap((lane) => [0, 1].map((partition) => `${prefix}_${lane}_${partition}`));
@@ -38,16 +52,18 @@ test("bytes and limit of each own stream, kept while the server is silent, and n
   let looks = 0;
   const watched = {
     connection: link.connection,
+    messageBytesMax: link.messageBytesMax,
+    onChange: link.onChange,
     get connected() {
       looks++;
       return link.connected;
     },
   };
-  const fill = createStreamFill({ link: watched, ...settings, everyMs: 20 });
-  onTestFinished(() => fill.close());
+  const watch = watchOf(rig, watched);
+  onTestFinished(() => watch.close());
   const of = (lane: string, partition: string): StreamSize | undefined =>
-    fill.sizes().find(({ labels }) => labels.lane === lane && labels.partition === partition);
-  await expect.poll(() => fill.sizes(), within).toHaveLength(4);
+    watch.sizes().find(({ labels }) => labels.lane === lane && labels.partition === partition);
+  await expect.poll(() => watch.sizes(), within).toHaveLength(4);
   expect(of("live", "1")).toEqual({
     labels: { lane: "live", partition: "1" },
     bytes: 0,
@@ -62,7 +78,7 @@ test("bytes and limit of each own stream, kept while the server is silent, and n
   await manager.streams.update(`${settings.subjectPrefix}_LIVE_1`.toUpperCase(), { max_bytes: -1 });
   await expect.poll(() => of("live", "1")?.bytesMax, within).toBe(Number.POSITIVE_INFINITY);
   await manager.streams.delete(`${settings.subjectPrefix}_LIVE_1`.toUpperCase());
-  await expect.poll(() => fill.sizes(), within).toHaveLength(3);
+  await expect.poll(() => watch.sizes(), within).toHaveLength(3);
 
   await server.kill();
   await expect.poll(() => link.connected, within).toBe(false);

@@ -42,7 +42,6 @@ test("it waits for JetStream, and says so, until the signal aborts", async () =>
   const abort = new AbortController();
   const ended = expect(streams.ensure(abort.signal)).rejects.toThrow(/abort/i);
   await vi.waitFor(() => expect(log.join()).toContain("waiting for JetStream"), 5_000);
-  expect((await streams.check()).join()).toContain("JetStream does not answer");
   abort.abort();
   await ended;
   await link.close();

@@ -6,9 +6,13 @@ import { expect } from "vitest";
 import type { ErrorCode } from "../../src/errors.ts";
 import { connectNats, type NatsLink } from "../../src/publish/connection.ts";
 import type { FrameScope } from "../../src/publish/frame-queues.ts";
-import { createStreams, type StreamSettings, type Streams } from "../../src/publish/jetstream.ts";
+import { createStreams } from "../../src/publish/jetstream.ts";
 import type { AckFailureCause, PublishMetrics } from "../../src/publish/publish-metrics.ts";
 import { createPublisher, type GroupPublisher } from "../../src/publish/publisher.ts";
+import type { StreamSettings } from "../../src/publish/stream-config.ts";
+import type { RegressionCause } from "../../src/publish/stream-history.ts";
+import { createStreamStates, type StreamStates } from "../../src/publish/stream-states.ts";
+import { createStreamWatch } from "../../src/publish/stream-watch.ts";
 import { streamName } from "../../src/publish/subject.ts";
 import type { FrameOutcome, FrameSink, Lane, Project } from "../../src/types.ts";
 import type { TestNatsServer } from "../kit/nats-server.ts";
@@ -19,6 +23,8 @@ export interface RigOptions {
   framesUnackedMax?: number;
   frameScope?: FrameScope;
   pingIntervalMs?: number;
+  /** How often each stream is asked for. Default: at the start, at a reconnect, and when a test checks. */
+  watchEveryMs?: number;
 }
 
 export interface Settled {
@@ -35,11 +41,18 @@ export interface StoredFrame {
 
 export interface Rig {
   link: NatsLink;
-  streams: Streams;
+  streams: { ensure(): Promise<void>; check(): Promise<string[]>; states: StreamStates };
   settings: StreamSettings;
   publisher: GroupPublisher;
   admission: { bytes: number };
-  heard: { framesSent: number; framesAcked: number; retries: number; duplicates: number; failures: AckFailureCause[] };
+  heard: {
+    framesSent: number;
+    framesAcked: number;
+    retries: number;
+    duplicates: number;
+    failures: AckFailureCause[];
+    wentBack: RegressionCause[];
+  };
   log: string[];
   /** Adds a line to the shared frame; resolves when the frame is settled. */
   send(lane: Lane, line: string, more?: { project?: string; withinMs?: number }): Promise<Settled>;
@@ -95,6 +108,7 @@ function recordingMetrics(heard: Rig["heard"]): PublishMetrics {
     frameRetried: () => void heard.retries++,
     ackFailed: (cause) => void heard.failures.push(cause),
     duplicateFrame: () => void heard.duplicates++,
+    streamWentBack: (_lane, cause) => void heard.wentBack.push(cause),
   };
 }
 
@@ -114,7 +128,18 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   });
   const streams = createStreams(link, settings, log);
   await streams.ensure();
-  const heard: Rig["heard"] = { framesSent: 0, framesAcked: 0, retries: 0, duplicates: 0, failures: [] };
+  const heard: Rig["heard"] = { framesSent: 0, framesAcked: 0, retries: 0, duplicates: 0, failures: [], wentBack: [] };
+  const metrics = recordingMetrics(heard);
+  const states = createStreamStates(settings.subjectPrefix, settings.partitions);
+  const watch = createStreamWatch({
+    link,
+    settings,
+    streams: states,
+    metrics,
+    log,
+    nowMs: () => performance.now(),
+    everyMs: options.watchEveryMs ?? 3_600_000,
+  });
   const admission = {
     bytes: 0,
     bytesMax: Number.MAX_SAFE_INTEGER,
@@ -138,14 +163,15 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     },
     nowMs: () => performance.now(),
     processId: "process000001",
-    metrics: recordingMetrics(heard),
+    metrics,
     admission,
     log,
+    streams: states,
   });
 
   return {
     link,
-    streams,
+    streams: { ensure: () => streams.ensure(), check: () => watch.check(), states },
     settings,
     publisher,
     admission,
@@ -172,6 +198,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     async close() {
       await publisher.drain(performance.now() + 5_000);
       publisher.close();
+      watch.close();
       await link.close();
       expect(admission.bytes).toBe(0);
       expect(publisher.framesUnacked).toBe(0);

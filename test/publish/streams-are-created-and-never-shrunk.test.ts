@@ -1,7 +1,8 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectNats, type NatsLink } from "../../src/publish/connection.ts";
-import { createStreams, type StreamSettings } from "../../src/publish/jetstream.ts";
+import { createStreams } from "../../src/publish/jetstream.ts";
+import type { StreamSettings } from "../../src/publish/stream-config.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { mebibyte, recordingLog, streamSettings } from "./rig.ts";
 

@@ -1,0 +1,79 @@
+// Whether a stream still has what it acknowledged, as far as its sequences tell: they never go down in a store that keeps everything.
+// One that goes back has lost events that were answered 200, as when a copy without them came to lead, or a disk was restored.
+
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { PublishLog } from "./connection.ts";
+import type { PublishMetrics } from "./publish-metrics.ts";
+import type { StreamState } from "./stream-states.ts";
+
+export interface StreamHistoryOptions {
+  readonly state: StreamState;
+  readonly metrics: Pick<PublishMetrics, "streamWentBack">;
+  readonly log: PublishLog;
+  readonly nowMs: () => number;
+}
+
+export interface StreamHistory {
+  /** What a leader says of the stream, with the highest acknowledged sequence from before it was asked. */
+  read(info: StreamInfo, sequenceBefore: number): void;
+  /** For /readyz. */
+  faults(): string[];
+}
+
+/**
+ * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream of that name, made after the first
+ * was deleted or its disk was lost.
+ */
+export const regressionCauses = ["cut_back", "made_anew"] as const;
+export type RegressionCause = (typeof regressionCauses)[number];
+
+/** A leader that has just been elected may not have applied all it has: so many readings in a row must say the same. */
+const lowReadingsMin = 3;
+/** What was lost stays lost, and what comes is stored: so the gateway is unready for long enough to be noticed, and then goes on. */
+const unreadyMs = 60_000;
+
+export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistoryOptions): StreamHistory {
+  let created: string | undefined;
+  let lowReadings = 0;
+  let told = { text: "", untilMs: Number.NEGATIVE_INFINITY };
+
+  function tell(cause: RegressionCause, from: number, to: number): void {
+    state.wentBackAtMs = nowMs();
+    metrics.streamWentBack(state.lane, cause);
+    const fields = { stream: state.name, acknowledged: from, now: to };
+    if (cause === "made_anew") {
+      log.error(fields, "a stream was made anew: what it had acknowledged is not in it any more");
+      return;
+    }
+    log.error(fields, "a stream went back: it has lost events that it had acknowledged");
+    const text = `stream ${state.name} went back from sequence ${from} to ${to}: acknowledged events are lost`;
+    told = { text, untilMs: nowMs() + unreadyMs };
+  }
+
+  return {
+    read(info, sequenceBefore) {
+      const isNew = created !== undefined && String(info.created) !== created;
+      created = String(info.created);
+      const { wentBack } = state;
+      state.wentBack = undefined;
+      const lastSequence = info.state.last_seq;
+      lowReadings = lastSequence < sequenceBefore ? lowReadings + 1 : 0;
+      if (isNew) {
+        tell("made_anew", wentBack?.from ?? sequenceBefore, wentBack?.to ?? lastSequence);
+        // Acknowledgements of the new stream may have come since it was asked.
+        if (wentBack === undefined && state.sequence === sequenceBefore) state.sequence = lastSequence;
+      } else if (wentBack !== undefined) {
+        tell("cut_back", wentBack.from, wentBack.to);
+      } else if (lowReadings >= lowReadingsMin && state.sequence === sequenceBefore) {
+        tell("cut_back", sequenceBefore, lastSequence);
+        state.sequence = lastSequence;
+      } else {
+        // From the first reading on, so that what goes back before the first acknowledgement is seen too.
+        if (lastSequence > state.sequence) state.sequence = lastSequence;
+        return;
+      }
+      lowReadings = 0;
+    },
+    faults: () => (nowMs() < told.untilMs ? [told.text] : []),
+  };
+}

@@ -1,0 +1,204 @@
+// What each stream is now, asked of JetStream about once a second and at each reconnect, because anyone may edit a stream while it is in
+// use: the verdict on which requests are refused, what /readyz says, and the sizes for the scrape. Asks for each stream by name, which its
+// leader answers: the list of all would be gathered from every server, and one that is frozen would cost the answer. Changes no stream.
+
+import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { Lane } from "../types.ts";
+import type { NatsLink, PublishLog } from "./connection.ts";
+import type { PublishMetrics } from "./publish-metrics.ts";
+import {
+  brokenPromises,
+  fullMessageBytes,
+  loweredLimits,
+  type StreamSettings,
+  type WantedConfig,
+  wantedConfigs,
+} from "./stream-config.ts";
+import { createStreamHistory, type StreamHistory } from "./stream-history.ts";
+import type { StreamState, StreamStates } from "./stream-states.ts";
+
+export interface StreamWatchOptions {
+  readonly link: Pick<NatsLink, "connection" | "connected" | "messageBytesMax" | "onChange">;
+  readonly settings: StreamSettings;
+  readonly streams: StreamStates;
+  readonly metrics: Pick<PublishMetrics, "streamWentBack">;
+  readonly log: PublishLog;
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
+  /** How often each stream is asked for. */
+  readonly everyMs?: number;
+}
+
+export interface StreamSize {
+  readonly labels: { readonly lane: Lane; readonly partition: string };
+  readonly bytes: number;
+  /** Infinity without a limit. */
+  readonly bytesMax: number;
+}
+
+export interface StreamWatch {
+  /** What stands in the way of storing events now; empty when nothing does. Answers within about a second. */
+  check(): Promise<string[]>;
+  /** As last heard, kept while NATS is away: of this gateway's own streams those that are there. */
+  sizes(): readonly StreamSize[];
+  /** Streams whose events are refused because they would not keep what a 200 promises. */
+  unfit(): number;
+  close(): void;
+}
+
+/** What is known of one stream. */
+interface Watched {
+  readonly wanted: WantedConfig;
+  readonly labels: StreamSize["labels"];
+  readonly state: StreamState;
+  readonly history: StreamHistory;
+  size: StreamSize | undefined;
+  /** What stands in the way, as last heard from a leader. */
+  faults: readonly string[];
+  /** Why nothing was heard, the last time. */
+  unheard: string | undefined;
+  missingAtMs: number | undefined;
+  asking: Promise<void> | undefined;
+}
+
+const everyMsMin = 1_000;
+/** With many streams each is asked less often, so that a process asks no more than ten times a second. */
+const everyMsPerStream = 100;
+const askTimeoutMs = 1_000;
+/** A stream that is not there may be about to be made, after a reconnect: for so long its frames wait. */
+const missingMsMax = 1_000;
+/** How long a stream counts as silent when nobody sends anything that would prove it. */
+const silentMsMax = 10_000;
+const streamNotFound = 10_059;
+
+/** Asks at once, then until closed. What JetStream does not answer leaves what is known as it is. */
+export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
+  const { link, settings, streams, log, nowMs } = options;
+  const watched = wantedConfigs(settings).map((wanted, index): Watched => {
+    const state = streams.all[index]!;
+    return {
+      wanted,
+      labels: { lane: state.lane, partition: String(index % settings.partitions) },
+      state,
+      history: createStreamHistory({ ...options, state }),
+      size: undefined,
+      faults: [],
+      unheard: undefined,
+      missingAtMs: undefined,
+      asking: undefined,
+    };
+  });
+  let manager: Promise<JetStreamManager> | undefined;
+
+  function ask(stream: Watched): Promise<void> {
+    stream.asking ??= hear(stream).finally(() => {
+      stream.asking = undefined;
+    });
+    return stream.asking;
+  }
+
+  async function hear(stream: Watched): Promise<void> {
+    const sequence = stream.state.sequence;
+    try {
+      manager ??= jetstreamManager(link.connection, { checkAPI: false, timeout: askTimeoutMs });
+      const info = await (await manager).streams.info(stream.wanted.name);
+      stream.unheard = undefined;
+      stream.missingAtMs = undefined;
+      if (hasLeader(info)) read(stream, info, sequence);
+      // Without a leader a member answers what it has, which may be old.
+      else stream.faults = [`stream ${stream.wanted.name} has no leader`];
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === streamNotFound) notFound(stream);
+      else stream.unheard = (error as Error).message;
+    }
+  }
+
+  function notFound(stream: Watched): void {
+    stream.unheard = undefined;
+    stream.missingAtMs ??= nowMs();
+    stream.size = undefined;
+    stream.faults = [`stream ${stream.wanted.name} is missing`];
+    if (nowMs() - stream.missingAtMs >= missingMsMax) refuse(stream, "it is missing: a gateway makes it at its start");
+  }
+
+  function read(stream: Watched, info: StreamInfo, sequenceBefore: number): void {
+    const { wanted, state, labels } = stream;
+    const { config } = info;
+    const messageBytes = fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
+    const broken = [...brokenPromises(wanted, config, messageBytes), ...loweredLimits(wanted, config)].join("; ");
+    if (broken === "") accept(stream);
+    else refuse(stream, broken);
+    state.messageBytesMax = config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
+    const domain: unknown = Reflect.get(info, "domain");
+    state.domain = typeof domain === "string" ? domain : "";
+    const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
+    const { bytes } = info.state;
+    stream.size = { labels, bytes, bytesMax };
+    stream.history.read(info, sequenceBefore);
+    stream.faults = [
+      ...(broken === "" ? [] : [`stream ${wanted.name} would break what a 200 promises: ${broken}`]),
+      ...(bytes + messageBytes > bytesMax ? [`stream ${wanted.name} is full: ${bytes} of ${bytesMax} bytes`] : []),
+      ...silence(state),
+    ];
+  }
+
+  /** A nats-server of 2.14 or newer that failed to write to a stream goes on answering questions, and leaves what is published without one. */
+  function silence(state: StreamState): string[] {
+    if (state.silentAtMs === undefined || nowMs() - state.silentAtMs > silentMsMax) return [];
+    return [
+      `stream ${state.name} answers questions, and acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
+        "store nothing until they are restarted: see its log and its /healthz, see to the disk, and restart nats-server",
+    ];
+  }
+
+  function refuse({ state }: Watched, why: string): void {
+    const detail = `Stream ${state.name} would not keep what a 200 promises: ${why}`;
+    if (state.refusal?.detail === detail) return;
+    state.refusal = { code: "unavailable", detail };
+    log.error({ stream: state.name, reason: why }, "a stream would break what a 200 promises: its events are refused");
+  }
+
+  function accept({ state }: Watched): void {
+    if (state.refusal === undefined) return;
+    state.refusal = undefined;
+    log.info({ stream: state.name }, "a stream is as it should be again: its events are taken");
+  }
+
+  async function askAll(): Promise<void> {
+    if (link.connected) await Promise.all(watched.map(ask));
+  }
+
+  const timer = setInterval(
+    () => void askAll(),
+    options.everyMs ?? Math.max(everyMsMin, watched.length * everyMsPerStream),
+  ).unref();
+  link.onChange((connected) => {
+    if (connected) void askAll();
+  });
+  void askAll();
+
+  return {
+    async check() {
+      if (!link.connected) return ["NATS is not connected"];
+      // A stream that has acknowledged meanwhile can store, whatever the question came to.
+      const sinceMs = nowMs();
+      await askAll();
+      const unheard = watched.filter(({ unheard, state }) => unheard !== undefined && state.ackedAtMs < sinceMs);
+      if (unheard.length === watched.length) return [`JetStream does not answer: ${unheard[0]!.unheard}`];
+      return watched.flatMap((stream) => [
+        ...(unheard.includes(stream)
+          ? [`stream ${stream.wanted.name} does not answer: ${stream.unheard}`]
+          : stream.faults),
+        ...stream.history.faults(),
+      ]);
+    },
+    sizes: () => watched.flatMap(({ size }) => size ?? []),
+    unfit: () => watched.filter(({ state }) => state.refusal !== undefined).length,
+    close: () => clearInterval(timer),
+  };
+}
+
+/** Whether what it says is a leader's. A server alone, or a stream of one copy, leads. */
+export function hasLeader({ cluster }: StreamInfo): boolean {
+  return cluster === undefined || Boolean(cluster.leader);
+}
