@@ -209,6 +209,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     log.info({ host: config.host, port, ...adminAt }, "listening");
 
     const close = once(async (drainDelayMs?: number) => {
+      admin?.drain();
       whyNotReady = async () => ["shutting down"];
       await delay(drainDelayMs ?? config.drainDelayMs);
       const deadlineMs = nowMs() + config.drainTimeoutMs;

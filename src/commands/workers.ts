@@ -39,6 +39,7 @@ export async function startWorkers(
     monotonicMs: () => performance.now(),
   });
   const close = async (drainDelayMs?: number): Promise<void> => {
+    admin.drain();
     await supervisor.close(drainDelayMs);
     await live.close();
     await admin.close();

@@ -33,6 +33,8 @@ export interface WorkersReadiness {
 export interface AdminServer {
   /** The port, or an Error that says what is in the way. */
   listen(host: string, port: number): Promise<number>;
+  /** From now on not ready: what a check has found before this, or still finds, does not count. */
+  drain(): void;
   /** Stops listening and drops all connections. */
   close(): Promise<void>;
 }
@@ -53,7 +55,8 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   };
   const server = createServer((request, response) => void answer(request, response));
   server.maxConnections = CONNECTIONS_MAX;
-  return { listen, close };
+  let draining = false;
+  return { listen, drain, close };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
@@ -83,7 +86,9 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   }
 
   async function ready(): Promise<Answer> {
+    if (draining) return drained();
     const [found, said = []] = await Promise.all([readinessNow(), options.warnings?.()]);
+    if (draining) return drained();
     const warnings = said.length === 0 ? {} : { warnings: said };
     if ("ready" in found) return ofWorkers(found, warnings);
     return found.length === 0
@@ -104,6 +109,14 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
         resolve(typeof address === "object" && address !== null ? address.port : port);
       });
     });
+  }
+
+  function drained(): Answer {
+    return json(503, { status: "unready", reasons: ["shutting down"] });
+  }
+
+  function drain(): void {
+    draining = true;
   }
 
   function close(): Promise<void> {

@@ -106,3 +106,18 @@ test("a taken port is an error that says so", async () => {
   });
   await expect(second.listen("127.0.0.1", Number(new URL(url).port))).rejects.toThrow("EADDRINUSE");
 });
+
+test("from the beginning of a drain on it is not ready, whatever was found just before or is still being found", async () => {
+  const check = Promise.withResolvers<string[]>();
+  let checks = 0;
+  const url = await startAdmin(() => (++checks === 1 ? Promise.resolve([]) : check.promise));
+  const draining = [503, { status: "unready", reasons: ["shutting down"] }];
+  expect(await readyz(url)).toEqual([200, { status: "ready" }]);
+  nowMs += 501;
+  const asked = readyz(url);
+  await expect.poll(() => checks).toBe(2);
+  admin?.drain();
+  expect(await readyz(url)).toEqual(draining);
+  check.resolve([]);
+  expect(await asked).toEqual(draining);
+});
