@@ -3,7 +3,7 @@
 
 import { App, us_socket_local_port } from "uWebSockets.js";
 
-const answer = '{"status":"Ok","accepted":1,"dropped":0}';
+const answer = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 App()
   .post("/*", (response) => {

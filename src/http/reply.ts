@@ -131,20 +131,23 @@ function writeCorsHeaders(response: HttpResponse, origin: string): void {
     .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
 }
 
-const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}';
+// Texts end in a line feed, so that what a terminal shows next begins on a line of its own.
+const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 function storedText(report: IntakeReport): string {
   const { accepted, dropped, errorsTotal, warningsTotal } = report;
   if (errorsTotal === 0 && warningsTotal === 0) {
-    return accepted === 1 && dropped === 0 ? ONE_STORED : `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}`;
+    if (accepted === 1 && dropped === 0) return ONE_STORED;
+    return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}\n`;
   }
-  return JSON.stringify({
+  const text = JSON.stringify({
     status: "Ok",
     accepted,
     dropped,
     ...(errorsTotal > 0 && { errors: report.errors, errors_total: errorsTotal }),
     ...(warningsTotal > 0 && { warnings: report.warnings, warnings_total: warningsTotal }),
   });
+  return `${text}\n`;
 }
 
 /** The problem's `type`: stable and made of the code; a name to compare, there is nothing to fetch behind it. */
@@ -160,7 +163,7 @@ function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
 function problemText(problem: Problem): string {
   const { code, detail, errors, errorsTotal } = problem;
   const { status, title } = errorTable[code];
-  return JSON.stringify({
+  const text = JSON.stringify({
     type: problemType(code),
     title,
     status,
@@ -168,4 +171,5 @@ function problemText(problem: Problem): string {
     detail,
     ...(errors !== undefined && { errors, errors_total: errorsTotal ?? errors.length }),
   });
+  return `${text}\n`;
 }

@@ -69,7 +69,8 @@ const lingerMsMax = 100;
 
 const endpoints = { "/capture": "capture", "/capture/": "capture", "/batch": "batch", "/batch/": "batch" } as const;
 
-const NOT_FOUND: Problem = { code: "not_found", detail: "Events go to /capture/ or /batch/" };
+/** Of a path that is named in an answer: enough to see which it is. */
+const PATH_CHARS_MAX = 80;
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
@@ -137,7 +138,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
     const framing = framingOf(request, { declared, everyLine: comesThroughOthers(request) });
     if (framing !== "sure") exchange.endsInDoubt = true;
-    const problem = typeof framing === "object" ? framing : problemAtHead(exchange);
+    const problem = typeof framing === "object" ? framing : problemAtHead(exchange, request);
     if (problem !== undefined) refuse(exchange, problem);
     return exchange;
   }
@@ -151,8 +152,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   /** Why not to keep the body at all. */
-  function problemAtHead(exchange: HttpExchange): Problem | undefined {
-    if (exchange.label === "other") return NOT_FOUND;
+  function problemAtHead(exchange: HttpExchange, request: HttpRequest): Problem | undefined {
+    if (exchange.label === "other") return notFound(request.getUrl());
     if (shared.draining) return problemOf("draining");
     if (exchange.bytesDeclared > config.bodyBytesMax) return bodyTooLarge(config.bodyBytesMax);
     // Whether a larger one has room shows as it arrives: others may be done or give way by then.
@@ -201,4 +202,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);
   return Number.isSafeInteger(bytes) ? bytes : -1;
+}
+
+/** Names the path, which is a stranger's text: its beginning, in printable ASCII, without what looks like a key. */
+function notFound(path: string): Problem {
+  const plain = path.slice(0, PATH_CHARS_MAX).replace(/[^!-~]/g, "?");
+  const named = plain.replace(/\bph[a-z]_[A-Za-z0-9]+/g, "<key>") + (path.length > PATH_CHARS_MAX ? "…" : "");
+  return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/` };
 }

@@ -5,7 +5,8 @@ import type { JsMsg } from "@nats-io/jetstream";
 import { type ShownEvent, shownEvent } from "./shown-event.ts";
 
 export interface Feed {
-  take(message: JsMsg): void;
+  /** `wasThere`: it was stored before anybody watched, so what is not shown of it is not missed. */
+  take(message: JsMsg, wasThere?: boolean): void;
   passedOver(messages: number): void;
   /** What has come since the last call. */
   flush(): Batch;
@@ -41,10 +42,11 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
     return eventsPerSecondMax - inSecond;
   }
 
-  function take(message: JsMsg): void {
+  function take(message: JsMsg, wasThere = false): void {
     const isShared = message.subject.endsWith(".~");
     const count = Number(message.headers?.get("Penstock-Events"));
-    const room = roomNow();
+    // What was there is a few messages, once, and is not to take the room of what comes now.
+    const room = wasThere ? recentMax : roomNow();
     if (room === 0) {
       // Whose they are would have to be looked up in each.
       if (project === undefined || !isShared) skipped += count;
@@ -57,9 +59,10 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
       if (event === undefined || (project !== undefined && event.project !== project)) continue;
       events.push(event);
       recent.push(event);
-      inSecond++;
+      if (!wasThere) inSecond++;
     }
     recent.splice(0, recent.length - recentMax);
+    if (wasThere) return;
     if (own === undefined) skipped += Math.max(0, count - lines.length);
     else skipped += passed;
   }

@@ -21,7 +21,8 @@ export interface TailSource {
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  readonly onFrame: (message: JsMsg) => void;
+  /** `wasThere`: it was stored before the tail began. */
+  readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
   /** So many messages, each with one event at least, were passed over. */
   readonly onPassedOver: (messages: number) => void;
   readonly signal: AbortSignal;
@@ -75,7 +76,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
   const { signal } = tail;
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
-      const start = isFirst ? await startOf(tail, source) : { deliver_policy: DeliverPolicy.New };
+      const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
       // The stream is not there yet, or NATS is away: both are said elsewhere on the page.
@@ -84,37 +85,48 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
   }
 }
 
+interface Start {
+  readonly consumer: Partial<OrderedConsumerOptions>;
+  /** The stream's last sequence before the tail. */
+  readonly sequenceBefore: number;
+}
+
+const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
+
 /** With a little of what is stored already: who has just sent an event wants to see it. */
-async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<Partial<OrderedConsumerOptions>> {
-  if (subject !== undefined) return { deliver_policy: DeliverPolicy.LastPerSubject };
+async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
-  const opt_start_seq = Math.max(1, state.first_seq, state.last_seq - messagesBefore + 1);
-  return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq };
+  const sequenceBefore = state.last_seq;
+  if (subject !== undefined) return { consumer: { deliver_policy: DeliverPolicy.LastPerSubject }, sequenceBefore };
+  const opt_start_seq = Math.max(1, state.first_seq, sequenceBefore - messagesBefore + 1);
+  return { consumer: { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq }, sequenceBefore };
 }
 
 /** Until the budget of this second is spent, or the signal aborts. */
-async function followOnce(tail: Tail, source: TailSource, start: Partial<OrderedConsumerOptions>): Promise<void> {
+async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
   const inactive = { inactive_threshold: inactiveMs * nanosPerMs };
-  const consumer = await js.consumers.get(source.stream, { ...filter, ...inactive, ...start });
+  const consumer = await js.consumers.get(source.stream, { ...filter, ...inactive, ...start.consumer });
   try {
-    if (!signal.aborted) await consume(tail, consumer);
+    if (!signal.aborted) await consume(tail, consumer, start.sequenceBefore);
   } finally {
     await consumer.delete().catch(() => {});
   }
 }
 
-async function consume({ signal, budget, onFrame, onPassedOver }: Tail, consumer: Consumer): Promise<void> {
+async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): Promise<void> {
+  const { signal, budget, onFrame, onPassedOver } = tail;
   const messages = await consumer.consume({ max_messages: framesAhead });
   const end = (): void => messages.stop();
   signal.addEventListener("abort", end, { once: true });
   try {
     for await (const message of messages) {
       if (signal.aborted) return;
-      onFrame(message);
+      onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
-        onPassedOver(message.info.pending);
+        const missed = Math.max(0, Math.min(message.info.pending, lastSequence(message) - sequenceBefore));
+        onPassedOver(missed);
         return;
       }
     }
@@ -122,6 +134,11 @@ async function consume({ signal, budget, onFrame, onPassedOver }: Tail, consumer
     signal.removeEventListener("abort", end);
     end();
   }
+}
+
+/** Of the stream, or of what the consumer takes of it, when the message left. */
+function lastSequence({ seq, info }: JsMsg): number {
+  return seq + info.pending;
 }
 
 function isSpent(budget: Budget, message: JsMsg): boolean {

@@ -142,6 +142,44 @@ test("what the gateway refuses is said in its words", async () => {
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
 });
 
+test("requests that are refused count as not stored, and a path that is not there is named", async () => {
+  const page = await visit();
+  await expect.poll(() => page.locator("#lost-total").textContent()).toContain("requests refused");
+  const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
+  await fetch(`http://127.0.0.1:${gateway.port}/e/`, { method: "POST", body: "{}" });
+  await expect
+    .poll(async () => Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10))
+    .toBe(before + 1);
+  await expect.poll(() => page.locator("#remarks li").first().textContent()).toContain("There is nothing at /e/");
+});
+
+test("the rows are one tab stop, and arrows go through them", async () => {
+  const page = await visit();
+  for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
+  await expect.poll(async () => (await names(page)).slice(0, 3)).toEqual(["row 3", "row 2", "row 1"]);
+  expect(await page.locator('#events summary[tabindex="0"]').count()).toBe(1);
+  await page.locator("#events summary").first().focus();
+  const focused = () => page.locator("#events summary:focus .name").textContent();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  expect(await focused()).toBe("row 1");
+  await page.keyboard.press("Home");
+  expect(await focused()).toBe("row 3");
+  await page.keyboard.press("Tab");
+  expect(await page.locator("#events :focus").count()).toBe(0);
+});
+
+test("who opens the page has missed nothing of what was stored before", async () => {
+  const batch = Array.from({ length: 90 }, (_, number) => ({ event: `old ${number}`, distinct_id: "u" }));
+  const response = await gateway.post("/batch/", { api_key: beta.key, batch });
+  expect(response.status).toBe(200);
+  const page = await visit({ query: `?project=${beta.id}` });
+  await expect.poll(async () => (await names(page)).length).toBeGreaterThan(0);
+  await send(beta, "new");
+  await expect.poll(async () => (await names(page))[0]).toBe("new");
+  expect(await page.locator("#skipped").isVisible()).toBe(false);
+});
+
 test("after a lost connection no event is there twice", async () => {
   const sockets = new Set<Socket>();
   const between = createServer((socket) => {
@@ -159,6 +197,8 @@ test("after a lost connection no event is there twice", async () => {
   const shown = await names(page);
   for (const socket of sockets) socket.destroy();
   await expect.poll(() => page.locator("#status").textContent()).toBe("No connection to the gateway");
+  expect(await page.locator("#stored-rate").textContent()).toBe("–");
+  expect(await page.locator("#about").textContent()).toMatch(/^last heard of at \d\d:\d\d:\d\d$/);
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
   await send(alpha, "after it was lost");
   await expect.poll(async () => (await names(page))[0]).toBe("after it was lost");

@@ -46,3 +46,16 @@ test.each(["/", "/e", "/captur", "/capture/x", "//capture/", "/CAPTURE/", "/batc
     expect(server.taken).toEqual([]);
   },
 );
+
+test.each([
+  ["/e/", "/e/"],
+  ["/array/phc_0123456789abc/config", "/array/<key>/config"],
+  [`/${"a".repeat(200)}`, `/${"a".repeat(79)}…`],
+])("the answer names the path %s as %s", async (path, named) => {
+  const server = await startTestServer();
+  const wire = await connectTo(server);
+  wire.write(head({ "Content-Length": "0" }, `POST ${path}?api_key=phc_0123456789abc`));
+  const reply = await wire.reply();
+  expect(JSON.parse(reply.body).detail).toBe(`There is nothing at ${named}: events go to /capture/ or /batch/`);
+  expect(reply.body.endsWith("}\n")).toBe(true);
+});

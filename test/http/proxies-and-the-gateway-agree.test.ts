@@ -59,7 +59,7 @@ async function expectOwnAnswer(port: number, number: number): Promise<void> {
   expect([number, response.status, await response.text()]).toEqual([
     number,
     200,
-    `{"status":"Ok","accepted":${size},"dropped":0}`,
+    `{"status":"Ok","accepted":${size},"dropped":0}\n`,
   ]);
 }
 

@@ -1,6 +1,6 @@
 // The live page in the browser: listens to /live and shows the events. Event text is a stranger's: it becomes text nodes, never markup.
 
-import { drawRemarks, drawState, drawStatus, forgetLooks, storedInAll } from "./state.js";
+import { drawGone, drawRemarks, drawState, drawStatus, forgetLooks, storedInAll } from "./state.js";
 import { byId, bytesText, element, say, timeText, whole } from "./text.js";
 
 const eventsShownMax = 200;
@@ -28,8 +28,9 @@ function open() {
   own.addEventListener("remarks", ({ data }) => drawRemarks(JSON.parse(data)));
   own.addEventListener("events", ({ data }) => takeEvents(JSON.parse(data)));
   own.addEventListener("error", () => {
-    forgetLooks();
     if (own !== source) return;
+    drawGone();
+    forgetLooks();
     if (own.readyState !== EventSource.CLOSED) drawStatus("bad", noConnection);
     else void sayWhyRefused(own);
   });
@@ -72,6 +73,26 @@ function showEvents(events) {
   const list = byId("events");
   list.prepend(...events.map(eventRow).reverse());
   while (list.children.length > eventsShownMax) list.lastElementChild.remove();
+  keepOneTabStop(list);
+}
+
+/** The rows are one stop for the Tab key; arrows, Home and End go from row to row. */
+function keepOneTabStop(list) {
+  const summaries = [...list.querySelectorAll("summary")];
+  const current = summaries.find((summary) => summary === document.activeElement) ?? summaries[0];
+  for (const summary of summaries) summary.tabIndex = summary === current ? 0 : -1;
+}
+
+function goFromRowToRow(pressed) {
+  const summaries = [...byId("events").querySelectorAll("summary")];
+  const at = summaries.indexOf(document.activeElement);
+  if (at < 0) return;
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: summaries.length - 1 }[pressed.key];
+  if (to === undefined || summaries[to] === undefined) return;
+  pressed.preventDefault();
+  summaries[at].tabIndex = -1;
+  summaries[to].tabIndex = 0;
+  summaries[to].focus();
 }
 
 function eventRow(shown) {
@@ -95,6 +116,7 @@ function eventRow(shown) {
     // What one reads is not to run away.
     pause(true);
   });
+  row.firstElementChild.tabIndex = -1;
   const item = element("li", { class: "new" }, row);
   textOf.set(item, text);
   return item;
@@ -164,6 +186,7 @@ async function copy({ currentTarget: button }) {
 byId("project").value = project;
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
+byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {
   submitted.preventDefault();
   project = byId("project").value.trim();

@@ -15,7 +15,7 @@ const reasonWords = {
   rate_limited: "refused: over the project's limits",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
-/** Looks, oldest first: { atMs, stored, requests, lost, counts }. */
+/** Looks, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let looks = [];
 
 export function drawStatus(tone, text) {
@@ -23,7 +23,17 @@ export function drawStatus(tone, text) {
   say("status", text);
 }
 
+/** With the gateway gone, what is shown is what was: it says since when, and no rate is current. */
+export function drawGone() {
+  document.body.classList.add("gone");
+  const last = looks.at(-1);
+  if (last !== undefined) say("about", `last heard of at ${clock.format(last.atMs)}`);
+  for (const name of ["stored", "requests", "lost", "time"]) say(`${name}-rate`, "–");
+  for (const cell of document.querySelectorAll("td.rate")) cell.textContent = "–";
+}
+
 export function drawState(state) {
+  document.body.classList.remove("gone");
   const { ready, workers, reasons } = state;
   if (ready === 0) drawStatus("bad", "Not ready");
   else if (ready < workers) drawStatus("warn", `${ready} of ${workers} workers ready`);
@@ -43,11 +53,14 @@ export function drawState(state) {
 function remember({ atMs, counts }) {
   const sum = (wanted) => counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
   const stored = sum(({ outcome }) => outcome === "stored");
-  const lost = sum(({ outcome }) => outcome !== "stored");
+  const dropped = sum(({ outcome }) => outcome === "dropped" || outcome === "error");
+  // How many events were in a request that was refused is not known of most.
+  const refused = Object.values(counts.problems).reduce((total, count) => total + count, 0);
+  const lost = dropped + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
   // Totals that shrink are those of another process.
   if (looks.length > 0 && requests < looks.at(-1).requests) looks = [];
-  looks.push({ atMs, stored, requests, lost, counts });
+  looks.push({ atMs, stored, requests, lost, dropped, refused, counts });
   if (looks.length > lineSeconds + 1) looks.shift();
 }
 
@@ -63,7 +76,7 @@ function drawTiles() {
   for (const name of ["stored", "requests", "lost"]) {
     const total = (look) => look[name];
     say(`${name}-rate`, rateText(rateOf(total)));
-    say(`${name}-total`, `${whole.format(looks.at(-1)[name])} in all`);
+    say(`${name}-total`, totalText(name, looks.at(-1)));
     drawLine(
       `${name}-line`,
       looks.slice(1).map((_, index) => rateOf(total, 1, index + 1)),
@@ -78,6 +91,11 @@ function drawTiles() {
     "time-line",
     times.map((seconds) => seconds ?? 0),
   );
+}
+
+function totalText(name, look) {
+  if (name !== "lost") return `${whole.format(look[name])} in all`;
+  return `${whole.format(look.refused)} requests refused, ${whole.format(look.dropped)} events dropped`;
 }
 
 /** Seconds; within a bucket taken as even. Undefined when nothing was answered. */
@@ -150,7 +168,7 @@ function drawTable(id, rows, none) {
       {},
       element("td", {}, element("span", { class: `dot ${tone}` }), words),
       element("td", { class: "n" }, whole.format(count)),
-      element("td", { class: "n muted" }, rateText(rate)),
+      element("td", { class: "n muted rate" }, rateText(rate)),
     ),
   );
   body.replaceChildren(
