@@ -13,6 +13,7 @@ import {
   limit,
   list,
   type ProjectCommand,
+  remove,
   retire,
   rotate,
   usage,
@@ -27,6 +28,7 @@ import {
   withSettings,
 } from "./commands/settings.ts";
 import { tail } from "./commands/tail.ts";
+import { forTerminal } from "./commands/terminal.ts";
 import { workerCommand } from "./commands/worker-command.ts";
 import { createLog } from "./observe/log.ts";
 import { burstSecondsDefault, isPositive } from "./projects/limits.ts";
@@ -79,6 +81,8 @@ function commandLine(context: CommandContext): Command {
   });
 
   const project = program.command("project").description("add and change projects and their keys");
+  // The name nearest to one that is mistyped may be that of a command that ends keys.
+  project.showSuggestionAfterError(false);
   const of = (command: Command): ProjectCommand => ({ config: configOf(command, context), context });
   withNats(project.command("add <id>").description("add a project"))
     .option("--name <name>", "a name for people; default: the id")
@@ -99,6 +103,7 @@ function commandLine(context: CommandContext): Command {
   withNats(project.command("retire <id>").description("leave only the project's newest key valid")).action(
     async (id: string, _, command: Command) => await retire(of(command), id),
   );
+  project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
   withNats(project.command("disable <id>").description("refuse the project's events")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),
   );
@@ -175,7 +180,7 @@ async function main(): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     if (stop.signal.aborted && (error as Error).name === "AbortError") return 0;
     const { message } = error as Error;
-    if (message !== "") stderr.write(`penstock: ${message}\n`);
+    if (message !== "") stderr.write(`penstock: ${forTerminal(message)}\n`);
     return error instanceof CommandError ? error.exitCode : 1;
   }
 }

@@ -27,6 +27,7 @@ import { fullMessageBytes, wantedConfigs } from "../publish/stream-config.ts";
 import { loadAddon } from "../scan/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
+import { forTerminal } from "./terminal.ts";
 
 export interface DoctorOptions {
   /** Monitoring endpoints of nats-server, with commas between. */
@@ -49,7 +50,7 @@ export async function doctor(settings: ConfigResult, options: DoctorOptions, con
     ? [check.ok("all read, without faults"), ...(await look(settings.config, monitors, context))]
     : settings.faults.map((fault) => check.fail(fault, "see --help, or Settings in the README"));
   const counts = countOf(findings);
-  context.stdout.write(options.json ? jsonOf(findings, counts) : linesOf(findings, counts));
+  context.stdout.write(forTerminal(options.json ? jsonOf(findings, counts) : linesOf(findings, counts)));
   if (!settings.ok) throw new CommandError("", usageExitCode);
   if (counts.fail > 0 || (options.strict && counts.warn > 0)) throw new CommandError("");
 }

@@ -8,6 +8,7 @@ import { type GatheredStream, gatherFrom } from "../publish/sources.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
 import { table } from "./table.ts";
+import { forTerminal } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -23,9 +24,9 @@ export async function gather(config: Config, leaves: readonly string[], context:
   if (config.hubDomain !== undefined) {
     throw new CommandError("gather: this is the hub's to do: name its NATS, and no PENSTOCK_HUB_DOMAIN", usageExitCode);
   }
-  const say = (line: string): void => void context.stdout.write(`${line}\n`);
+  const say = (line: string): void => void context.stdout.write(`${forTerminal(line)}\n`);
   const note = (fields: object, message: string): void =>
-    void context.stderr.write(`gather: ${message}: ${JSON.stringify(fields)}\n`);
+    void context.stderr.write(forTerminal(`gather: ${message}: ${JSON.stringify(fields)}\n`));
   const connection = await openNats(findNats(config, context.host));
   try {
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };

@@ -2,7 +2,7 @@
 // folder. Gives up soon, unlike the gateway, because someone sits and waits.
 
 import { resolve } from "node:path";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Config } from "../config.ts";
 import { readConnectionNote } from "../embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../embedded/process-identity.ts";
@@ -24,13 +24,14 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /** Throws a CommandError when NATS does not answer. */
-export async function openNats(access: NatsAccess): Promise<NatsConnection> {
+export async function openNats(access: NatsAccess, more: Partial<ConnectionOptions> = {}): Promise<NatsConnection> {
   try {
     return await connect({
       ...accessOptions(access),
       name: "penstock-cli",
       timeout: connectTimeoutMs,
       maxReconnectAttempts: -1,
+      ...more,
     });
   } catch (error) {
     throw new CommandError(`connect to NATS at ${shownUrls(access.natsUrl)}: ${connectFault(error, access)}`);

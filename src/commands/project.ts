@@ -10,6 +10,7 @@ import type { Project } from "../types.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
 import { table } from "./table.ts";
+import { forTerminal } from "./terminal.ts";
 
 export interface ProjectCommand {
   readonly config: Config;
@@ -58,6 +59,14 @@ export async function enable(command: ProjectCommand, id: string, enabled: boole
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
+/** There is none, so that no slip of the fingers ends a project's keys. Says what does what people look for. */
+export function remove(id: string): never {
+  throw new CommandError(
+    `there is no command that removes a project: \`project disable ${id}\` refuses its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` takes it out of the registry, and nothing deletes its events before their time`,
+    usageExitCode,
+  );
+}
+
 /** What is named takes the place of all limits there are. */
 export async function limit(command: ProjectCommand, id: string, options: LimitOptions): Promise<void> {
   const { eventsPerSecond, bytesPerSecond, burst, none } = options;
@@ -72,14 +81,18 @@ export async function limit(command: ProjectCommand, id: string, options: LimitO
   say(command, `project ${id} has ${each}`);
 }
 
+const usageLag = "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
+
 /** Of all projects that have sent anything, or of one. */
 export async function usage(command: ProjectCommand, projectId: string | undefined, asJson: boolean): Promise<void> {
+  const { context } = command;
   const nowMs = Date.now();
   const usages = await atNats(command, (connection, place) => readUsage(connection, { ...place, projectId, nowMs }));
   if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
   else if (usages.length === 0)
     say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");
   else for (const line of usageTable(usages)) say(command, line);
+  if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
 async function atNats<T>(
@@ -99,7 +112,7 @@ async function atNats<T>(
 }
 
 function say({ context }: ProjectCommand, line: string): void {
-  context.stdout.write(`${line}\n`);
+  context.stdout.write(`${forTerminal(line)}\n`);
 }
 
 function projectJson({ limits, ...project }: Project): object {

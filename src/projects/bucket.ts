@@ -125,7 +125,7 @@ export function isProjectKey(key: string): boolean {
 }
 
 export function isProjectName(name: string): boolean {
-  return name.length <= nameCharsMax && !/\p{Cc}/u.test(name);
+  return name.length <= nameCharsMax && !/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u.test(name);
 }
 
 /** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */

@@ -1,0 +1,80 @@
+// What came from outside reaches a terminal as text: control characters and those that turn letters around are escaped, and JSON stays the
+// same JSON.
+
+import { Writable } from "node:stream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { CommandContext } from "../../src/commands/context.ts";
+import { list } from "../../src/commands/project.ts";
+import { tail } from "../../src/commands/tail.ts";
+import { forTerminal } from "../../src/commands/terminal.ts";
+import { isProjectName, openBucket } from "../../src/projects/bucket.ts";
+import { lanes } from "../../src/publish/subject.ts";
+import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there
+const acting = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+const hostile = "\u009b2J\u009d0;title\u009c\u0085\u007f\u202edesrever\u2066\u2028\u061c";
+let gateway: TestGateway;
+let connection: NatsConnection;
+
+beforeAll(async () => {
+  gateway = await startTestGateway();
+  connection = await connect({ servers: gateway.nats.url });
+});
+
+afterAll(async () => {
+  await connection.close();
+  await gateway.stop();
+});
+
+function outside(): { context: CommandContext; text: () => string; stop: AbortController } {
+  const stop = new AbortController();
+  let text = "";
+  const sink = () =>
+    new Writable({
+      write(chunk: Buffer, _, done) {
+        text += chunk.toString();
+        done();
+      },
+    });
+  const streams = { stdout: sink(), stderr: sink() };
+  const context = { env: {}, host: process, mainFile: "", channel: process, ...streams, stop: stop.signal };
+  return { context, text: () => text, stop };
+}
+
+test("escapes are JSON's", () => {
+  const value = { [hostile]: hostile, plain: 'é ü 漢字 👩‍👩‍👧 \\ " \n' };
+  const escaped = forTerminal(JSON.stringify(value));
+  expect(escaped).not.toMatch(acting);
+  expect(JSON.parse(escaped)).toEqual(value);
+  expect(forTerminal("plain é 漢字\n")).toBe("plain é 漢字\n");
+});
+
+test("tail", async () => {
+  const project = await gateway.project();
+  const sent = { api_key: project.key, event: hostile, distinct_id: "u", properties: { [hostile]: hostile } };
+  expect((await gateway.post("/capture/", sent)).status).toBe(200);
+  const { context, text, stop } = outside();
+  const running = tail(gateway.config, { project: project.id, lanes, fromStart: true }, context);
+  await until(() => text().includes('"event"'));
+  stop.abort();
+  await running;
+  expect(text()).not.toMatch(acting);
+  const line = text()
+    .split("\n")
+    .find((found) => found.startsWith("{"));
+  expect(JSON.parse(line ?? "")).toMatchObject({ event: hostile, properties: { [hostile]: hostile } });
+});
+
+test("names of projects that other tools have written", async () => {
+  const bucket = await openBucket(connection, { prefix: gateway.config.subjectPrefix, replicas: 1 });
+  await bucket.put("odd", JSON.stringify({ id: "odd", name: hostile, keys: ["phc_odd"], enabled: true }));
+  for (const asJson of [false, true]) {
+    const { context, text } = outside();
+    await list({ config: gateway.config, context }, asJson);
+    expect(text()).toContain("odd");
+    expect(text()).not.toMatch(acting);
+  }
+  for (const character of hostile.replaceAll(/[ -~]/g, "")) expect(isProjectName(`a${character}`)).toBe(false);
+});
