@@ -43,6 +43,10 @@ test.each([false, true])(
       ...Array.from({ length: 3 }, () => kit.send({ ...first, name: "much" })),
     ];
     await until(() => kit.placed.length > 0);
+    const small = kit.send({ name: "live", project: "b", events: 3, historical: true });
+    // What has not shown whose it is may be its history, until it has been scanned.
+    if (hidden) await small.work;
+    expect(small.answer).toBe("stored 3");
     const live = Array.from({ length: 4 }, (_, index) =>
       kit.send({ name: "live", project: "bcab"[index]!, events: 5_000 }),
     );
