@@ -37,9 +37,6 @@ test("every metric is there, with its type, once all gauges are given", async ()
     streamBytes: () => [{ labels, value: 8 }],
     streamBytesMax: () => [{ labels, value: Number.POSITIVE_INFINITY }],
     streamsRefused: () => 1,
-    connections: () => 1,
-    connectionsMax: () => 2,
-    connectionsRefused: () => [{ labels: {}, value: 0 }],
   });
   const text = await metrics.text();
   for (const name of metricNames) expect(text).toContain(`# TYPE ${name} ${metricTable[name].type}\n`);
