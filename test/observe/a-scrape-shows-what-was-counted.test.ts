@@ -29,7 +29,7 @@ test("every metric is there, with its type, once all gauges are given", async ()
   metrics = createMetrics();
   metrics.watch({ framesUnacked: () => 3, inflightBytes: () => 70, inflightBytesMax: () => 100 });
   metrics.watch({ natsConnected: () => true, projectsKnown: () => 2, requestsInflight: () => 5 });
-  metrics.watch({ registryInDoubt: () => false });
+  metrics.watch({ registryInDoubt: () => false, projectsOverShare: () => 0 });
   metrics.watch({ tlsCertificateExpiry: () => 1_900_000_000 });
   const labels = { lane: "live", partition: "0" };
   metrics.watch({ connections: () => 1, connectionsMax: () => 2, connectionsRefused: () => [] });
