@@ -209,8 +209,8 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     log.info({ host: config.host, port, ...adminAt }, "listening");
 
     const close = once(async (drainDelayMs?: number) => {
-      admin?.drain();
       whyNotReady = async () => ["shutting down"];
+      admin?.readinessChanged();
       await delay(drainDelayMs ?? config.drainDelayMs);
       const deadlineMs = nowMs() + config.drainTimeoutMs;
       const left = await http.drain(config.drainTimeoutMs);

@@ -39,8 +39,9 @@ export async function startWorkers(
     monotonicMs: () => performance.now(),
   });
   const close = async (drainDelayMs?: number): Promise<void> => {
-    admin.drain();
-    await supervisor.close(drainDelayMs);
+    const closed = supervisor.close(drainDelayMs);
+    admin.readinessChanged();
+    await closed;
     await live.close();
     await admin.close();
   };

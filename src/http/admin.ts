@@ -33,8 +33,8 @@ export interface WorkersReadiness {
 export interface AdminServer {
   /** The port, or an Error that says what is in the way. */
   listen(host: string, port: number): Promise<number>;
-  /** From now on not ready: what a check has found before this, or still finds, does not count. */
-  drain(): void;
+  /** Readiness has changed: what a check has found before this, or was about to find, is not told any more. */
+  readinessChanged(): void;
   /** Stops listening and drops all connections. */
   close(): Promise<void>;
 }
@@ -47,7 +47,7 @@ interface Answer {
 
 export function createAdminServer(options: AdminServerOptions): AdminServer {
   const { metrics, log } = options;
-  const readinessNow = createReadinessCheck(options);
+  let readinessNow = createReadinessCheck(options);
   const pages: Readonly<Record<string, () => Promise<Answer>>> = {
     "/metrics": scrape,
     "/livez": live,
@@ -55,8 +55,7 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   };
   const server = createServer((request, response) => void answer(request, response));
   server.maxConnections = CONNECTIONS_MAX;
-  let draining = false;
-  return { listen, drain, close };
+  return { listen, readinessChanged, close };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
@@ -86,9 +85,9 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
   }
 
   async function ready(): Promise<Answer> {
-    if (draining) return drained();
-    const [found, said = []] = await Promise.all([readinessNow(), options.warnings?.()]);
-    if (draining) return drained();
+    const check = readinessNow;
+    const [found, said = []] = await Promise.all([check(), options.warnings?.()]);
+    if (check !== readinessNow) return ready();
     const warnings = said.length === 0 ? {} : { warnings: said };
     if ("ready" in found) return ofWorkers(found, warnings);
     return found.length === 0
@@ -111,12 +110,8 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     });
   }
 
-  function drained(): Answer {
-    return json(503, { status: "unready", reasons: ["shutting down"] });
-  }
-
-  function drain(): void {
-    draining = true;
+  function readinessChanged(): void {
+    readinessNow = createReadinessCheck(options);
   }
 
   function close(): Promise<void> {

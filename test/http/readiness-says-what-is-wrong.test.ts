@@ -109,15 +109,24 @@ test("a taken port is an error that says so", async () => {
 
 test("from the beginning of a drain on it is not ready, whatever was found just before or is still being found", async () => {
   const check = Promise.withResolvers<string[]>();
+  let draining = false;
   let checks = 0;
-  const url = await startAdmin(() => (++checks === 1 ? Promise.resolve([]) : check.promise));
-  const draining = [503, { status: "unready", reasons: ["shutting down"] }];
+  const url = await startAdmin(async () => {
+    if (draining) return ["shutting down"];
+    return ++checks === 1 ? [] : await check.promise;
+  });
+  const unready = [503, { status: "unready", reasons: ["shutting down"] }];
   expect(await readyz(url)).toEqual([200, { status: "ready" }]);
+  draining = true;
+  admin?.readinessChanged();
+  expect(await readyz(url)).toEqual(unready);
+
+  draining = false;
   nowMs += 501;
   const asked = readyz(url);
   await expect.poll(() => checks).toBe(2);
-  admin?.drain();
-  expect(await readyz(url)).toEqual(draining);
+  draining = true;
+  admin?.readinessChanged();
   check.resolve([]);
-  expect(await asked).toEqual(draining);
+  expect(await asked).toEqual(unready);
 });
