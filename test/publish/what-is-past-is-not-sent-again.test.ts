@@ -1,0 +1,55 @@
+import type { MsgHdrs } from "@nats-io/transport-node";
+import { expect, test } from "vitest";
+import type { NatsLink } from "../../src/publish/connection.ts";
+import { Frame, FrameQueue } from "../../src/publish/frame.ts";
+import { createInFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
+import { createStreamStates } from "../../src/publish/stream-states.ts";
+
+test("at a reconnect a frame past its deadline is settled and not sent again, the others are", () => {
+  const sent: string[] = [];
+  const outcomes: unknown[] = [];
+  let now = 0;
+  let changed: (connected: boolean) => void = () => {};
+  const link = {
+    connection: { subscribe: () => ({ unsubscribe() {} }) as unknown as MsgHdrs },
+    connected: true,
+    messageBytesMax: 1_048_576,
+    send: (message: Buffer) => void sent.push(message.toString("latin1").split("\n").at(-3) ?? ""),
+    onChange: (listener: typeof changed) => {
+      changed = listener;
+    },
+  } as unknown as NatsLink;
+  const inFlight = createInFlight({
+    link,
+    ackTimeoutMs: 60_000,
+    nowMs: () => now,
+    metrics: { frameSent() {}, ackFailed() {}, frameRetried() {} } as unknown as InFlightOptions["metrics"],
+    log: { info() {}, warn() {}, error() {} },
+    settled: (frame, outcome, code) => void outcomes.push([frame.messageId, outcome, code]),
+    expired() {},
+    storeFull() {},
+  });
+  const queue = new FrameQueue("live", createStreamStates("test", 1).of("live", 0), {
+    subject: "test.live.0.alpha",
+    window: 2,
+    background: false,
+  });
+  for (const [name, deadlineMs] of [
+    ["past", 5_000],
+    ["waits", 9_000],
+  ] as const) {
+    const frame = new Frame(queue, Buffer.alloc(4_096));
+    frame.length = frame.buffer.write(`${name}\n`);
+    frame.messageId = name;
+    frame.deadlineMs = deadlineMs;
+    frame.shares.push(deadlineMs, 1, frame.length);
+    inFlight.send(frame, now);
+  }
+  expect(sent).toEqual(["past", "waits"]);
+  // No tick has come meanwhile, as when the event loop was held up.
+  now = 6_000;
+  changed(false);
+  changed(true);
+  expect(sent).toEqual(["past", "waits", "waits"]);
+  expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
+});
