@@ -19,7 +19,10 @@ export const metricTable = {
   penstock_requests_inflight: { type: "gauge", across: "sum", help: "Requests begun and not yet answered." },
   penstock_events_total: { type: "counter", help: "Events by lane, outcome and reason." },
   penstock_warnings_total: { type: "counter", help: "Remarks on stored events, by code." },
-  penstock_slow_path_items_total: { type: "counter", help: "Items that went through JSON.parse." },
+  penstock_slow_path_items_total: {
+    type: "counter",
+    help: "Items that had to be brought into plain form: escaped or doubled names, U+0000, lone surrogates.",
+  },
   penstock_distinct_ids_cut_total: { type: "counter", help: "Distinct ids cut to 200 characters." },
   penstock_frames_total: { type: "counter", help: "Frames sent to JetStream, by lane; retries not counted." },
   penstock_frame_events: { type: "histogram", help: "Events per frame." },
