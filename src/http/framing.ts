@@ -8,20 +8,14 @@ import type { HttpRequest } from "./uws.ts";
 /** `sure`: ends where anybody sees it end. `doubtful`: may be answered, but the connection must end with it. */
 export type Framing = "sure" | "doubtful" | Problem;
 
-export interface FramingRequest {
-  /** The first Content-Length as sent, "" for none. */
-  readonly declared: string;
-  /** Look at every header line, also where the first length says all there should be. */
-  readonly everyLine: boolean;
-}
-
 /**
- * Judges a head. uWS has refused by now what is not digits in the first length, and a length beside a transfer coding that is not empty.
+ * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. `everyLine`: look at every header line, also where that
+ * length says all there should be. uWS has refused by now what is not digits in the first length, and a length beside a transfer coding
+ * that is not empty.
  */
-export function framingOf(request: HttpRequest, { declared, everyLine }: FramingRequest): Framing {
-  const hasLength = declared !== "";
+export function framingOf(request: HttpRequest, bytesDeclared: number, everyLine: boolean): Framing {
   // A body of none leaves it open whether a length was hidden, which only who sent bytes behind the head would do.
-  const hasBody = hasLength && Number(declared) !== 0;
+  const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "sure";
   const lines = new FramingLines();
   request.forEach(lines.take);

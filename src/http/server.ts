@@ -125,18 +125,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   function begin(response: HttpResponse, request: HttpRequest, label: RouteLabel): HttpExchange {
-    const declared = request.getHeader("content-length");
+    const bytesDeclared = bytesDeclaredIn(request.getHeader("content-length"));
     const clientAddress = clients.of(response, request);
     const exchange = new HttpExchange(shared, response, {
       label,
       origin: request.getHeader("origin"),
       contentEncoding: request.getHeader("content-encoding"),
-      bytesDeclared: bytesDeclaredIn(declared),
+      bytesDeclared,
       clientAddress,
     });
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
-    const framing = framingOf(request, { declared, everyLine: comesThroughOthers(request) });
+    const framing = framingOf(request, bytesDeclared, comesThroughOthers(request));
     if (framing !== "sure") exchange.endsInDoubt = true;
     const problem = typeof framing === "object" ? framing : problemAtHead(exchange, request);
     if (problem !== undefined) refuse(exchange, problem);
@@ -167,7 +167,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   function preflight(response: HttpResponse, request: HttpRequest, label: RouteLabel): void {
-    if (framingOf(request, { declared: request.getHeader("content-length"), everyLine: true }) !== "sure") {
+    if (framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true) !== "sure") {
       refuse(begin(response, request, label), METHOD_NOT_ALLOWED);
       return;
     }
