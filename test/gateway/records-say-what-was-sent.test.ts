@@ -52,8 +52,8 @@ function naive(sent: Item): Record<string, unknown> | undefined {
   const idText = typeof id === "string" ? id : JSON.stringify(id);
   if (idText.trim() === "") return undefined;
   return {
-    event: sent.event.toWellFormed(),
-    distinct_id: [...idText.replaceAll("\0", "\ufffd").toWellFormed()].slice(0, 200).join(""),
+    event: storable(sent.event),
+    distinct_id: [...storable(idText)].slice(0, 200).join(""),
     properties: wellFormed(sent.properties ?? {}),
     ...(sent.$set === undefined ? {} : { $set: wellFormed(sent.$set) }),
     ...(sent.uuid === undefined ? {} : { uuid: sent.uuid }),
@@ -61,10 +61,13 @@ function naive(sent: Item): Record<string, unknown> | undefined {
 }
 
 function wellFormed(value: unknown): unknown {
-  const clean = JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === "string" ? inner.toWellFormed() : inner,
-  );
-  return JSON.parse(clean.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, "$1\ufffd"));
+  const clean = JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "string" ? storable(inner) : inner));
+  return JSON.parse(clean.replace(/(?<!\\)((?:\\\\)*)\\u(?:d[89a-f][0-9a-f]{2}|0000)/g, "$1\ufffd"));
+}
+
+/** U+0000 and half of a surrogate pair are in no record. */
+function storable(text: string): string {
+  return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
 test("random batches are stored as a naive reading says", async () => {

@@ -1,6 +1,7 @@
 // nats-server 2.10, the oldest that has `sync_interval: always`, on one node: what the gateway stores there, what it stores once, in
 // which order, and that it is there after a kill. All other tests run on the newest.
 
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 import { oldestNatsServer } from "../kit/nats-server.ts";
@@ -33,7 +34,11 @@ test("single events and batches are stored as they were sent", async () => {
 
 test("a large body that is sent twice is stored once", async () => {
   const project = await gateway.project();
-  const batch = numbered(3_000).map((item) => ({ ...item, properties: { ...item.properties, text: "x".repeat(500) } }));
+  const batch = numbered(3_000).map((item) => ({
+    ...item,
+    uuid: randomUUID(),
+    properties: { ...item.properties, text: "x".repeat(500) },
+  }));
   const body = JSON.stringify({ api_key: project.key, batch });
   for (let tries = 0; tries < 2; tries++) expect((await gateway.post("/batch/", body)).status).toBe(200);
   expect(await gateway.events(project)).toHaveLength(3_000);
