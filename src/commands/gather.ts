@@ -2,6 +2,7 @@
 
 import type { Config } from "../config.ts";
 import { openBucket, raiseReplicas } from "../projects/bucket.ts";
+import { onceLed } from "../projects/leader-wait.ts";
 import { openUsageBucket, usageBucketName } from "../projects/usage.ts";
 import { ensureStreams } from "../publish/jetstream.ts";
 import { type GatheredStream, gatherFrom } from "../publish/sources.ts";
@@ -30,10 +31,10 @@ export async function gather(config: Config, leaves: readonly string[], context:
   const connection = await openNats(findNats(config, context.host));
   try {
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };
-    const registry = await openBucket(connection, place);
+    const registry = await onceLed(() => openBucket(connection, place));
     const { streamInfo } = await registry.status();
     await raiseReplicas(connection, { config: streamInfo.config, replicas: place.replicas, log: { warn: note } });
-    await openUsageBucket(connection, { ...place, log: { warn: note } });
+    await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
     const streams = await ensureStreams(connection, config, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {
       streams: [...streams, `KV_${usageBucketName(place.prefix)}`],

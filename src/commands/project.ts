@@ -4,6 +4,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Config } from "../config.ts";
 import type { BucketPlace } from "../projects/bucket.ts";
 import { addProject, listProjects, retireKeys, rotateKey, setEnabled, setLimits } from "../projects/commands.ts";
+import { onceLed } from "../projects/leader-wait.ts";
 import { burstSecondsDefault, limitsText, limitsValue } from "../projects/limits.ts";
 import { type ProjectUsage, readUsage } from "../projects/usage.ts";
 import type { Project } from "../types.ts";
@@ -87,7 +88,9 @@ const usageLag = "gateways write their counts at most every ten seconds: what ca
 export async function usage(command: ProjectCommand, projectId: string | undefined, asJson: boolean): Promise<void> {
   const { context } = command;
   const nowMs = Date.now();
-  const usages = await atNats(command, (connection, place) => readUsage(connection, { ...place, projectId, nowMs }));
+  const usages = await atNats(command, (connection, place) =>
+    onceLed(() => readUsage(connection, { ...place, projectId, nowMs })),
+  );
   if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
   else if (usages.length === 0)
     say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");

@@ -9,6 +9,7 @@ import {
   type StreamInfo,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { NoLeaderError } from "./leader-wait.ts";
 
 export interface BucketState {
   /** When the stream was made: tells a bucket from another one of the same name. */
@@ -70,7 +71,7 @@ export function streamOf(bucket: string): string {
 async function stateOf(manager: JetStreamManager, name: string): Promise<BucketState | undefined> {
   const info = await manager.streams.info(name).catch(undefinedIfAbsent);
   if (info === undefined) return undefined;
-  if (!isFromLeader(info)) throw new Error(`stream ${name} has no leader`);
+  if (!isFromLeader(info)) throw new NoLeaderError(name);
   const { created, config, state } = info;
   return { created, config, lastSequence: state.last_seq, entries: state.messages };
 }

@@ -1,6 +1,6 @@
 // What an operator does to the registry: add a project, list them, give out a new key, switch one off and on, limit it. Changes
 // are compare-and-set, so that two operators at once lose neither's: on the entry, and on the whole bucket where a key is given out, which
-// nobody else may have got meanwhile. Keys are made here.
+// nobody else may have got meanwhile. Keys are made here. All of them wait some seconds for a cluster that has no leader yet.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,6 +21,7 @@ import {
   projectValue,
 } from "./bucket.ts";
 import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { onceLed } from "./leader-wait.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
 
 /** An expected failure: the message is for the operator. */
@@ -72,7 +73,7 @@ export async function addProject(connection: NatsConnection, options: AddProject
   if (!isProjectId(id)) throw new ProjectError(`add project: the id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
   if (!isProjectName(name)) throw new ProjectError("add project: the name must be at most 200 printable characters");
   requireKey(key);
-  await openBucket(connection, options);
+  await onceLed(() => openBucket(connection, options));
   const project: Project = { id, name, keys: [key], enabled: true };
   return await write(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
@@ -88,7 +89,7 @@ export async function addProject(connection: NatsConnection, options: AddProject
 
 /** All projects, by id. Values that are not projects are left out; the gateway ignores them too, and says so in its log. */
 export async function listProjects(connection: NatsConnection, place: BucketPlace): Promise<Project[]> {
-  return [...(await read(connection, place)).projects];
+  return [...(await onceLed(() => read(connection, place))).projects];
 }
 
 interface ReadProjects extends WholeReading {
@@ -162,7 +163,7 @@ async function change(
   edit: (project: Project) => Partial<Project>,
 ): Promise<Project> {
   const { id } = options;
-  const bucket = await openExistingBucket(connection, options);
+  const bucket = await onceLed(() => openExistingBucket(connection, options));
   return await write(connection, options, async () => {
     requireId(id);
     const entry = (await bucket?.get(id)) ?? undefined;
@@ -183,11 +184,11 @@ interface Entry {
 /** `make` is asked again on what others have left, where they were faster. Answers the project as it is written. */
 async function write(connection: NatsConnection, place: BucketPlace, make: () => Promise<Entry>): Promise<Project> {
   const js = jetstream(connection);
-  const subjects = await entrySubjects(connection, place);
+  const subjects = await onceLed(() => entrySubjects(connection, place));
   for (let tries = 0; tries < triesMax; tries++) {
-    const { project, value, expect } = await make();
+    const { project, value, expect } = await onceLed(make);
     try {
-      await js.publish(subjects + project.id, value, { expect });
+      await onceLed(() => js.publish(subjects + project.id, value, { expect }), { isRepeatable: false });
       return project;
     } catch (error) {
       if (!isConflict(error)) throw error;

@@ -4,6 +4,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isFromLeader } from "./bucket-state.ts";
+import { NoLeaderError } from "./leader-wait.ts";
 
 const apiTimeoutMs = 3_000;
 const lanes = ["live", "historical"];
@@ -14,7 +15,7 @@ export async function haveEventsBeenStored(connection: NatsConnection, prefix: s
   for (const lane of lanes) {
     for await (const name of manager.streams.names(`${prefix}.${lane}.>`)) {
       const info = await manager.streams.info(name);
-      if (!isFromLeader(info)) throw new Error(`stream ${name} has no leader`);
+      if (!isFromLeader(info)) throw new NoLeaderError(name);
       if (info.state.last_seq > 0) return true;
     }
   }

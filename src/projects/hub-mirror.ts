@@ -4,6 +4,7 @@
 import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketReader, isFromLeader } from "./bucket-state.ts";
+import { NoLeaderError } from "./leader-wait.ts";
 
 /** In the metadata of the bucket's stream, from when it has first caught up with the hub on. */
 const filledMark = "penstock-filled";
@@ -57,7 +58,7 @@ async function lastSequenceAtHub(connection: NatsConnection, stream: string, hub
   try {
     const hub = await jetstreamManager(connection, { domain: hubDomain, checkAPI: false, timeout: apiTimeoutMs });
     const info = await hub.streams.info(stream);
-    if (!isFromLeader(info)) throw new Error(`stream ${stream} has no leader`);
+    if (!isFromLeader(info)) throw new NoLeaderError(stream);
     return info.state.last_seq;
   } catch (error) {
     const missing = error instanceof JetStreamApiError && error.code === streamNotFound;

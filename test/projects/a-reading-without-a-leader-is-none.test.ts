@@ -2,44 +2,20 @@
 // lack the newest entries. Such an answer changes nothing, and a start waits for a better one.
 
 import type { StreamInfo } from "@nats-io/jetstream";
-import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
 import { isFromLeader } from "../../src/projects/bucket-state.ts";
 import { addProject } from "../../src/projects/commands.ts";
 import { createRegistry } from "../../src/projects/registry.ts";
-import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
+import { leaderless, newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();
 const soon = { timeout: 10_000, interval: 20 };
-
-/** The rig's connection, on which the registry's stream stands as a member without a leader would say, while `isLeaderless`. */
-function leaderless(isLeaderless: () => boolean): NatsConnection {
-  const request: NatsConnection["request"] = async (subject, ...more) => {
-    const answer = await rig.connection.request(subject, ...more);
-    if (!subject.startsWith("$JS.API.STREAM.INFO.") || !isLeaderless()) return answer;
-    const info = answer.json<StreamInfo>();
-    const cutBack = {
-      ...info,
-      state: { ...info.state, messages: 0, last_seq: 0 },
-      cluster: { name: "c", replicas: [{ name: "other", current: false, active: 0 }] },
-    };
-    const data = new TextEncoder().encode(JSON.stringify(cutBack));
-    return { ...answer, data, subject: answer.subject, json: () => cutBack } as unknown as Msg;
-  };
-  return new Proxy(rig.connection, {
-    get(target, name) {
-      if (name === "request") return request;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-}
 
 test("what a member says without a leader takes no project away, and no key counts as unknown meanwhile", async () => {
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
   let isLeaderless = false;
-  const connection = leaderless(() => isLeaderless);
+  const connection = leaderless(rig, () => isLeaderless);
   const registry = await registryOn(rig, place, 20, { connection });
   expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   isLeaderless = true;
@@ -61,7 +37,7 @@ test("a start waits for a leader", async () => {
   let isLeaderless = true;
   const said: string[] = [];
   const note = (fields: object): void => void said.push(JSON.stringify(fields));
-  const connection = leaderless(() => isLeaderless);
+  const connection = leaderless(rig, () => isLeaderless);
   const starting = createRegistry({ connection, ...place, log: { info: note, warn: note, error: note } });
   await expect.poll(() => said.join(), soon).toContain("no leader");
   isLeaderless = false;

@@ -1,6 +1,8 @@
 // What the tests of the registry share: one server for the file, a connection, a bucket for each test.
 
 import { randomBytes } from "node:crypto";
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { Msg } from "@nats-io/nats-core";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { createRegistry, type Registry, type RegistryOptions } from "../../src/projects/registry.ts";
@@ -59,4 +61,27 @@ export async function registryOn(
   });
   onTestFinished(() => registry.close());
   return Object.assign(registry, { lines });
+}
+
+/** The rig's connection, on which the registry's stream stands as a member without a leader would say, while `isLeaderless`. */
+export function leaderless({ connection }: RegistryRig, isLeaderless: () => boolean): NatsConnection {
+  const request: NatsConnection["request"] = async (subject, ...more) => {
+    const answer = await connection.request(subject, ...more);
+    if (!subject.startsWith("$JS.API.STREAM.INFO.") || !isLeaderless()) return answer;
+    const info = answer.json<StreamInfo>();
+    const cutBack = {
+      ...info,
+      state: { ...info.state, messages: 0, last_seq: 0 },
+      cluster: { name: "c", replicas: [{ name: "other", current: false, active: 0 }] },
+    };
+    const data = new TextEncoder().encode(JSON.stringify(cutBack));
+    return { ...answer, data, subject: answer.subject, json: () => cutBack } as unknown as Msg;
+  };
+  return new Proxy(connection, {
+    get(target, name) {
+      if (name === "request") return request;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 }
