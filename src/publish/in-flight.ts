@@ -174,6 +174,7 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function heardFrom(stream: StreamState, now: number): void {
     stream.ackedAtMs = now;
     stream.silentAtMs = undefined;
+    stream.silence = undefined;
   }
 
   function tick(now: number): void {

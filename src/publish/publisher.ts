@@ -12,7 +12,7 @@ import { createMemoryPool, Frame, type FrameQueue, frameOf, headerBytesMax, mess
 import { createFrameQueues, type FrameScope } from "./frame-queues.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { createStreamStates, refusalNow, type StreamStates } from "./stream-states.ts";
+import { createStreamStates, refusalNow, type StreamStates, silenceNow } from "./stream-states.ts";
 
 export interface PublisherOptions {
   readonly link: NatsLink;
@@ -324,7 +324,10 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
       if (!link.connected) return "unavailable";
       return streams.refusalOfAll(nowMs());
     },
-    refusalOf: (lane, projectId) => queues.of(lane, projectId).stream.refusal,
+    refusalOf(lane, projectId) {
+      const { stream } = queues.of(lane, projectId);
+      return stream.refusal ?? (stream.silence === undefined ? undefined : silenceNow(stream, nowMs()));
+    },
     recordBytesMaxOf(lane, projectId) {
       return Math.min(link.messageBytesMax, queues.of(lane, projectId).stream.messageBytesMax) - headerBytesMax;
     },

@@ -23,6 +23,10 @@ export interface StreamState {
   ackedAtMs: number;
   /** Monotonic milliseconds: since then a frame has come to its deadline without an answer, and no acknowledgement has come. */
   silentAtMs: number | undefined;
+  /** Why its events are refused while it answers questions and acknowledges nothing, but for a request at times. Ends with an acknowledgement. */
+  silence: Problem | undefined;
+  /** Monotonic milliseconds: from then on the next request is sent to it all the same. */
+  probeAtMs: number;
   /** An acknowledgement has shown that what the stream had before is gone. The watch takes it from here. */
   wentBack: { readonly from: number; readonly to: number } | undefined;
   /** Monotonic milliseconds of the last time it went back: frames from before it prove nothing more. */
@@ -43,6 +47,22 @@ export function refusalNow({ refusal, fullUntilMs }: StreamState, nowMs: number)
   return refusal?.code ?? (nowMs < fullUntilMs ? "store_full" : undefined);
 }
 
+/** How often a request is let through to a stream that is silent. */
+const probeEveryMs = 1_000;
+
+/** From now on its requests are refused, and the first of each second finds out whether that is still right. */
+export function refuseSilent(state: StreamState, silence: Problem, nowMs: number): void {
+  state.silence = silence;
+  state.probeAtMs = nowMs + probeEveryMs;
+}
+
+/** Undefined for the request that is to find out. */
+export function silenceNow(state: StreamState, nowMs: number): Problem | undefined {
+  if (nowMs < state.probeAtMs) return state.silence;
+  state.probeAtMs = nowMs + probeEveryMs;
+  return undefined;
+}
+
 export function createStreamStates(subjectPrefix: string, partitions: number): StreamStates {
   // Lane by lane, partition by partition.
   const all = lanes.flatMap((lane) =>
@@ -57,6 +77,8 @@ export function createStreamStates(subjectPrefix: string, partitions: number): S
         sequence: 0,
         ackedAtMs: Number.NEGATIVE_INFINITY,
         silentAtMs: undefined,
+        silence: undefined,
+        probeAtMs: 0,
         wentBack: undefined,
         wentBackAtMs: Number.NEGATIVE_INFINITY,
       };

@@ -15,7 +15,7 @@ import {
   wantedConfigs,
 } from "./stream-config.ts";
 import { createStreamHistory, type StreamHistory } from "./stream-history.ts";
-import type { StreamState, StreamStates } from "./stream-states.ts";
+import { refuseSilent, type StreamState, type StreamStates } from "./stream-states.ts";
 
 export interface StreamWatchOptions {
   readonly link: Pick<NatsLink, "connection" | "connected" | "messageBytesMax" | "onChange">;
@@ -41,7 +41,7 @@ export interface StreamWatch {
   check(): Promise<string[]>;
   /** As last heard, kept while NATS is away: of this gateway's own streams those that are there. */
   sizes(): readonly StreamSize[];
-  /** Streams whose events are refused because they would not keep what a 200 promises. */
+  /** Streams whose events are refused because they would not keep what a 200 promises, or acknowledge nothing. */
   unfit(): number;
   close(): void;
 }
@@ -58,6 +58,8 @@ interface Watched {
   /** Why nothing was heard, the last time. */
   unheard: string | undefined;
   missingAtMs: number | undefined;
+  /** Who led it when it was told that it acknowledges nothing, "" for a server alone. */
+  silentUnder: string | undefined;
   asking: Promise<void> | undefined;
 }
 
@@ -85,6 +87,7 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       faults: [],
       unheard: undefined,
       missingAtMs: undefined,
+      silentUnder: undefined,
       asking: undefined,
     };
   });
@@ -138,17 +141,34 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     stream.faults = [
       ...(broken === "" ? [] : [`stream ${wanted.name} would break what a 200 promises: ${broken}`]),
       ...(bytes + messageBytes > bytesMax ? [`stream ${wanted.name} is full: ${bytes} of ${bytesMax} bytes`] : []),
-      ...silence(state),
+      ...hearSilence(stream, info.cluster?.leader ?? ""),
     ];
   }
 
   /** A nats-server of 2.14 or newer that failed to write to a stream goes on answering questions, and leaves what is published without one. */
-  function silence(state: StreamState): string[] {
-    if (state.silentAtMs === undefined || nowMs() - state.silentAtMs > silentMsMax) return [];
-    return [
-      `stream ${state.name} answers questions, and acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
-        "store nothing until they are restarted: see its log and its /healthz, see to the disk, and restart nats-server",
-    ];
+  function hearSilence(stream: Watched, leader: string): string[] {
+    const { state } = stream;
+    // Another server is to be tried anew.
+    if (stream.silentUnder !== undefined && stream.silentUnder !== leader) forgetSilence(stream);
+    const now = nowMs();
+    const isSilent = state.silentAtMs !== undefined && now - state.silentAtMs <= silentMsMax;
+    const fault = silenceOf(state.name);
+    // Said once. It goes on, also while nobody sends anything, until an acknowledgement ends it.
+    if (isSilent && state.silence === undefined) {
+      refuseSilent(state, { code: "unavailable", detail: `S${fault.slice(1)}` }, now);
+      if (stream.silentUnder === undefined) log.error({ stream: state.name }, `${fault}: its events are refused`);
+      stream.silentUnder = leader;
+    } else if (stream.silentUnder !== undefined && state.silence === undefined) {
+      stream.silentUnder = undefined;
+      log.info({ stream: state.name }, "a stream acknowledges again: its events are taken");
+    }
+    return isSilent ? [fault] : [];
+  }
+
+  function forgetSilence(stream: Watched): void {
+    stream.silentUnder = undefined;
+    stream.state.silentAtMs = undefined;
+    stream.state.silence = undefined;
   }
 
   function refuse({ state }: Watched, why: string): void {
@@ -173,7 +193,10 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     options.everyMs ?? Math.max(everyMsMin, watched.length * everyMsPerStream),
   ).unref();
   link.onChange((connected) => {
-    if (connected) void askAll();
+    if (!connected) return;
+    // The server may have been restarted, which is what helps.
+    for (const stream of watched) forgetSilence(stream);
+    void askAll();
   });
   void askAll();
 
@@ -193,9 +216,16 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       ]);
     },
     sizes: () => watched.flatMap(({ size }) => size ?? []),
-    unfit: () => watched.filter(({ state }) => state.refusal !== undefined).length,
+    unfit: () => watched.filter(({ state }) => (state.refusal ?? state.silence) !== undefined).length,
     close: () => clearInterval(timer),
   };
+}
+
+function silenceOf(stream: string): string {
+  return (
+    `stream ${stream} answers questions, and acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
+    "store nothing until they are restarted: see its log and its /healthz, see to the disk, and restart nats-server"
+  );
 }
 
 /** Whether what it says is a leader's. A server alone, or a stream of one copy, leads. */

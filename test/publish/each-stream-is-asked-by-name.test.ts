@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { kill } from "node:process";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
 import { type Rig, startRig, stored } from "./rig.ts";
 
@@ -55,6 +55,64 @@ test("a stream that answers questions and no frame is named, with the way out", 
     expect.stringMatching(/^stream SILENT_LIVE_0 answers questions, and acknowledges nothing: .*restart nats-server$/),
   ]);
   expect(await rig.send("historical", "old")).toEqual(stored);
+});
+
+describe("while a stream answers questions and no frame", () => {
+  const within = { timeout: 5_000, interval: 20 };
+  const mapping = 'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}" }';
+  let server: TestNatsServer;
+  let rig: Rig;
+  let isBack: boolean;
+
+  /** The live stream is silent until it is back. */
+  beforeEach(async () => {
+    server = await startNatsServer({ extraConfig: mapping });
+    rig = await startRig(server, { settings: { subjectPrefix: "dumb" }, watchEveryMs: 20, ackTimeoutMs: 100 });
+    isBack = false;
+    rig.link.connection.subscribe("elsewhere.*", {
+      callback: (_error, message) => void (isBack && message.respond('{"stream":"DUMB_LIVE_0","seq":1}')),
+    });
+    expect((await rig.send("live", "one", { withinMs: 200 })).outcome).toBe("unknown");
+    await vi.waitFor(() => expect(rig.streams.unfit()).toBe(1), within);
+  });
+  afterEach(async () => {
+    await rig.close();
+    await server.remove();
+  });
+
+  const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
+  const told = (words: string): string[] => rig.log.filter((line) => line.includes(words));
+
+  test("its events are refused, others are not, and the log says once what to do", async () => {
+    expect(refusal()).toEqual({
+      code: "unavailable",
+      detail: expect.stringMatching(
+        /^Stream DUMB_LIVE_0 answers questions, and acknowledges nothing: .*restart nats-server$/,
+      ),
+    });
+    expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
+    expect(await rig.send("historical", "old")).toEqual(stored);
+    expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("unknown");
+    await rig.streams.check();
+    expect(told("restart nats-server")).toHaveLength(1);
+  });
+
+  test("a request at times is let through, one alone, and the first acknowledgement ends it", async () => {
+    await vi.waitFor(() => expect(refusal()).toBeUndefined(), within);
+    expect(refusal()).toBeDefined();
+    isBack = true;
+    expect(await rig.send("live", "three")).toEqual(stored);
+    expect(refusal()).toBeUndefined();
+    expect(rig.streams.unfit()).toBe(0);
+    await vi.waitFor(() => expect(told("acknowledges again")).toHaveLength(1), within);
+    expect(await rig.streams.check()).toEqual([]);
+  });
+
+  test("a reconnect is reason to try anew", async () => {
+    await rig.link.connection.reconnect();
+    await vi.waitFor(() => expect(rig.streams.unfit()).toBe(0), within);
+    expect([refusal(), refusal()]).toEqual([undefined, undefined]);
+  });
 });
 
 test("an acknowledgement out of another domain is another stream's", async () => {

@@ -41,7 +41,7 @@ export interface StoredFrame {
 
 export interface Rig {
   link: NatsLink;
-  streams: { ensure(): Promise<void>; check(): Promise<string[]>; states: StreamStates };
+  streams: { ensure(): Promise<void>; check(): Promise<string[]>; unfit(): number; states: StreamStates };
   settings: StreamSettings;
   publisher: GroupPublisher;
   admission: { bytes: number };
@@ -171,7 +171,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
 
   return {
     link,
-    streams: { ensure: () => streams.ensure(), check: () => watch.check(), states },
+    streams: { ensure: () => streams.ensure(), check: () => watch.check(), unfit: () => watch.unfit(), states },
     settings,
     publisher,
     admission,
