@@ -29,7 +29,7 @@ test("embedded: under load from several clients, in new blocks too", async () =>
     await load.wave();
     cuts.push([cutPower(store, cache), new Set(load.acknowledged)]);
   }
-  expect(blocksOf(store.storeDir).length).toBeGreaterThan(1);
+  for (const lane of ["LIVE", "HISTORICAL"] as const) expect(blocksOf(store.storeDir, lane).length).toBeGreaterThan(1);
   for (const [{ storeDir, lost }, acknowledged] of cuts) {
     expect(Object.keys(lost).filter((file) => file.endsWith(".blk"))).toEqual([]);
     expect(missing(acknowledged, await idsIn(storeDir, load))).toEqual([]);

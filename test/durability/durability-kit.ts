@@ -93,10 +93,10 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
   const acknowledged = new Set<string>();
   let made = 0;
 
-  async function post(events: number, extra: object): Promise<void> {
+  async function post(events: number, extra: object, isHistorical = made % 5 === 0): Promise<void> {
     const ids = Array.from({ length: events }, () => `e${made++}`);
     const batch = ids.map((id) => ({ event: "e", distinct_id: "d", properties: { id, ...extra } }));
-    const historical = made % 5 === 0 ? { historical_migration: true } : {};
+    const historical = isHistorical ? { historical_migration: true } : {};
     const answer = await gateway.post("/batch/", { api_key: project.key, batch, ...historical });
     if (answer.status !== 200 || answer.json["accepted"] !== events) throw new Error(`post: ${JSON.stringify(answer)}`);
     for (const id of ids) acknowledged.add(id);
@@ -104,8 +104,11 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
 
   async function client(number: number): Promise<void> {
     for (let turn = 0; turn < requestsEach; turn++) {
-      const isLarge = number === 0 && turn < 3;
-      await post(turn % 2 === 0 ? 1 : 7, isLarge ? { padding: "x".repeat(largeChars) } : {});
+      const events = turn % 2 === 0 ? 1 : 7;
+      // Of each lane as much in every wave, in whatever order the clients are served: new blocks must not be a matter of chance.
+      const isLarge = number <= 1 && turn < 3;
+      if (isLarge) await post(events, { padding: "x".repeat(largeChars) }, number === 1);
+      else await post(events, {});
     }
   }
 
@@ -170,9 +173,9 @@ export function missing(acknowledged: ReadonlySet<string>, found: ReadonlySet<st
   return [...acknowledged].filter((id) => !found.has(id));
 }
 
-/** The message blocks of the stream with the live events. */
-export function blocksOf(storeDir: string): string[] {
-  const folder = path.join(storeDir, "jetstream", "$G", "streams", "PENSTOCK_LIVE_0", "msgs");
+/** The message blocks of the stream with the events of a lane. */
+export function blocksOf(storeDir: string, lane: "LIVE" | "HISTORICAL" = "LIVE"): string[] {
+  const folder = path.join(storeDir, "jetstream", "$G", "streams", `PENSTOCK_${lane}_0`, "msgs");
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => name.endsWith(".blk"));
   return names

@@ -29,7 +29,7 @@ export function send(port: number, body: Uint8Array, headers: Readonly<Record<st
     });
     socket.setEncoding("latin1").on("data", (text: string) => {
       received += text;
-      if (/\r\n\r\n\{.*\}$/s.test(received)) socket.destroy();
+      if (/\r\n\r\n\{.*\}\n$/s.test(received)) socket.destroy();
     });
     socket.on("error", () => {});
     socket.on("close", () => {

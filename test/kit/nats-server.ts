@@ -205,8 +205,9 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
 
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
-    child.kill("SIGCONT");
     child.kill(signal);
+    // A frozen one ends by SIGKILL as it is. Thawed first, it would answer what it was frozen before.
+    if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }
 

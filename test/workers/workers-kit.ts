@@ -59,7 +59,7 @@ export async function workersOn(nats: TestNatsServer, ...args: string[]): Promis
 export async function asWorkers(process: Started): Promise<TestWorkers> {
   const logged = () => linesOf(process.said.err);
   const listening = () => logged().findLast((line) => "adminPort" in line);
-  await expect.poll(() => listening() ?? process.exitCode, { timeout: 15_000 }).not.toBeNull();
+  await expect.poll(() => listening() ?? process.exitCode, { timeout: 30_000 }).not.toBeNull();
   expect(process.exitCode, process.said.err).toBeNull();
   const [port, adminPort] = [Number(listening()?.["port"]), Number(listening()?.["adminPort"])];
   const adminUrl = `http://127.0.0.1:${adminPort}`;
