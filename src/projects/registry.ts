@@ -137,7 +137,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     }
     const { bucket, state } = opened;
     const isBare = state.lastSequence === 0 && (await wasLost());
-    bucketFault = isBare ? "no project was ever in it, but the streams hold events of projects" : undefined;
+    const faultOnceRead = isBare ? "no project was ever in it, but the streams hold events of projects" : undefined;
     const config = await raiseConsumers(connection, { config: state.config, log });
     await raiseReplicas(connection, { config, replicas: options.replicas, log });
     const intervalMs = options.checkIntervalMs ?? checkIntervalMsDefault;
@@ -153,7 +153,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     endWatch = () => source.stop();
     const checks = checkOften(reader, { watch: source, progress, intervalMs });
     try {
-      await read(source, { reader, state, progress });
+      await read(source, { reader, state, progress, faultOnceRead });
     } finally {
       endWatch = undefined;
       following = undefined;
@@ -167,15 +167,18 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     readonly reader: BucketReader;
     readonly state: BucketState;
     readonly progress: WatchProgress;
+    /** What is wrong with the bucket whatever is read; until then what was wrong before counts. */
+    readonly faultOnceRead: string | undefined;
   }
 
   /** A reading counts when it is whole: what was known stays until it is. After that every change counts as it comes. */
-  async function read(source: EntrySource, { reader, state, progress }: Reading): Promise<void> {
+  async function read(source: EntrySource, { reader, state, progress, faultOnceRead }: Reading): Promise<void> {
     const entries = new Map<string, EntryNews>();
     const { created } = state;
     function show(): void {
       progress.isRead = true;
       following = progress;
+      bucketFault = faultOnceRead;
       known.takeWhole({ created, lastSequence: progress.revision, entries });
       entries.clear();
       haveRead();

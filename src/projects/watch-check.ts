@@ -32,6 +32,7 @@ export interface WatchChecks {
 const silentMsMax = 5_000;
 /** How long a change may be on its way to the watch before the watch counts as lost. */
 const laggingMsMax = 1_000;
+const laggingStepMs = 20;
 const unansweredInARowMax = 3;
 
 /** Ends the watch when the bucket is ahead of it, or is another bucket or none, or the first reading got stuck. */
@@ -46,8 +47,12 @@ export function checkOften(reader: BucketReader, { watch, progress, intervalMs }
     if (state?.created !== progress.created || state.lastSequence < revision) return true;
     if (state.lastSequence > progress.revision) {
       progress.isConfirmed = false;
-      await delay(laggingMsMax, undefined, stop);
-      if (progress.revision < state.lastSequence) return true;
+      // Mostly the change is only on its way: then keys are in doubt for a moment and not for a second.
+      const sinceMs = performance.now();
+      while (progress.revision < state.lastSequence) {
+        if (performance.now() - sinceMs > laggingMsMax) return true;
+        await delay(laggingStepMs, undefined, stop);
+      }
     }
     progress.isConfirmed = true;
     return false;

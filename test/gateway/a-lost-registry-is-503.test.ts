@@ -52,7 +52,8 @@ test("deleted under a running gateway, and given back", async () => {
   await (await openBucket(connection, place())).put(project.id, value);
   await until(async () => (await readiness()).status === 200);
   expect((await capture(project.key)).status).toBe(200);
-  expect((await capture("phc_other")).status).toBe(401);
+  // Where the registry was asked just then, keys that it may only be about to show are in doubt for a moment more.
+  await until(async () => (await capture("phc_other")).status === 401);
 });
 
 test("no 401 for a key that was known, from before the loss until after it was noticed", async () => {

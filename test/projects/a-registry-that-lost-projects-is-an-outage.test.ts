@@ -68,6 +68,19 @@ test("an empty bucket in place of the one there was changes nothing, until marke
   expect(registry.warnings.join()).toContain("there is no project");
 });
 
+test("while a bucket that was gone is read for the first time, the registry stays in doubt", async () => {
+  const { place, registry } = await withProjects("shop");
+  await (await streams()).delete(streamOf(place));
+  await expect.poll(() => registry.fault, soon).toContain("it is gone");
+  const seen: (string | undefined)[] = [];
+  const watching = setInterval(() => seen.push(registry.fault), 0);
+  await new Kvm(rig.connection).create(bucketName(place.prefix), { history: 1 });
+  await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had");
+  clearInterval(watching);
+  expect(seen.length).toBeGreaterThan(0);
+  expect(seen).not.toContain(undefined);
+});
+
 test("entries that are purged without a marker are missing, also after a reconnect", async () => {
   const { place, registry } = await withProjects("shop", "blog");
   await (await streams()).purge(streamOf(place));
