@@ -1,6 +1,7 @@
 // The projects as they are known, and what a reading of the bucket may do to them. A project goes by a marker that says so and by nothing
 // else: a reading that lacks one, or is older than what was read before, is a registry in trouble and no fact. Must not ask NATS.
 
+import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../types.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 
@@ -21,6 +22,8 @@ export interface Reading {
 
 interface Known {
   readonly project: MeteredProject;
+  /** As the entry says, without what is measured. */
+  readonly stated: Project;
   readonly revision: number;
   /** When the bucket was made that said so. Revisions of different buckets have nothing to do with each other. */
   readonly created: string;
@@ -105,10 +108,12 @@ export class KnownProjects {
       this.#onGone(projectId);
       return;
     }
-    const { revision } = news;
-    if (before?.created === this.#created && before.revision === revision) return;
-    const project = this.#metered(news.project);
-    this.#known.set(projectId, { project, revision, created: this.#created });
+    const { revision, project: stated } = news;
+    // Revisions come again where an older copy of the store was restored, with other content.
+    const isSameEntry = before?.created === this.#created && before.revision === revision;
+    if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
+    const project = this.#metered(stated);
+    this.#known.set(projectId, { project, stated, revision, created: this.#created });
     this.keys.put(project, before?.project);
   }
 

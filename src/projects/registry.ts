@@ -194,9 +194,10 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
         continue;
       }
       entries.set(entry.key, newsOf(entry));
+      if (entry.delta !== 0) continue;
       // What serves the watch may itself be behind the leader.
       const isBehind = entry.revision < state.lastSequence && (await reader.next(entry.revision + 1)) !== undefined;
-      if (entry.delta === 0 && !isBehind) show();
+      if (!isBehind) show();
     }
   }
 
