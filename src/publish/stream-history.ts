@@ -34,6 +34,8 @@ const unreadyMs = 60_000;
 
 export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistoryOptions): StreamHistory {
   let created: string | undefined;
+  /** Where the stream began: no event was acknowledged at this sequence or before it. */
+  let begin = 0;
   let lowReadings = 0;
   let told = { text: "", untilMs: Number.NEGATIVE_INFINITY };
 
@@ -41,25 +43,33 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
     state.wentBackAtMs = nowMs();
     metrics.streamWentBack(state.lane, cause);
     const fields = { stream: state.name, acknowledged: from, now: to };
-    if (cause === "made_anew") {
-      log.error(fields, "a stream was made anew: what it had acknowledged is not in it any more");
-      return;
-    }
-    log.error(fields, "a stream went back: it has lost events that it had acknowledged");
-    const text = `stream ${state.name} went back from sequence ${from} to ${to}: acknowledged events are lost`;
+    const isNew = cause === "made_anew";
+    log.error(
+      fields,
+      isNew
+        ? "a stream was made anew: what it had acknowledged is not in it any more"
+        : "a stream went back: it has lost events that it had acknowledged",
+    );
+    const text = isNew
+      ? `stream ${state.name} was made anew: the events it had acknowledged, up to sequence ${from}, are not in it`
+      : `stream ${state.name} went back from sequence ${from} to ${to}: acknowledged events are lost`;
     told = { text, untilMs: nowMs() + unreadyMs };
   }
 
   return {
     read(info, sequenceBefore) {
       const isNew = created !== undefined && String(info.created) !== created;
+      const from = state.wentBack?.from ?? sequenceBefore;
+      // One that never had an event has lost none.
+      const hadEvents = from > begin;
       created = String(info.created);
+      begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
       const { wentBack } = state;
       state.wentBack = undefined;
       const lastSequence = info.state.last_seq;
       lowReadings = lastSequence < sequenceBefore ? lowReadings + 1 : 0;
       if (isNew) {
-        tell("made_anew", wentBack?.from ?? sequenceBefore, wentBack?.to ?? lastSequence);
+        if (hadEvents) tell("made_anew", from, wentBack?.to ?? lastSequence);
         // Acknowledgements of the new stream may have come since it was asked.
         if (wentBack === undefined && state.sequence === sequenceBefore) state.sequence = lastSequence;
       } else if (wentBack !== undefined) {

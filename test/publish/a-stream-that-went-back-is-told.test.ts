@@ -1,5 +1,11 @@
+// A stream that ends before what it acknowledged, or is another one of the same name, is told: in the log, to the metrics and, for a minute, to
+// readiness. One that has lost nothing is not.
+
 import { cpSync, rmSync } from "node:fs";
+import type { StreamInfo } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { createStreamHistory } from "../../src/publish/stream-history.ts";
+import { createStreamStates } from "../../src/publish/stream-states.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { linesOf, type Rig, startRig, stored } from "./rig.ts";
 
@@ -55,17 +61,64 @@ test("it is seen without any event, too", async () => {
   expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3,"now":1')]);
 });
 
-test("a stream that was made anew is told as that, and the gateway stays ready", async () => {
+test("a stream that was made anew is told as that, and is not ready; one that never had an event is not told", async () => {
   const { server, rig } = await start();
   for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
   await server.kill();
   rmSync(server.storeDir, { recursive: true });
   await server.restart();
-  await vi.waitFor(() => expect(rig.heard.wentBack).toContain("made_anew"), within);
-  await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([]), within);
+  const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+  const fault = `stream ${name} was made anew: the events it had acknowledged, up to sequence 2, are not in it`;
+  await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([fault]), within);
+  expect(toldIn(rig)).toEqual([expect.stringContaining(name)]);
   expect(await rig.send("live", "three")).toEqual(stored);
   expect(linesOf(await rig.stored("live"))).toEqual(["three"]);
-  expect(rig.heard.wentBack).not.toContain("cut_back");
+  expect(rig.heard.wentBack).toEqual(["made_anew"]);
+});
+
+interface Reading {
+  created: string;
+  lastSequence: number;
+  firstSequence?: number;
+}
+
+/** A history that is told of one reading after another, without a server. */
+function told() {
+  const state = createStreamStates("test", 1).all[0]!;
+  const heard = { causes: [] as string[], errors: 0, nowMs: 0 };
+  const history = createStreamHistory({
+    state,
+    metrics: { streamWentBack: (_, cause) => void heard.causes.push(cause) },
+    log: { info() {}, warn() {}, error: () => void heard.errors++ },
+    nowMs: () => heard.nowMs,
+  });
+  const read = ({ created, lastSequence, firstSequence }: Reading): void => {
+    const config = firstSequence === undefined ? {} : { first_seq: firstSequence };
+    history.read({ created, config, state: { last_seq: lastSequence } } as StreamInfo, state.sequence);
+  };
+  return { state, heard, history, read };
+}
+
+test("a leaf's stream, which begins at a high sequence, has lost nothing either when it never had an event", () => {
+  const { heard, history, read } = told();
+  read({ created: "a", firstSequence: 1_000, lastSequence: 999 });
+  read({ created: "b", firstSequence: 2_000, lastSequence: 1_999 });
+  expect(heard).toMatchObject({ causes: [], errors: 0 });
+  read({ created: "b", firstSequence: 2_000, lastSequence: 2_000 });
+  read({ created: "c", firstSequence: 3_000, lastSequence: 2_999 });
+  expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
+  expect(history.faults()).toHaveLength(1);
+});
+
+test("after a minute the gateway is ready again", () => {
+  const { heard, history, read } = told();
+  read({ created: "a", lastSequence: 5 });
+  read({ created: "b", lastSequence: 0 });
+  heard.nowMs = 59_999;
+  expect(history.faults()).toHaveLength(1);
+  heard.nowMs = 60_000;
+  expect(history.faults()).toEqual([]);
+  expect(heard.causes).toEqual(["made_anew"]);
 });
 
 test("acknowledgements of old frames that come late prove nothing", async () => {
