@@ -84,6 +84,7 @@ export class HttpExchange implements Exchange {
   phase: AbortPhase = "head";
   bytesArrived = 0;
   bytesChecked = 0;
+  idleChecks = 0;
   /** Bytes of the admission budget this request holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
@@ -170,7 +171,7 @@ export class HttpExchange implements Exchange {
     return this.#shared.admission.isLarge(Math.max(this.bytesHeld, this.bytesDeclared));
   }
 
-  /** Gives the client ten seconds more to send 160 KiB: uWS begins to count anew when a request is resumed. */
+  /** Gives the client 8 to 12 seconds more to send 160 KiB: uWS begins to count anew when a request is resumed. */
   keepOpen(): void {
     this.#response?.pause();
     this.#response?.resume();

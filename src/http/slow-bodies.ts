@@ -1,11 +1,13 @@
 // Lets small bodies through that come slowly, as from a phone on a bad link. uWS ends a connection whose body comes to less than 160 KiB in
-// ten seconds; pausing and resuming it begins the ten seconds anew. So the floor is Penstock's own, for a bounded number of bodies, by one timer
+// its ten seconds, which are 8 to 12; pausing and resuming it begins them anew. So the floor is Penstock's own, for a bounded number of bodies, by one timer
 // for all. Below it, and for large bodies, uWS's holds.
 
-/** Less than half of uWS's ten seconds, so that a body which comes at all is seen to in time. */
+/** At most half of uWS's ten seconds, which are 8 at least, so that a body which comes at all is seen to in time. */
 export const slowCheckMs = 4_000;
 /** What a body must come to on the whole: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
+/** From the second check without a byte on uWS's time runs: a pause of 12 seconds is survived. */
+const idleChecksMax = 1;
 /** As many are let be slow at a time. In the budget they are the first to give way. */
 export const slowBodiesMax = 1_024;
 
@@ -17,6 +19,8 @@ export interface SlowBody {
   readonly isLarge: boolean;
   /** What had arrived at the last check. */
   bytesChecked: number;
+  /** So many checks in a row have found nothing new. */
+  idleChecks: number;
   /** Begins uWS's ten seconds anew. */
   keepOpen(): void;
 }
@@ -27,7 +31,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
   for (const body of bodies) {
     const bytes = body.bytesArrived - body.bytesChecked;
     body.bytesChecked = body.bytesArrived;
-    if (body.phase !== "body" || body.isLarge || bytes === 0 || kept >= slowBodiesMax) continue;
+    body.idleChecks = bytes === 0 ? body.idleChecks + 1 : 0;
+    if (body.phase !== "body" || body.isLarge || body.idleChecks > idleChecksMax || kept >= slowBodiesMax) continue;
     if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000) continue;
     kept++;
     body.keepOpen();

@@ -11,6 +11,7 @@ function bodyOf(ageMs: number, bytesArrived: number, given: Partial<SlowBody> = 
     phase: "body" as const,
     isLarge: false,
     bytesChecked: 0,
+    idleChecks: 0,
     kept: 0,
     keepOpen: () => void body.kept++,
     ...given,
@@ -22,7 +23,8 @@ test.each([
   ["a kilobyte a second", bodyOf(60_000, 60_000), 1],
   ["one that has just begun", bodyOf(1_000, 1), 1],
   ["less than a kilobyte a second", bodyOf(60_000, 55_000), 0],
-  ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 0],
+  ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 1],
+  ["nothing since the check before the last", bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }), 0],
   ["a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
   ["one that has arrived", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
 ])("%s", (_, body, kept) => {
