@@ -76,6 +76,11 @@ export class KnownProjects {
     return [...this.#missing].slice(0, 10);
   }
 
+  /** There is no bucket any more: it lacks all that are known. */
+  bucketGone(): void {
+    for (const projectId of this.#known.keys()) this.#missing.add(projectId);
+  }
+
   /** Of a project that is known and that the bucket says nothing of, what is known stays. */
   takeWhole({ created, lastSequence, entries }: Reading): void {
     this.#created = created;

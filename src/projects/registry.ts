@@ -132,7 +132,10 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     const reader = await bucketReader(connection, bucketName(options.prefix));
     const opened = await open(reader);
     if (opened === undefined) {
-      bucketFault = "it is gone; restore it from a backup, or add the projects again with their keys";
+      known.bucketGone();
+      const projects = known.size === 1 ? "the 1 project" : `the ${known.size} projects`;
+      const whose = known.size === 0 ? "" : `, with ${projects} known from it`;
+      bucketFault = `it is gone${whose}; restore it from a backup, or add the projects again with their keys`;
       return haveRead();
     }
     const { bucket, state } = opened;

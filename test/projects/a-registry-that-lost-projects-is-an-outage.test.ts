@@ -36,9 +36,11 @@ test("a bucket that is deleted is told, and is not made again; a new one with al
   expect(registry.fault).toBeUndefined();
   expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   await (await streams()).delete(streamOf(place));
-  await expect.poll(() => registry.fault, soon).toContain("it is gone");
+  await expect.poll(() => registry.fault, soon).toContain("it is gone, with the 2 projects known from it");
   expectKept(registry, "shop", "blog");
   expect(errors(registry)).toBe(1);
+  const told = registry.lines.find(({ message }) => message.includes("in doubt"));
+  expect(told?.fields).toMatchObject({ missing: ["shop", "blog"] });
   await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
 
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
