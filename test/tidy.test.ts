@@ -47,6 +47,8 @@ const mayImport: Record<string, string[]> = {
     "publish/nats-versions.ts",
     "publish/stream-config.ts",
     "projects/bucket.ts",
+    "projects/bucket-state.ts",
+    "projects/events-before.ts",
     "projects/hub-mirror.ts",
   ],
   // The shape of the numbers it shows; who connects, and where events are, come as arguments.

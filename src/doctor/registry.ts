@@ -5,6 +5,8 @@ import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketName, parseProject } from "../projects/bucket.ts";
+import { bucketReader, streamOf } from "../projects/bucket-state.ts";
+import { haveEventsBeenStored } from "../projects/events-before.ts";
 import type { Project } from "../types.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
@@ -23,21 +25,21 @@ export async function checkRegistry(connection: NatsConnection, question: Regist
   const { isThere, mirror } = question;
   const fault = mirror === undefined ? undefined : mirrorFault(mirror);
   if (fault !== undefined) return [fault];
-  const add =
-    mirror === undefined
-      ? "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`"
-      : "projects are the hub's: add one there, and it comes here by itself";
   if (!isThere && mirror !== undefined) {
     return [check.ok("not there yet: the gateway makes it, and listens when it has all the hub has")];
   }
-  if (!isThere) return [check.warn("there are no projects yet: every key is answered 401", add)];
   const silence = Promise.withResolvers<never>();
   const timer = setTimeout(() => silence.reject(new Error("no answer in time")), question.timeoutMs);
   try {
-    const { projects, damaged } = await Promise.race([readProjects(connection, question), silence.promise]);
+    if (!isThere) return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
+    const { projects, damaged, entries } = await Promise.race([readProjects(connection, question), silence.promise]);
     const findings = [...clashes(projects), ...damagedFindings(damaged)];
     if (findings.length > 0) return findings;
-    if (projects.length === 0) return [check.warn("it has no projects: every key is answered 401", add)];
+    if (entries === 0 && mirror === undefined) {
+      return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
+    }
+    if (projects.length === 0)
+      return [check.warn("it has no projects: every key is answered 401", mirror === undefined ? add : addAtHub)];
     const disabled = projects.filter(({ enabled }) => !enabled).length;
     const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
     return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
@@ -49,7 +51,33 @@ export async function checkRegistry(connection: NatsConnection, question: Regist
   }
 }
 
+const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
+const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
+
+/** Of a bucket that is not there, or holds not even a marker: a new installation, or one that has lost it. */
+async function emptyFinding(
+  connection: NatsConnection,
+  { prefix }: RegistryQuestion,
+  state: "gone" | "empty",
+): Promise<Finding> {
+  const check = checkOf("registry");
+  if (!(await haveEventsBeenStored(connection, prefix))) {
+    return check.warn("there are no projects yet: every key is answered 401", add);
+  }
+  // One that held projects once and was purged looks to a gateway that starts as if they had been taken out.
+  const { lastSequence = 0 } = (await (await bucketReader(connection, bucketName(prefix))).state()) ?? {};
+  const others = lastSequence === 0 ? "answers 503" : "answers every key 401";
+  return check.fail(
+    `${streamOf(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
+      `projects it knew and answers other keys 503, one that starts now ${others}`,
+    "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
+      "`penstock project add <id> --key <key>`; a gateway's log names those it knew (`missing`)",
+  );
+}
+
 interface Registry {
+  /** Markers and damaged ones are among them. */
+  readonly entries: number;
   readonly projects: readonly Project[];
   /** By the id of the entry. */
   readonly damaged: readonly { readonly id: string; readonly fault: string }[];
@@ -67,7 +95,7 @@ async function readProjects(connection: NatsConnection, { prefix, timeoutMs }: R
     if (parsed.ok) projects.push(parsed.project);
     else damaged.push({ id, fault: parsed.fault });
   }
-  return { projects, damaged };
+  return { projects, damaged, entries: latest.size };
 }
 
 function clashes(projects: readonly Project[]): Finding[] {

@@ -54,6 +54,7 @@ test.each([
 ] as const)("a stream that is full to %s", async (share, level) => {
   const bytesMax = 4_194_304;
   const connection = await connect({ servers: server.url });
+  await addProject(connection, { prefix: "penstock", replicas: 1, id: "p" });
   const payload = new Uint8Array(Math.floor((bytesMax * share) / 4));
   for (let message = 0; message < 4; message++) await jetstream(connection).publish("penstock.live.0.p", payload);
   await connection.close();
@@ -83,4 +84,25 @@ test("two projects that claim one key, and an entry that is no project", async (
   expect(clash?.mend).toContain("project rotate second");
   expect(damaged).toMatchObject({ level: "warn", found: expect.stringContaining("third (it is not JSON)") });
   expect(run.out).not.toContain("phc_only_they_know");
+});
+
+test("a registry that is gone or emptied beside events of its projects is not a new installation", async () => {
+  const bucket = "KV_penstock_projects";
+  const connection = await connect({ servers: server.url });
+  await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
+  await withJetStream(server, (jsm) => jsm.streams.purge(bucket));
+  // Without an event nothing shows that it ever had a project.
+  expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain("no projects yet");
+  await jetstream(connection).publish("penstock.live.0.shop", "{}");
+  const emptied = expectOne(await doctorAt(server), "registry", "fail");
+  expect(emptied.found).toMatch(/^KV_penstock_projects is empty, .* one that starts now answers every key 401$/);
+  expect(emptied.mend).toContain("--key <key>");
+  await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
+  const gone = expectOne(await doctorAt(server), "registry", "fail");
+  expect(gone.found).toMatch(/^KV_penstock_projects is gone, .* one that starts now answers 503$/);
+  await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow("stream not found");
+  // Markers say that the projects were taken out.
+  await new Kvm(jetstream(connection)).create("penstock_projects").then((kv) => kv.delete("shop"));
+  expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain("it has no projects");
+  await connection.close();
 });
