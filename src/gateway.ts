@@ -19,7 +19,7 @@ import { livePageOf } from "./live.ts";
 import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRemarks, type Remarks } from "./observe/remarks.ts";
-import { openFilesMax } from "./open-files.ts";
+import { connectionsRoom, openFilesMax } from "./open-files.ts";
 import { haveEventsBeenStored } from "./projects/events-before.ts";
 import { createRegistry } from "./projects/registry.ts";
 import { createUsageWriter } from "./projects/usage-writer.ts";
@@ -250,14 +250,9 @@ function connectionIdentity({ proxyProtocol }: Config, log: Log): ConnectionId |
   }
 }
 
-/** Descriptors that connections leave for NATS, the admin port, files and libraries. */
-const descriptorsKept = 256;
-
 /** Connections in all leave descriptors over; those of one address leave half of them to everybody else. */
 function connectionLimits(config: Config): { connectionsMax: number; addressConnectionsMax: number } {
-  const filesMax = openFilesMax() ?? Number.POSITIVE_INFINITY;
-  // Where there are hardly any descriptors at all, connections get half.
-  const room = Math.max(filesMax - descriptorsKept, Math.floor(filesMax / 2));
+  const room = connectionsRoom(openFilesMax() ?? Number.POSITIVE_INFINITY);
   const connectionsMax = Math.min(config.connectionsMax ?? Number.POSITIVE_INFINITY, room);
   return { connectionsMax, addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 2) };
 }

@@ -3,6 +3,14 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
+/** Descriptors that connections leave for NATS, the admin port, files and libraries. */
+const descriptorsKept = 256;
+
+/** How many connections fit. Where there are hardly any descriptors at all, they get half. */
+export function connectionsRoom(filesMax: number): number {
+  return Math.max(filesMax - descriptorsKept, Math.floor(filesMax / 2));
+}
+
 /** Infinity without a limit; undefined where it cannot be seen. */
 export function openFilesMax(): number | undefined {
   const text = /^Max open files +(\S+)/m.exec(limitsOfProcess())?.[1] ?? softLimitOfShell();

@@ -36,7 +36,7 @@ export function checkVersion(version: string, isClustered: boolean): Finding {
   const isBefore = (least: number): boolean => major < 2 || (major === 2 && minor < least);
   const mend = isClustered
     ? `install nats-server ${clusterVersionsWanted}, one node after another`
-    : "install nats-server 2.10.23 or newer, best the newest";
+    : `install nats-server ${clusterVersionsWanted}; 2.10.23 at least`;
   if (isBefore(9)) return check.fail(`nats-server ${version} is older than 2.9`, mend);
   if (isBefore(10)) {
     return check.warn(
