@@ -1,5 +1,5 @@
 // A gateway that finds a nats-server whose version can lose what was acknowledged says so in its log, with what bites: in a cluster
-// all below 2.14.7. On one node 2.10 is supported, and nothing is said.
+// all below 2.14.7. On one node 2.10 is supported: what a power cut may take there is for doctor to say.
 
 import { expect, test } from "vitest";
 import { tellVersionFaults } from "../../src/publish/nats-versions.ts";
