@@ -91,7 +91,8 @@ async function main(): Promise<number> {
   const options = program.opts<Options>();
   const named = options.walk === undefined ? chosen(program, program.args) : [clusterRandomWalk];
   if (options.list) {
-    for (const { name, title } of scenarios) process.stdout.write(`${name.padEnd(32)}${title}\n`);
+    const width = Math.max(...scenarios.map(({ name }) => name.length)) + 2;
+    for (const { name, title } of scenarios) process.stdout.write(`${name.padEnd(width)}${title}\n`);
     return 0;
   }
   const binaries = options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];

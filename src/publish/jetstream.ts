@@ -39,6 +39,8 @@ const streamNotFound = 10_059;
 const notEnoughRoom = new Set([10_002, 10_023, 10_028, 10_047]);
 /** No peer can take it: for lack of room, or because the cluster is still forming. */
 const noSuitablePeers = 10_005;
+/** More than one, of a server that is in no cluster. */
+const replicasNotSupported = 10_074;
 /** JetStream on its way up, or a cluster without a leader. */
 const transient = new Set([10_004, noSuitablePeers, 10_007, 10_008, 10_009, 10_076]);
 
@@ -172,8 +174,15 @@ export async function streamInfoOf(jsm: JetStreamManager, name: string): Promise
 /** What the server said to a create or an update: a StreamError when waiting cannot help, else the error itself. */
 function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || transient.has(error.code)) return error;
-  const hint = notEnoughRoom.has(error.code)
-    ? `: the server cannot promise it ${wanted.max_bytes} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`
-    : "";
-  return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hint}`, { cause: error });
+  return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`, {
+    cause: error,
+  });
+}
+
+function hintOf(code: number, { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig): string {
+  if (notEnoughRoom.has(code)) {
+    return `: the server cannot promise it ${bytesMax} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`;
+  }
+  if (code !== replicasNotSupported) return "";
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
 }

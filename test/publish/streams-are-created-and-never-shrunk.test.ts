@@ -108,5 +108,7 @@ test("a stream larger than the server can promise names the setting", async () =
 });
 
 test("more replicas than the server can make stop the start", async () => {
-  await expect(ensure(streamSettings({ replicas: 3 }))).rejects.toThrow(/^create stream .*: replicas > 1/);
+  await expect(ensure(streamSettings({ replicas: 3 }))).rejects.toThrow(
+    /^create stream .*: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/,
+  );
 });
