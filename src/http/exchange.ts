@@ -8,6 +8,12 @@ import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 
+/**
+ * Answered problems of one turn of the event loop; those beyond end their connections. Requests that are refused at once can stand in one
+ * buffer by the thousand, and the library would go through all of them before anybody else has a turn.
+ */
+const PROBLEMS_A_TURN = 256;
+
 /** The path as a bounded label: `other` is every path that is not an endpoint. */
 export type RouteLabel = Route | "other";
 
@@ -45,6 +51,9 @@ export interface ExchangeShared {
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;
   draining: boolean;
+  /** Problems answered in this turn of the event loop, and what sets it back. */
+  problemsInTurn: number;
+  readonly turnEnded: () => void;
   /** Called while draining, when the last request is done. */
   idle: () => void;
 }
@@ -130,6 +139,8 @@ export class HttpExchange implements Exchange {
   }
 
   answerProblem(problem: Problem): void {
+    if (this.#shared.problemsInTurn++ === 0) setImmediate(this.#shared.turnEnded);
+    if (this.#shared.problemsInTurn > PROBLEMS_A_TURN) this.endsInDoubt = true;
     if (this.#putsOff(() => this.answerProblem(problem))) return;
     const response = this.#finish();
     if (response === undefined) return;
@@ -148,7 +159,7 @@ export class HttpExchange implements Exchange {
   }
 
   #putsOff(answer: () => void): boolean {
-    if (!this.endsInDoubt) return false;
+    if (!this.endsInDoubt || this.#isPutOff) return false;
     this.endsInDoubt = false;
     this.close = true;
     this.#isPutOff = true;

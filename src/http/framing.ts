@@ -21,13 +21,11 @@ export function framingOf(request: HttpRequest, bytesDeclared: number, everyLine
   request.forEach(lines.take);
   const fault = lines.fault();
   if (fault !== undefined) return { code: "invalid_framing", detail: fault };
-  if (hasBody) return "sure";
-  // uWS reads chunk sizes, their ends and extensions loosely. A preflight has no body by its nature, and browsers post behind it.
-  return lines.isChunked || request.getMethod() !== "options" ? "doubtful" : "sure";
+  // uWS reads chunk sizes, their ends and extensions loosely; and where there is no length, one may stand behind a line without a name.
+  return hasBody ? "sure" : "doubtful";
 }
 
 class FramingLines {
-  isChunked = false;
   #lengths = 0;
   #length = "";
   #lengthsDiffer = false;
@@ -42,7 +40,6 @@ class FramingLines {
     } else if (name === "transfer-encoding") {
       this.#codings++;
       this.#coding = value;
-      this.isChunked = true;
     } else if (name === "host") {
       this.#hosts++;
     }

@@ -65,7 +65,7 @@ export class ReplyWriter {
     this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** `request` is what the browser means to send; a preflight has no body to wait for. */
+  /** `requestedHeaders` is what the browser means to send. The connection ends with it: nothing said where the request ends. */
   preflight(response: HttpResponse, origin: string, requestedHeaders: string): void {
     response.writeHeader("Allow", allowedMethods);
     if (origin !== "") {
@@ -74,7 +74,7 @@ export class ReplyWriter {
       if (requestedHeaders !== "") response.writeHeader("Access-Control-Allow-Headers", requestedHeaders);
       response.writeHeader("Access-Control-Max-Age", PREFLIGHT_SECONDS);
     }
-    response.end();
+    response.end("", true);
   }
 
   #send(response: HttpResponse, code: ErrorCode | undefined, body: string, options: ReplyOptions): void {

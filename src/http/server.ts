@@ -86,6 +86,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     look: options.look,
     inflight: 0,
     draining: false,
+    problemsInTurn: 0,
+    turnEnded: () => {
+      shared.problemsInTurn = 0;
+    },
     idle: () => {},
   };
   const reader = createBodyReader({
@@ -167,15 +171,23 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   function preflight(response: HttpResponse, request: HttpRequest, label: RouteLabel): void {
-    if (framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true) !== "sure") {
+    if (typeof framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true) === "object") {
       refuse(begin(response, request, label), METHOD_NOT_ALLOWED);
       return;
     }
     // Not for its address: what is asked of a connection's first request is not to be asked of a later one.
     clients.of(response, request);
     const origin = request.getHeader("origin");
-    shared.reply.preflight(response, origin, request.getHeader("access-control-request-headers"));
-    metrics.requestFinished(label, 200, 0, 0);
+    const requestedHeaders = request.getHeader("access-control-request-headers");
+    let isGone = false;
+    response.onAborted(() => {
+      isGone = true;
+    });
+    // Put off to a turn of its own, as every answer to a request whose end nobody says.
+    setImmediate(() => {
+      if (!isGone) response.cork(() => shared.reply.preflight(response, origin, requestedHeaders));
+      metrics.requestFinished(label, 200, 0, 0);
+    });
   }
 
   function listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {

@@ -88,3 +88,18 @@ function untilClosed(port: number, first: Buffer, more: Buffer): Promise<{ statu
     socket.write(first);
   });
 }
+
+test("refusals that stand in one buffer by the thousand do not take the turn of others", async () => {
+  const target = await startTarget();
+  const refusedAtOnce = request("{}");
+  const { statuses, ended } = await raw(
+    target.port,
+    [Buffer.concat(Array.from({ length: 5_000 }, () => refusedAtOnce))],
+    {
+      answers: 5_000,
+    },
+  );
+  expect(ended).toBe(true);
+  expect(statuses.length).toBeLessThanOrEqual(300);
+  await expectUnharmed(target);
+});

@@ -68,6 +68,18 @@ const hidden: Record<string, FramingCase> = {
     bytes: withoutBody("GET /capture/ HTTP/1.1", ": x", "Content-Length: 400"),
     hears: [405],
   },
+  "a header without a name in a preflight": {
+    bytes: withoutBody("OPTIONS /capture/ HTTP/1.1", "Origin: https://a.example", ": x", "Content-Length: 400"),
+    hears: [200],
+  },
+  "a header without a name and a coding in a preflight": {
+    bytes: withoutBody("OPTIONS /batch/ HTTP/1.1", ": x", "Transfer-Encoding: chunked"),
+    hears: [200],
+  },
+  "a header without a name in an OPTIONS of another path": {
+    bytes: withoutBody("OPTIONS /nowhere HTTP/1.1", ": x", "Content-Length: 400"),
+    hears: [404],
+  },
   "an empty length on a preflight": {
     bytes: withoutBody("OPTIONS /capture/ HTTP/1.1", "Content-Length:", "Origin: https://a.example"),
     hears: [400],
