@@ -23,7 +23,7 @@ export interface ProjectLimits {
   readonly eventsPerSecond?: number | undefined;
   /** Bytes of bodies, after decompression. */
   readonly bytesPerSecond?: number | undefined;
-  /** After a pause so many seconds' worth may come at once. */
+  /** After a pause so many seconds' worth may come at once, or what an SDK sends at once, if that is more. */
   readonly burstSeconds: number;
 }
 
@@ -31,9 +31,18 @@ export interface ProjectLimits {
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** Less than the cost where the project's debt is at its limit. */
+  /** 0 where there was no limit. */
   eventsTaken: number;
   bytesTaken: number;
+}
+
+/** In what a request is more than its project's limits let through at once, ever. */
+export interface Excess {
+  readonly what: "events" | "bytes";
+  /** The limit it is about. */
+  readonly perSecond: number;
+  /** What a request may come to under it. */
+  readonly requestMax: number;
 }
 
 /** Holds what a project sends to this process against its limits, and counts what becomes of it. No call waits or throws. */
@@ -44,7 +53,7 @@ export interface ProjectMeter {
    */
   admit(cost: RequestCost): number;
   /** What of a request is more than the project's limits let through at once, ever. To be asked before `admit`. */
-  exceeds(cost: RequestCost): "events" | "bytes" | undefined;
+  exceeds(cost: RequestCost): Excess | undefined;
   /**
    * At most once for a request that `admit` let through: it ended in a 503, and is sent again. `kept` of its events are stored all the
    * same, or may be, and keep their cost; that of the others is there again.

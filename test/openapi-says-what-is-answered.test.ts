@@ -111,7 +111,7 @@ test("preflights, other methods and other paths", async () => {
 
 test("a 429 past a project's limits", async () => {
   await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
-  const request = { method: "POST", body: many([single]) };
+  const request = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
   try {
     await until(async () => (await answered("/batch/", request)) === 429);
   } finally {

@@ -3,7 +3,7 @@
 
 import type { Problem } from "../errors.ts";
 import { recordsBytesLikely } from "../events/record.ts";
-import type { Exchange, MeteredProject, RequestCost } from "../types.ts";
+import type { Excess, Exchange, MeteredProject, RequestCost } from "../types.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
@@ -30,17 +30,15 @@ export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | u
     const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
     return { code: "expands_too_far", detail };
   }
-  switch (project.meter.exceeds(request)) {
-    case "events":
-      return tooMany(events, "far more than the limits of the project let through at once");
-    case "bytes":
-      return {
-        code: "body_too_large",
-        detail: `The body has ${bytes} bytes, far more than the limits of the project let through at once`,
-      };
-    case undefined:
-      return undefined;
-  }
+  const excess = project.meter.exceeds(request);
+  return excess === undefined ? undefined : overLimit(excess, request);
+}
+
+/** Names the project's limit, so that whoever reads it knows what to send, or what to ask for. */
+function overLimit({ what, perSecond, requestMax }: Excess, { events, bytes }: RequestCost): Problem {
+  const most = `the limit of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
+  if (what === "events") return tooMany(events, most);
+  return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
 }
 
 function tooMany(events: number, most: string): Problem {

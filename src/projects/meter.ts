@@ -1,7 +1,7 @@
 // What one project has sent to this process: token buckets that hold it against its limits, and counts for its usage record.
 // Plain numbers: a request costs a few additions, no timer, no memory. Must not know requests or NATS.
 
-import type { ProjectLimits, ProjectMeter, RequestCost } from "../types.ts";
+import type { Excess, ProjectLimits, ProjectMeter, RequestCost } from "../types.ts";
 
 /** What a project's requests have come to, in this process. */
 export interface Counts {
@@ -20,65 +20,80 @@ export interface Counts {
 }
 
 /**
+ * A burst is at least what an SDK sends at once, so that a limit, however low, is one of rate and shuts no client out. A request may cost
+ * two of them, of which one can be debt.
+ */
+const burstEventsMin = 100;
+const burstBytesMin = 65_536;
+const burstsARequestMax = 2;
+
+/** A rate, and of how much of it a burst consists. */
+interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/**
  * Tokens that come back at a rate, up to a burst. Whoever comes while there is one may take more than there are: the debt is paid off
- * before the next, so that a request larger than the burst gets through. The debt is a burst at most: keys are public, and one request
- * of a stranger must not shut a project out for hours.
+ * before the next, so that a request larger than the burst gets through. All that passes is paid for in full, so the rate holds; and the
+ * debt is a burst at most, because keys are public, and one request of a stranger must not shut a project out for hours.
  */
 class TokenBucket {
-  #perMs: number;
+  #perSecond: number;
   #burst: number;
   #level: number;
   #atMs: number;
 
-  constructor(perSecond: number, burstSeconds: number, nowMs: number) {
-    this.#perMs = perSecond / 1_000;
-    this.#burst = perSecond * burstSeconds;
-    this.#level = this.#burst;
+  constructor({ perSecond, burst }: Rate, nowMs: number) {
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#level = burst;
     this.#atMs = nowMs;
   }
 
   /** Tokens and debt stay, so that a change of limits gives nobody a second burst. */
-  change(perSecond: number, burstSeconds: number, nowMs: number): void {
-    this.waitMs(nowMs);
-    this.#perMs = perSecond / 1_000;
-    this.#burst = perSecond * burstSeconds;
-    this.#level = Math.max(-this.#burst, Math.min(this.#level, this.#burst));
+  change({ perSecond, burst }: Rate, nowMs: number): void {
+    this.#fill(nowMs);
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#level = Math.max(-burst, Math.min(this.#level, burst));
   }
 
-  get burst(): number {
-    return this.#burst;
+  /** No request may take more, ever. */
+  get requestMax(): number {
+    return this.#burst * burstsARequestMax;
   }
 
-  /** 0 while there is a token, else how long until there is one, at least 1. */
-  waitMs(nowMs: number): number {
-    const elapsedMs = nowMs - this.#atMs;
-    this.#atMs = nowMs;
-    // A clock that went back gives nothing, and takes nothing.
-    if (elapsedMs > 0) this.#level = Math.min(this.#burst, this.#level + elapsedMs * this.#perMs);
-    return this.#level > 0 ? 0 : Math.max(1, -this.#level / this.#perMs);
+  get perSecond(): number {
+    return this.#perSecond;
   }
 
-  /** Answers how many were taken. */
+  /** 0 while there is a token and the debt would not come to more than a burst, else how long until that is so, at least 1. */
+  waitMs(tokens: number, nowMs: number): number {
+    this.#fill(nowMs);
+    const due = Math.max(0, tokens - this.#burst);
+    return this.#level > 0 && this.#level >= due ? 0 : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
+  }
+
+  /** Only what `waitMs` has let through. */
   take(tokens: number): number {
-    const taken = Math.min(tokens, this.#level + this.#burst);
-    this.#level -= taken;
-    return taken;
+    this.#level -= tokens;
+    return tokens;
   }
 
   /** Never above the burst, whatever has come back by itself in the meantime. */
   giveBack(tokens: number, nowMs: number): void {
-    this.waitMs(nowMs);
+    this.#fill(nowMs);
     if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
   }
-}
 
-/**
- * A request may be so many bursts. With a debt of one burst at the most, larger ones would make the rate a matter of how much fits into
- * a request; but what SDKs send at once passes however small the burst is.
- */
-const burstsARequestMax = 10;
-const requestEventsMin = 1_000;
-const requestBytesMin = 1_048_576;
+  #fill(nowMs: number): void {
+    const elapsedMs = nowMs - this.#atMs;
+    this.#atMs = nowMs;
+    // A clock that went back gives nothing, and takes nothing.
+    if (elapsedMs > 0) this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
+  }
+}
 
 export class Meter implements ProjectMeter {
   readonly #nowMs: () => number;
@@ -98,36 +113,36 @@ export class Meter implements ProjectMeter {
   }
 
   /** From now on these limits hold. The same ones again change nothing. */
-  limit(limits: ProjectLimits | undefined): void {
-    this.#events = this.#bucketOf(this.#events, limits?.eventsPerSecond, limits?.burstSeconds);
-    this.#bytes = this.#bucketOf(this.#bytes, limits?.bytesPerSecond, limits?.burstSeconds);
+  limit({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectLimits = unlimited): void {
+    this.#events = this.#bucketOf(this.#events, rateOf(eventsPerSecond, burstSeconds, burstEventsMin));
+    this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
   }
 
-  #bucketOf(bucket: TokenBucket | undefined, perSecond?: number, burstSeconds = 0): TokenBucket | undefined {
-    if (perSecond === undefined) return undefined;
-    if (bucket === undefined) return new TokenBucket(perSecond, burstSeconds, this.#nowMs());
-    bucket.change(perSecond, burstSeconds, this.#nowMs());
+  #bucketOf(bucket: TokenBucket | undefined, rate: Rate | undefined): TokenBucket | undefined {
+    if (rate === undefined) return undefined;
+    if (bucket === undefined) return new TokenBucket(rate, this.#nowMs());
+    bucket.change(rate, this.#nowMs());
     return bucket;
   }
 
   admit(cost: RequestCost): number {
     if (this.#events === undefined && this.#bytes === undefined) return 0;
     const nowMs = this.#nowMs();
-    const waitMs = Math.max(this.#events?.waitMs(nowMs) ?? 0, this.#bytes?.waitMs(nowMs) ?? 0);
+    const tokens = eventTokens(cost.events);
+    const waitMs = Math.max(this.#events?.waitMs(tokens, nowMs) ?? 0, this.#bytes?.waitMs(cost.bytes, nowMs) ?? 0);
     if (waitMs > 0) {
       this.#rateLimitedRequests++;
       this.#rateLimitedEvents += cost.events;
       this.#rateLimitedBytes += cost.bytes;
       return waitMs;
     }
-    if (this.#events !== undefined) cost.eventsTaken = this.#events.take(eventTokens(cost.events));
+    if (this.#events !== undefined) cost.eventsTaken = this.#events.take(tokens);
     if (this.#bytes !== undefined) cost.bytesTaken = this.#bytes.take(cost.bytes);
     return 0;
   }
 
-  exceeds({ events, bytes }: RequestCost): "events" | "bytes" | undefined {
-    if (isTooLarge(this.#events, events, requestEventsMin)) return "events";
-    return isTooLarge(this.#bytes, bytes, requestBytesMin) ? "bytes" : undefined;
+  exceeds({ events, bytes }: RequestCost): Excess | undefined {
+    return excessOf("events", this.#events, events) ?? excessOf("bytes", this.#bytes, bytes);
   }
 
   giveBack({ events, bytes, eventsTaken, bytesTaken }: RequestCost, kept: number): void {
@@ -164,8 +179,15 @@ export class Meter implements ProjectMeter {
   }
 }
 
-function isTooLarge(bucket: TokenBucket | undefined, tokens: number, least: number): boolean {
-  return bucket !== undefined && tokens > Math.max(least, bucket.burst * burstsARequestMax);
+const unlimited: ProjectLimits = { burstSeconds: 0 };
+
+function rateOf(perSecond: number | undefined, burstSeconds: number, burstMin: number): Rate | undefined {
+  return perSecond === undefined ? undefined : { perSecond, burst: Math.max(perSecond * burstSeconds, burstMin) };
+}
+
+function excessOf(what: Excess["what"], bucket: TokenBucket | undefined, tokens: number): Excess | undefined {
+  if (bucket === undefined || tokens <= bucket.requestMax) return undefined;
+  return { what, perSecond: bucket.perSecond, requestMax: bucket.requestMax };
 }
 
 /** A request without events is work too. */

@@ -77,6 +77,12 @@ beforeEach(() => {
   });
 });
 
+/** So many events are left of the project's burst, which is never less than 100. */
+function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}): void {
+  meter.limit({ eventsPerSecond: 100, burstSeconds: 1, ...limits });
+  expect(meter.admit(costOf(100 - events, 0))).toBe(0);
+}
+
 /** The code of the answer, or "stored", or "threw". */
 async function send(batch: object[]): Promise<string> {
   const answer = Promise.withResolvers<string>();
@@ -116,7 +122,7 @@ const sizes: [string, number][] = [
 ];
 
 test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, padding) => {
-  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 1_000_000, burstSeconds: 1 });
+  leave(10, { bytesPerSecond: 3_000_000 });
   const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
   otherwise = ["refused", "store_full"];
   // More than one frame of it failing gives back no more than it cost.
@@ -128,7 +134,7 @@ test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, p
 });
 
 test.each(sizes)("%s whose events may be stored keeps its cost, and they count as unknown", async (_, padding) => {
-  meter.limit({ eventsPerSecond: 10, burstSeconds: 1 });
+  leave(10);
   otherwise = ["unknown", "timeout"];
   expect(await send(batchOf(10, padding))).toBe("timeout");
   const { accepted, unknown } = meter.counts;
@@ -142,7 +148,7 @@ test.each(sizes)("%s whose events may be stored keeps its cost, and they count a
 });
 
 test.each(sizes.slice(1))("%s that is stored in part costs that part, and it counts as stored", async (_, padding) => {
-  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 10 * padding, burstSeconds: 1 });
+  leave(10, { bytesPerSecond: 10 * padding });
   outcomes = [
     ["stored", undefined],
     ["refused", "store_full"],
@@ -159,14 +165,14 @@ test.each(sizes.slice(1))("%s that is stored in part costs that part, and it cou
 });
 
 test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
-  meter.limit({ eventsPerSecond: 1, burstSeconds: 1 });
+  leave(1);
   for (let tries = 0; tries < 3; tries++) expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
   expect(await send(batchOf(10, padding))).toBe("stored");
   expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
 });
 
 test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
-  meter.limit({ eventsPerSecond: 2, burstSeconds: 1 });
+  leave(2);
   const wrong = { event: "e", distinct_id: "u", $set: 1 };
   expect(await send([wrong, wrong])).toBe("invalid_properties");
   expect(await send([wrong, wrong])).toBe("invalid_properties");
@@ -180,17 +186,17 @@ test("what is given back never comes to more than a burst, nor than what was tak
     expect(meter.admit(cost)).toBe(0);
     return cost;
   };
-  meter.limit({ eventsPerSecond: 10, bytesPerSecond: 10, burstSeconds: 1 });
+  meter.limit({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
   const small = admitted(1, 1);
-  meter.giveBack(admitted(1_000, 1_000), 0);
+  meter.giveBack(admitted(199, 131_070), 0);
   meter.giveBack(small, 0);
-  for (let count = 0; count < 10; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
-  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
   meter.giveBack(small, 0);
-  const large = admitted(100, 100);
+  // The bucket is full again, and no fuller.
+  const large = admitted(200, 131_072);
+  expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
+  meter.giveBack(small, 0);
   expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-  // Of a hundred, ten and the one that was there were taken.
   meter.giveBack(large, 0);
-  expect(meter.admit(costOf(1, 1))).toBe(0);
+  for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
   expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
 });

@@ -8,9 +8,15 @@ import { costOf } from "../kit/cost-of.ts";
 
 const caps = { eventsMax: 500_000, expansionMax: 256 };
 
-function codeOf(events: number, bytes: number, bytesArrived: number, meter = new Meter(() => 0)): string | undefined {
+type Given = [events: number, bytes: number, bytesArrived: number, meter?: Meter];
+
+function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]: Given) {
   const project = { id: "a", name: "a", keys: [], enabled: true, meter };
-  return overCaps({ ...costOf(events, bytes), exchange: { bytesArrived }, project }, caps)?.code;
+  return overCaps({ ...costOf(events, bytes), exchange: { bytesArrived }, project }, caps);
+}
+
+function codeOf(...given: Given): string | undefined {
+  return problemOf(...given)?.code;
 }
 
 test("events are counted whatever becomes of them", () => {
@@ -40,7 +46,11 @@ test.each([
 test("a project's limits bound a request as well", () => {
   const meter = new Meter(() => 0);
   meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
-  expect(codeOf(10_000, 1_000_000, 1_000_000, meter)).toBeUndefined();
-  expect(codeOf(10_001, 1_000_000, 1_000_000, meter)).toBe("too_many_events");
-  expect(codeOf(1, 10_000_001, 10_000_001, meter)).toBe("body_too_large");
+  expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();
+  expect(codeOf(2_001, 2_000_000, 2_000_000, meter)).toBe("too_many_events");
+  expect(codeOf(1, 2_000_001, 2_000_001, meter)).toBe("body_too_large");
+  meter.limit({ eventsPerSecond: 0.5, burstSeconds: 1 });
+  expect(problemOf(201, 1, 1, meter)?.detail).toBe(
+    "The request holds 201 events, the limit of the project, 0.5 events a second, lets through 200 at once",
+  );
 });
