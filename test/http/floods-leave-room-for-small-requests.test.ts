@@ -15,6 +15,11 @@ const inflatedBytesMax = 44 * MIB;
 const besideBytesMax = budgetBytes / 8 + (42 + 16 + 2 * 17 + 64) * MIB;
 /** Of two scanners, for bodies in which every byte is structural. */
 const indexBytesMax = 2 * 4 * inflatedBytesMax;
+/**
+ * What the heap takes, and what the C library keeps of memory that was freed, for the next: twice the largest block it had, 64 MiB at
+ * most, and what lies free between blocks that are in use. It differs from run to run, and does not grow from one flood to the next.
+ */
+const restingBytesMax = (64 + 64) * MIB;
 
 function startGateway(nats: Awaited<ReturnType<typeof natsWithProject>>): Promise<TestWorkers> {
   const limits = {
@@ -90,5 +95,5 @@ test("200 bodies of 20 MB at once, then 200 bombs", { timeout: 120_000 }, async 
   expect(metrics.get("penstock_inflight_bytes")).toBe(0);
   expect(metrics.get("penstock_requests_inflight")).toBe(0);
   expect(gateway.process.exitCode).toBeNull();
-  await expect.poll(() => residentBytes(pid), { timeout: 30_000 }).toBeLessThan(startBytes + 96 * MIB);
+  await expect.poll(() => residentBytes(pid), { timeout: 30_000 }).toBeLessThan(startBytes + restingBytesMax);
 });
