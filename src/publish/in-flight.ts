@@ -43,6 +43,8 @@ const refusedPauseMs = 100;
 const inFlightPauseMs = 250;
 /** The server may close the subscription to the PubAcks, as when permissions change. Until it is made again nothing is acknowledged. */
 const subscribeAgainMs = 1_000;
+/** Frames given up whose acknowledgement is still heard, since it says that their stream stores. The oldest make way. */
+const lateMax = 1_000;
 
 export function createInFlight(options: InFlightOptions): InFlight {
   const { link, ackTimeoutMs, nowMs, metrics, log, settled, expired, storeFull } = options;
@@ -53,6 +55,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
   let subscription = subscribe();
   let subscribeTimer: NodeJS.Timeout | undefined;
   let lastToken = 0;
+  const lateStreams = new Map<string, StreamState>();
+  /** Since when acknowledgements can come: what was sent before may have been answered into a connection that was lost. */
+  let hearsSinceMs = nowMs();
 
   function subscribe(): Subscription {
     return connection.subscribe(`${replyPrefix}*`, { callback: onReply });
@@ -60,7 +65,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
 
   /** Tried again for as long as the server closes it again. What it missed is asked for by sending again. */
   function subscribeAgain(): void {
-    if (!connection.isClosed()) subscription = subscribe();
+    if (connection.isClosed()) return;
+    subscription = subscribe();
+    hearsSinceMs = nowMs();
   }
 
   function send(frame: Frame, now: number): void {
@@ -93,16 +100,28 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function onReply(error: Error | null, message: Msg): void {
     if (error !== null) {
       log.error({ reason: error.message }, "the subscription to PubAcks was closed: it is made again");
+      hearsSinceMs = Number.POSITIVE_INFINITY;
       clearTimeout(subscribeTimer);
       subscribeTimer = setTimeout(subscribeAgain, subscribeAgainMs).unref();
       return;
     }
-    const frame = frames.get(message.subject.slice(replyPrefix.length));
-    // A late reply: the frame is settled.
-    if (frame === undefined) return;
+    const token = message.subject.slice(replyPrefix.length);
+    const frame = frames.get(token);
+    if (frame === undefined) {
+      lateReply(token, message);
+      return;
+    }
     const ack = readPubAck(message, frame.queue.stream);
     if (typeof ack === "object") acknowledge(frame, ack);
     else notAcknowledged(frame, ack);
+  }
+
+  /** The frame is settled. That it was stored too late for its waiters does not make its stream a silent one. */
+  function lateReply(token: string, message: Msg): void {
+    const stream = lateStreams.get(token);
+    if (stream === undefined || typeof readPubAck(message, stream) !== "object") return;
+    lateStreams.delete(token);
+    heardFrom(stream, nowMs());
   }
 
   function notAcknowledged(frame: Frame, why: NoPubAck): void {
@@ -202,11 +221,19 @@ export function createInFlight(options: InFlightOptions): InFlight {
   /** The waiters whose deadline is past; with the last of them the frame. */
   function expire(frame: Frame, now: number): void {
     const outcome = outcomeUnacked(frame);
-    const { stream } = frame.queue;
-    if (outcome === "unknown" && link.connected && frame.firstSentMs > stream.ackedAtMs) stream.silentAtMs = nowMs();
+    if (outcome === "unknown") noteSilence(frame);
     const code = outcome === "refused" ? "unavailable" : "timeout";
     if (isPast(frame, now)) finish(frame, outcome, code);
     else expired(frame, now, { outcome, code });
+  }
+
+  /** Only a frame that has waited as long as an acknowledgement may take says anything of its stream: others were just sent too late. */
+  function noteSilence({ token, firstSentMs, queue: { stream } }: Frame): void {
+    lateStreams.set(token, stream);
+    if (lateStreams.size > lateMax) lateStreams.delete(lateStreams.keys().next().value!);
+    const now = nowMs();
+    const hasWaited = now - Math.max(firstSentMs, hearsSinceMs) >= ackTimeoutMs;
+    if (link.connected && hasWaited && firstSentMs > stream.ackedAtMs) stream.silentAtMs = now;
   }
 
   function finish(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
@@ -215,7 +242,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
   }
 
   link.onChange((connected) => {
-    if (connected) sendAllAgain();
+    if (!connected) return;
+    hearsSinceMs = Math.max(hearsSinceMs, nowMs());
+    sendAllAgain();
   });
 
   return {

@@ -63,6 +63,13 @@ interface Watched {
   asking: Promise<void> | undefined;
 }
 
+/** When a question was asked, and what was known then. */
+interface Asked {
+  readonly sequence: number;
+  /** Monotonic milliseconds. */
+  readonly atMs: number;
+}
+
 const everyMsMin = 1_000;
 /** With many streams each is asked less often, so that a process asks no more than ten times a second. */
 const everyMsPerStream = 100;
@@ -71,6 +78,8 @@ const askTimeoutMs = 1_000;
 const missingMsMax = 1_000;
 /** How long a stream counts as silent when nobody sends anything that would prove it. */
 const silentMsMax = 10_000;
+/** Members of a stream answer their leader about once a second. */
+const heardNsMax = 3e9;
 const streamNotFound = 10_059;
 
 /** Asks at once, then until closed. What JetStream does not answer leaves what is known as it is. */
@@ -101,13 +110,13 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
   }
 
   async function hear(stream: Watched): Promise<void> {
-    const sequence = stream.state.sequence;
+    const asked: Asked = { sequence: stream.state.sequence, atMs: nowMs() };
     try {
       manager ??= jetstreamManager(link.connection, { checkAPI: false, timeout: askTimeoutMs });
       const info = await (await manager).streams.info(stream.wanted.name);
       stream.unheard = undefined;
       stream.missingAtMs = undefined;
-      if (hasLeader(info)) read(stream, info, sequence);
+      if (hasLeader(info)) read(stream, info, asked);
       // Without a leader a member answers what it has, which may be old.
       else stream.faults = [`stream ${stream.wanted.name} has no leader`];
     } catch (error) {
@@ -124,7 +133,7 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     if (nowMs() - stream.missingAtMs >= missingMsMax) refuse(stream, "it is missing: a gateway makes it at its start");
   }
 
-  function read(stream: Watched, info: StreamInfo, sequenceBefore: number): void {
+  function read(stream: Watched, info: StreamInfo, asked: Asked): void {
     const { wanted, state, labels } = stream;
     const { config } = info;
     const messageBytes = fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
@@ -137,26 +146,31 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
     const { bytes } = info.state;
     stream.size = { labels, bytes, bytesMax };
-    stream.history.read(info, sequenceBefore);
+    stream.history.read(info, asked.sequence);
     stream.faults = [
       ...(broken === "" ? [] : [`stream ${wanted.name} would break what a 200 promises: ${broken}`]),
       ...(bytes + messageBytes > bytesMax ? [`stream ${wanted.name} is full: ${bytes} of ${bytesMax} bytes`] : []),
-      ...hearSilence(stream, info.cluster?.leader ?? ""),
+      ...hearSilence(stream, info, asked),
     ];
   }
 
   /** A nats-server of 2.14 or newer that failed to write to a stream goes on answering questions, and leaves what is published without one. */
-  function hearSilence(stream: Watched, leader: string): string[] {
+  function hearSilence(stream: Watched, info: StreamInfo, { atMs }: Asked): string[] {
     const { state } = stream;
+    const leader = info.cluster?.leader ?? "";
     // Another server is to be tried anew.
     if (stream.silentUnder !== undefined && stream.silentUnder !== leader) forgetSilence(stream);
     const now = nowMs();
-    const isSilent = state.silentAtMs !== undefined && now - state.silentAtMs <= silentMsMax;
-    const fault = silenceOf(state.name);
+    // An answer to an earlier question may have come before an acknowledgement that is here too.
+    const isSilent =
+      state.silentAtMs !== undefined && state.silentAtMs <= atMs && now - state.silentAtMs <= silentMsMax;
+    const fault = hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name);
+    const detail = `S${fault.slice(1)}`;
     // Said once. It goes on, also while nobody sends anything, until an acknowledgement ends it.
-    if (isSilent && state.silence === undefined) {
-      refuseSilent(state, { code: "unavailable", detail: `S${fault.slice(1)}` }, now);
-      if (stream.silentUnder === undefined) log.error({ stream: state.name }, `${fault}: its events are refused`);
+    if (isSilent && state.silence?.detail !== detail) {
+      const isNews = stream.silentUnder === undefined || state.silence !== undefined;
+      refuseSilent(state, { code: "unavailable", detail }, now);
+      if (isNews) log.error({ stream: state.name }, `${fault}: its events are refused`);
       stream.silentUnder = leader;
     } else if (stream.silentUnder !== undefined && state.silence === undefined) {
       stream.silentUnder = undefined;
@@ -226,6 +240,23 @@ function silenceOf(stream: string): string {
     `stream ${stream} answers questions, and acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
     "store nothing until they are restarted: see its log and its /healthz, see to the disk, and restart nats-server"
   );
+}
+
+function noQuorumOf(stream: string): string {
+  return (
+    `stream ${stream} has no quorum: its leader has not heard from most of the servers that hold it, ` +
+    "and stores nothing until it does: see that they run, and reach one another"
+  );
+}
+
+/** Whether its leader hears from a majority, itself among them: a leader cut off goes on leading for some seconds. Only it says this. */
+function hasQuorum({ cluster }: StreamInfo): boolean {
+  const others = cluster?.replicas ?? [];
+  // One that it never heard from was active 0 ns ago.
+  const heard = others.filter(
+    ({ offline, current, active }) => offline !== true && active < heardNsMax && (current || active > 0),
+  ).length;
+  return (1 + heard) * 2 > 1 + others.length;
 }
 
 /** Whether what it says is a leader's. A server alone, or a stream of one copy, leads. */

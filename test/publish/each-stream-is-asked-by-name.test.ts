@@ -2,18 +2,20 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { kill } from "node:process";
 import { jetstreamManager } from "@nats-io/jetstream";
+import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createStreamWatch } from "../../src/publish/stream-watch.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
 import { type Rig, startRig, stored } from "./rig.ts";
 
 async function startWith(
   prefix: string,
   extraConfig: string,
-  more: TestNatsServerOptions = {},
+  { ackTimeoutMs = 2_000, ...more }: TestNatsServerOptions & { ackTimeoutMs?: number } = {},
 ): Promise<{ rig: Rig; server: TestNatsServer }> {
   const server = await startNatsServer({ extraConfig, ...more });
   onTestFinished(() => server.remove());
-  const rig = await startRig(server, { settings: { subjectPrefix: prefix } });
+  const rig = await startRig(server, { settings: { subjectPrefix: prefix }, ackTimeoutMs });
   onTestFinished(() => rig.close());
   return { rig, server };
 }
@@ -48,7 +50,9 @@ test("of two streams the one that does not answer is named", async () => {
 
 test("a stream that answers questions and no frame is named, with the way out", async () => {
   // As after a write error of nats-server 2.14: what is published goes somewhere, and nothing comes back.
-  const { rig } = await startWith("silent", 'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }');
+  const { rig } = await startWith("silent", 'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }', {
+    ackTimeoutMs: 100,
+  });
   rig.link.connection.subscribe("elsewhere.*", { callback: () => {} });
   expect(await rig.send("live", "one", { withinMs: 200 })).toEqual({ outcome: "unknown", code: "timeout" });
   expect(await rig.streams.check()).toEqual([
@@ -114,6 +118,68 @@ describe("while a stream answers questions and no frame", () => {
     expect([refusal(), refusal()]).toEqual([undefined, undefined]);
   });
 });
+
+describe("a leader of a stream that acknowledges nothing", () => {
+  const seconds = 1_000_000_000;
+  const current = { name: "b", current: true, active: seconds / 2 };
+  const behind = { name: "b", current: false, active: seconds / 2, lag: 9 };
+  const unheard = { name: "c", current: true, active: 4 * seconds };
+  const offline = { name: "c", current: true, offline: true, active: seconds / 2 };
+  const neverHeard = { name: "c", current: false, active: 0 };
+
+  test.each([
+    [[current, unheard], /restart nats-server$/],
+    [[behind, offline], /restart nats-server$/],
+    [[unheard, unheard], /has no quorum/],
+    [[offline, unheard], /has no quorum/],
+    [[neverHeard, neverHeard], /has no quorum/],
+    [[unheard], /has no quorum/],
+  ])("and says of its replicas %j", async (replicas, words) => {
+    const server = await startNatsServer();
+    onTestFinished(() => server.remove());
+    const rig = await startRig(server);
+    onTestFinished(() => rig.close());
+    const { link, settings, log } = rig;
+    const streams = rig.streams.states;
+    streams.of("live", 0).silentAtMs = performance.now();
+    const connection = withReplicas(link.connection, replicas);
+    const { connected, messageBytesMax, onChange } = link;
+    const quiet = { info() {}, warn() {}, error: (_fields: object, message: string) => void log.push(message) };
+    const watch = createStreamWatch({
+      link: { connection, connected, messageBytesMax, onChange },
+      settings,
+      streams,
+      metrics: { streamWentBack() {} },
+      log: quiet,
+      nowMs: () => performance.now(),
+      everyMs: 3_600_000,
+    });
+    onTestFinished(() => watch.close());
+    expect(await watch.check()).toEqual([expect.stringMatching(words)]);
+    expect(rig.publisher.refusalOf("live", "alpha")).toEqual({
+      code: "unavailable",
+      detail: expect.stringMatching(words),
+    });
+    expect(log.filter((line) => words.test(line.replace(": its events are refused", "")))).toHaveLength(1);
+  });
+});
+
+/** The connection, on which a leader of a cluster answers with these replicas. */
+function withReplicas(connection: NatsConnection, replicas: readonly object[]): NatsConnection {
+  const request: NatsConnection["request"] = async (subject, ...more) => {
+    const answer = await connection.request(subject, ...more);
+    const info = { ...answer.json<object>(), cluster: { name: "c", leader: "a", replicas } };
+    const data = new TextEncoder().encode(JSON.stringify(info));
+    return { ...answer, data, subject: answer.subject, json: () => info } as unknown as Msg;
+  };
+  return new Proxy(connection, {
+    get(target, name) {
+      if (name === "request") return request;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
 
 test("an acknowledgement out of another domain is another stream's", async () => {
   const config = 'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
