@@ -36,6 +36,8 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
   let created: string | undefined;
   /** Where the stream began: no event was acknowledged at this sequence or before it. */
   let begin = 0;
+  /** How far it had come at its last reading. */
+  let known = 0;
   let lowReadings = 0;
   let told = { text: "", untilMs: Number.NEGATIVE_INFINITY };
 
@@ -59,14 +61,16 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
   return {
     read(info, sequenceBefore) {
       const isNew = created !== undefined && String(info.created) !== created;
-      const from = state.wentBack?.from ?? sequenceBefore;
+      const { wentBack } = state;
+      state.wentBack = undefined;
+      const lastSequence = info.state.last_seq;
+      // What was acknowledged since the last reading may be the new stream's.
+      const from = wentBack?.from ?? (sequenceBefore > lastSequence ? sequenceBefore : known);
       // One that never had an event has lost none.
       const hadEvents = from > begin;
       created = String(info.created);
       begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
-      const { wentBack } = state;
-      state.wentBack = undefined;
-      const lastSequence = info.state.last_seq;
+      known = lastSequence;
       lowReadings = lastSequence < sequenceBefore ? lowReadings + 1 : 0;
       if (isNew) {
         if (hadEvents) tell("made_anew", from, wentBack?.to ?? lastSequence);

@@ -110,6 +110,18 @@ test("a leaf's stream, which begins at a high sequence, has lost nothing either 
   expect(history.faults()).toHaveLength(1);
 });
 
+test("a stream made anew that has events already has lost none either, when the one before had none", () => {
+  const { state, heard, read } = told();
+  read({ created: "a", lastSequence: 0 });
+  state.sequence = 3;
+  read({ created: "b", lastSequence: 4 });
+  expect(heard).toMatchObject({ causes: [], errors: 0 });
+  // Acknowledged after the last reading, and not in the new one.
+  state.sequence = 7;
+  read({ created: "c", lastSequence: 0 });
+  expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
+});
+
 test("after a minute the gateway is ready again", () => {
   const { heard, history, read } = told();
   read({ created: "a", lastSequence: 5 });
