@@ -32,7 +32,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
     const bytes = body.bytesArrived - body.bytesChecked;
     body.bytesChecked = body.bytesArrived;
     body.idleChecks = bytes === 0 ? body.idleChecks + 1 : 0;
-    if (body.phase !== "body" || body.isLarge || body.idleChecks > idleChecksMax || kept >= slowBodiesMax) continue;
+    if (body.phase !== "body" || body.isLarge || kept >= slowBodiesMax) continue;
+    if (body.bytesArrived === 0 || body.idleChecks > idleChecksMax) continue;
     if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000) continue;
     kept++;
     body.keepOpen();

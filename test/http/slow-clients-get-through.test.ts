@@ -25,6 +25,7 @@ test.each([
   ["less than a kilobyte a second", bodyOf(60_000, 55_000), 0],
   ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 1],
   ["nothing since the check before the last", bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }), 0],
+  ["nothing at all", bodyOf(1_000, 0), 0],
   ["a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
   ["one that has arrived", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
 ])("%s", (_, body, kept) => {
