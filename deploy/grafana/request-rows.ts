@@ -216,7 +216,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Slow path and cut ids",
         description:
-          "Items that went through JSON.parse (escaped keys, doubled keys), and distinct ids cut to 200 characters.",
+          "Items that were normalised and scanned again (escaped names, doubled names of the interface, U+0000, lone surrogates), and distinct ids cut to 200 characters.",
         unit: "ops",
         queries: [
           { expr: sumRate("penstock_slow_path_items_total"), legend: "slow path" },
