@@ -1,7 +1,14 @@
 // The order of history among the bodies that are not placed in the turn in which they came: who has to wait for whom. Whose body it
 // is may be known when it arrives, or when it has been scanned. Knows nothing else of what is in a body.
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { BodyHint, Lane } from "../types.ts";
+
+/**
+ * A body that does not show whose it is stands before all history, for as long as a scan takes where not many wait; for longer only before
+ * those that do not show it either. Else bodies without a key would hold up everybody's.
+ */
+const unknownMsMax = 50;
 
 /** A body's place among those that are being worked on. */
 export interface Arrival {
@@ -29,18 +36,24 @@ interface Place extends Arrival {
   projectId: string | undefined;
   lane: Lane | undefined;
   readonly number: number;
+  readonly arrivedMs: number;
+  /** It did not show whose it is when it came. */
+  readonly wasHidden: boolean;
   /** Fulfilled when more is known of it, or it has left. */
   changed: PromiseWithResolvers<void>;
 }
 
-export function createArrivals(): Arrivals {
+/** `nowMs`: monotonic milliseconds. */
+export function createArrivals(nowMs: () => number): Arrivals {
   // What is or may be history, by project, "" for the unknown; each in the order of arrival. No project has that id.
   const histories = new Map<string, Place[]>();
   let lastNumber = 0;
 
   function arrive({ projectId, lane }: BodyHint, { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">): Place {
     const changed = Promise.withResolvers<void>();
-    const place = { projectId, lane, bytes, deadlineMs, number: ++lastNumber, changed };
+    const wasHidden = projectId === undefined || lane === undefined;
+    const number = ++lastNumber;
+    const place = { projectId, lane, bytes, deadlineMs, number, arrivedMs: nowMs(), wasHidden, changed };
     enter(place);
     return place;
   }
@@ -79,8 +92,18 @@ export function createArrivals(): Arrivals {
   }
 
   /** The last before it: that one waits for those before itself. */
-  function placeBefore({ projectId, number }: Place): Place | undefined {
-    return lastBefore(projectId ?? "", number) ?? lastBefore("", number);
+  function placeBefore({ projectId, number, wasHidden }: Place): Place | undefined {
+    return lastBefore(projectId ?? "", number) ?? (wasHidden ? lastBefore("", number) : lastUnknownBefore(number));
+  }
+
+  function lastUnknownBefore(number: number): Place | undefined {
+    const unknown = lastBefore("", number);
+    // Those before it have been unknown for longer.
+    return unknown === undefined || unknownMsLeft(unknown) <= 0 ? undefined : unknown;
+  }
+
+  function unknownMsLeft({ arrivedMs }: Place): number {
+    return arrivedMs + unknownMsMax - nowMs();
   }
 
   function lastBefore(projectId: string, number: number): Place | undefined {
@@ -89,7 +112,8 @@ export function createArrivals(): Arrivals {
 
   async function wait(place: Place): Promise<void> {
     for (let before = placeBefore(place); before !== undefined; before = placeBefore(place)) {
-      await before.changed.promise;
+      if (place.wasHidden || before.projectId !== undefined) await before.changed.promise;
+      else await Promise.race([before.changed.promise, delay(Math.max(1, unknownMsLeft(before)))]);
     }
   }
 
@@ -97,7 +121,7 @@ export function createArrivals(): Arrivals {
     arrive,
     know,
     leave,
-    mustWait: (projectId) => histories.has(projectId) || histories.has(""),
+    mustWait: (projectId) => histories.has(projectId) || lastUnknownBefore(lastNumber + 1) !== undefined,
     turnOf: (arrival) => (placeBefore(arrival as Place) === undefined ? undefined : wait(arrival as Place)),
   };
 }

@@ -82,7 +82,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const items = createItemTaker({ slowScanner: createScanner(), records, onBug });
   const look = createEarlyLook(projects);
   const share = new LoopShare({ nextTurn, nowMs });
-  const arrivals = createArrivals();
+  const arrivals = createArrivals(nowMs);
   const scanners = new ScannerQueue({ createScanner, nowMs });
 
   /** Little bodies go through at once, of others as many as the turn has time for. */
