@@ -18,8 +18,8 @@ const GZIP_TRAILER_BYTES = 8;
 
 /** As far as deflate can go, whatever it is given. */
 export const DEFLATE_RATIO_MAX = 1_032;
-/** What is inflated for a look. What comes to more than that has a beginning that no key stands in. */
-const lookedAtBytes = 384;
+/** What is inflated for a look. Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
+const lookedAtBytes = [384, 112];
 const lookedAtInflatedBytesMax = 16_384;
 
 interface BufferWithEngine {
@@ -57,13 +57,16 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
-  try {
-    const start = compressed.subarray(0, lookedAtBytes);
-    const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
-    return inflateSync(coding, start, { finishFlush, chunkSize, maxOutputLength: chunkSize, info: true }).buffer;
-  } catch {
-    return Buffer.alloc(0);
+  const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
+  for (const bytes of lookedAtBytes) {
+    const start = compressed.subarray(0, bytes);
+    try {
+      return inflateSync(coding, start, { finishFlush, chunkSize, maxOutputLength: chunkSize, info: true }).buffer;
+    } catch (error) {
+      if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") break;
+    }
   }
+  return Buffer.alloc(0);
 }
 
 type SyncOptions = { maxOutputLength: number; chunkSize: number; finishFlush?: number; info: true };
