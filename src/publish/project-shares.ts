@@ -32,11 +32,13 @@ export interface WatchedShares extends ProjectShares {
 /** What this process knows of one project in one stream. */
 interface Fill {
   readonly projectId: string;
-  /** Bytes there were at the last count; undefined before the first. */
-  counted: number | undefined;
-  /** Bytes acknowledged to this process since then, and in its life. */
+  /** Bytes there were at the last count, and the look that it was part of; 0 before the first. */
+  counted: number;
+  countedIn: number;
+  /** Bytes acknowledged to this process since then. */
   acked: number;
-  ackedEver: number;
+  /** Of what `ackedLately` of the stream is. */
+  ackedLately: number;
   isOver: boolean;
 }
 
@@ -48,9 +50,12 @@ interface Stream {
   bytes: number;
   /** 0 until it is known; Infinity without a limit. */
   bytesMax: number;
+  /** Looks that have come to their end. */
+  looks: number;
   /** Acknowledged to this process since the stream was asked. */
   acked: number;
-  ackedEver: number;
+  /** Acknowledged to this process while about as much came as the stream holds: whose part of shared messages is how large. */
+  ackedLately: number;
   /** What `acked` has to come to for the shares to be judged again. */
   judgeAt: number;
   isAsking: boolean;
@@ -58,8 +63,8 @@ interface Stream {
 
 const everyMsDefault = 15_000;
 const askTimeoutMs = 2_000;
-/** Below this part of a stream nobody is near a share. */
-const quietPart = 1 / 4;
+/** Up to this part of a stream nobody is near a share, unless the share is as small. */
+const quietPartMax = 1 / 4;
 /** After this part of a stream it is asked again, without waiting for the timer. */
 const askPart = 1 / 64;
 const judgePart = 1 / 512;
@@ -79,6 +84,7 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
   const { subjectPrefix, partitions, frameScope, projectShare } = config;
   const timesFree = projectShare / (100 - projectShare);
   const isOff = projectShare >= 100;
+  const quietPart = Math.min(quietPartMax, projectShare / 100);
   const streams = new Map<Lane, Stream[]>(
     lanes.map((lane) => [lane, Array.from({ length: partitions }, (_, at) => newStream(lane, at))]),
   );
@@ -86,7 +92,7 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
 
   function newStream(lane: Lane, partition: number): Stream {
     const name = streamName(subjectPrefix, lane, partition);
-    const nothing = { bytes: 0, bytesMax: 0, acked: 0, ackedEver: 0, judgeAt: 0, isAsking: false };
+    const nothing = { bytes: 0, bytesMax: 0, looks: 0, acked: 0, ackedLately: 0, judgeAt: 0, isAsking: false };
     return { name, lane, partition, fills: new Map(), ...nothing };
   }
 
@@ -99,26 +105,30 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     const stream = streamOf(lane, projectId);
     let fill = stream.fills.get(projectId);
     if (fill === undefined) {
-      fill = { projectId, counted: undefined, acked: 0, ackedEver: 0, isOver: false };
+      fill = { projectId, counted: 0, countedIn: 0, acked: 0, ackedLately: 0, isOver: false };
       stream.fills.set(projectId, fill);
     }
     fill.acked += bytes;
-    fill.ackedEver += bytes;
+    fill.ackedLately += bytes;
     stream.acked += bytes;
-    stream.ackedEver += bytes;
+    stream.ackedLately += bytes;
     if (stream.acked < stream.judgeAt) return;
     stream.judgeAt = stream.acked + stream.bytesMax * judgePart;
     judge(stream);
     if (stream.acked >= stream.bytesMax * askPart) void ask(stream);
   }
 
-  /** Says anew who is over, from what was counted and what has come since. */
+  /** Says anew who is over, from what was counted in the last look and what has come since. */
   function judge(stream: Stream): void {
     if (stream.bytesMax === 0) return;
-    const free = Math.max(0, stream.bytesMax - stream.bytes - stream.acked);
+    const all = stream.bytes + stream.acked;
+    const mayHave = timesFree * Math.max(0, stream.bytesMax - all);
     const isHeld = severalProjects();
     for (const fill of stream.fills.values()) {
-      const isOver = isHeld && (fill.counted ?? 0) + fill.acked > timesFree * free;
+      // Of what an older count found much may have left the stream since: it makes nobody be over, though who is stays so by it.
+      const counts = fill.countedIn >= stream.looks || fill.isOver;
+      const has = counts ? Math.min(fill.counted + fill.acked, all) : Math.min(fill.acked, stream.acked);
+      const isOver = isHeld && has > mayHave;
       if (isOver !== fill.isOver) over += isOver ? 1 : -1;
       fill.isOver = isOver;
     }
@@ -134,8 +144,14 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
       stream.bytes = info.state.bytes;
       stream.bytesMax = info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
       stream.acked -= acked;
-      if (stream.bytes > stream.bytesMax * quietPart)
-        for (const fill of toCount(stream)) await count(jsm, stream, fill);
+      settle(stream);
+      if (stream.bytes > stream.bytesMax * quietPart) {
+        try {
+          for (const fill of toCount(stream)) await count(jsm, stream, fill);
+        } finally {
+          stream.looks++;
+        }
+      }
     } catch {
       // What is known stays; that JetStream does not answer is said elsewhere.
     } finally {
@@ -145,21 +161,39 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     }
   }
 
-  /** Those that are over, and of the others those that added most. */
+  /** Forgets what the stream has told to be no more: what was added adds up, but what has left is not told project by project. */
+  function settle(stream: Stream): void {
+    const isQuiet = stream.bytes <= stream.bytesMax * quietPart;
+    const isLong = stream.ackedLately > 2 * stream.bytes;
+    if (isLong) stream.ackedLately /= 2;
+    for (const fill of stream.fills.values()) {
+      if (isLong) fill.ackedLately /= 2;
+      if (!isQuiet) continue;
+      fill.counted = 0;
+      fill.acked = Math.min(fill.acked, stream.acked);
+    }
+  }
+
+  /** Those that are over, the longest uncounted first, and of the others those that have or added most. */
   function toCount(stream: Stream): Fill[] {
     const all = [...stream.fills.values()].filter((fill) => fill.isOver || fill.acked > 0);
-    const weight = (fill: Fill): number => (fill.isOver ? Number.POSITIVE_INFINITY : (fill.counted ?? 0) + fill.acked);
-    return all.sort((left, right) => (weight(left) < weight(right) ? 1 : -1)).slice(0, countedMax);
+    const rank = (left: Fill, right: Fill): number => {
+      if (left.isOver !== right.isOver) return left.isOver ? -1 : 1;
+      if (left.isOver) return left.countedIn - right.countedIn;
+      return right.counted + right.acked - left.counted - left.acked;
+    };
+    return all.sort(rank).slice(0, countedMax);
   }
 
   async function count(jsm: JetStreamManager, stream: Stream, fill: Fill): Promise<void> {
     const { acked } = fill;
     let bytes = await bytesUnder(jsm, stream, fill.projectId);
-    if (frameScope === "partition" && stream.lane === "live" && stream.ackedEver > 0) {
+    if (frameScope === "partition" && stream.lane === "live" && stream.ackedLately > 0) {
       // Of messages that hold several projects' events, what this process has stored says whose part is how large.
-      bytes += ((await bytesUnder(jsm, stream, manyProjects)) * fill.ackedEver) / stream.ackedEver;
+      bytes += ((await bytesUnder(jsm, stream, manyProjects)) * fill.ackedLately) / stream.ackedLately;
     }
     fill.counted = bytes;
+    fill.countedIn = stream.looks + 1;
     fill.acked -= acked;
   }
 

@@ -1,0 +1,100 @@
+// A project's share is what it has in the stream, not what it ever added: who adds steadily what leaves as steadily is never refused.
+
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { createProjectShares, type WatchedShares } from "../../src/publish/project-shares.ts";
+import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { mebibyte } from "./rig.ts";
+
+const within = { timeout: 10_000, interval: 5 };
+const streamBytes = 8 * mebibyte;
+let server: TestNatsServer;
+let connection: NatsConnection;
+let prefixes = 0;
+
+beforeAll(async () => {
+  server = await startNatsServer();
+  connection = await connect({ servers: server.url });
+});
+
+afterAll(async () => {
+  await connection.close();
+  await server.remove();
+});
+
+interface Rig {
+  readonly shares: WatchedShares;
+  /** Messages of a mebibyte in all, told of as stored. */
+  add(projectId: string, subject?: string): Promise<void>;
+  /** Takes out what is under the subject. */
+  purge(subject: string): Promise<void>;
+  /** Fulfilled when a look that began after this call has ended. */
+  looked(): Promise<void>;
+}
+
+async function rigOf(frameScope: "project" | "partition"): Promise<Rig> {
+  const subjectPrefix = `shares${prefixes++}`;
+  const name = `${subjectPrefix}_LIVE_0`.toUpperCase();
+  const { streams } = await jetstreamManager(connection);
+  const live = `${subjectPrefix}.live.0`;
+  await streams.add({ name, subjects: [`${live}.*`], max_bytes: streamBytes, allow_direct: true });
+  let looks = 0;
+  const subscription = connection.subscribe(`$JS.API.STREAM.INFO.${name}`, { callback: () => void looks++ });
+  const shares = createProjectShares({
+    link: { connection, connected: true },
+    config: { subjectPrefix, partitions: 1, frameScope, projectShare: 75 },
+    severalProjects: () => true,
+    everyMs: 10,
+  });
+  onTestFinished(() => {
+    shares.close();
+    subscription.unsubscribe();
+  });
+  return {
+    shares,
+    async add(projectId, subject = projectId) {
+      const bytes = mebibyte / 8;
+      for (let times = 0; times < 8; times++) {
+        await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(bytes));
+        shares.stored("live", projectId, bytes);
+      }
+    },
+    async purge(subject) {
+      await streams.purge(name, { filter: `${live}.${subject}` });
+    },
+    async looked() {
+      const before = looks;
+      // A look asks up to three times, one after the other.
+      await expect.poll(() => looks, within).toBeGreaterThan(before + 4);
+    },
+  };
+}
+
+test("what was added to a stream that never fills does not add up", async () => {
+  const { shares, add, purge, looked } = await rigOf("project");
+  for (let times = 0; times < 28; times++) {
+    await add("steady");
+    await looked();
+    expect(shares.refusalOf("live", "steady"), `after ${times + 1} MiB`).toBe(undefined);
+    await purge("steady");
+  }
+  expect(shares.projectsOver).toBe(0);
+});
+
+test("in messages of several projects the part of one that has long gone is not taken for what it once was", async () => {
+  const { shares, add, purge, looked } = await rigOf("partition");
+  for (let times = 0; times < 5; times++) await add("former", "~");
+  await looked();
+  await purge("~");
+  for (let times = 0; times < 40; times++) {
+    await add("present", "~");
+    await looked();
+    if (times < 34) await purge("~");
+  }
+  await add("quiet", "~");
+  shares.stored("live", "former", 1_000);
+  await looked();
+  expect(shares.refusalOf("live", "former")).toBe(undefined);
+  await expect.poll(() => shares.refusalOf("live", "present")?.code, within).toBe("project_full");
+});
