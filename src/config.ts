@@ -180,7 +180,7 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: "what one request may store, past 8 MiB, for the bytes that were sent; past it 413 expands_too_far",
+    why: "what a request may store for the bytes that were sent; what comes to more has 8 MiB a minute for each project, past that 413 expands_too_far",
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),

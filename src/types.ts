@@ -52,6 +52,11 @@ export interface ProjectMeter {
    * from now there is room.
    */
   admit(cost: RequestCost): number;
+  /**
+   * For a request of which far more would be stored than was sent: whether it may be, all the same. Takes so many bytes out of what the
+   * project has for such ones.
+   */
+  takesExpansion(bytes: number): boolean;
   /** What of a request is more than the project's limits let through at once, ever. To be asked before `admit`. */
   exceeds(cost: RequestCost): Excess | undefined;
   /**

@@ -7,14 +7,11 @@ import type { Excess, Exchange, MeteredProject, RequestCost } from "../types.ts"
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /** Bytes to be stored for each byte sent, past `storedBytesFree`. */
+  /** Bytes to be stored for each byte sent, past what the project's meter lets through. */
   readonly expansionMax: number;
 }
 
 export const noCaps: RequestCaps = { eventsMax: Number.POSITIVE_INFINITY, expansionMax: Number.POSITIVE_INFINITY };
-
-/** So much a request may store however little was sent: two thirds of an SDK's largest batch. */
-export const storedBytesFree = 8_388_608;
 
 export interface CappedRequest extends RequestCost {
   readonly exchange: Pick<Exchange, "bytesArrived">;
@@ -26,7 +23,7 @@ export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | u
   const { eventsMax, expansionMax } = caps;
   if (events > eventsMax) return tooMany(events, `a request may hold ${eventsMax}`);
   const likely = recordsBytesLikely(bytes, events);
-  if (likely > storedBytesFree && likely > exchange.bytesArrived * expansionMax) {
+  if (likely > exchange.bytesArrived * expansionMax && !project.meter.takesExpansion(likely)) {
     const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
     return { code: "expands_too_far", detail };
   }

@@ -27,6 +27,10 @@ const burstEventsMin = 100;
 const burstBytesMin = 65_536;
 const burstsARequestMax = 2;
 
+/** So many bytes a minute a project may store however little was sent for them: equal events compress a thousand times and more. */
+const expansionBytesAMinute = 8_388_608;
+const minuteMs = 60_000;
+
 /** A rate, and of how much of it a burst consists. */
 interface Rate {
   readonly perSecond: number;
@@ -99,6 +103,8 @@ export class Meter implements ProjectMeter {
   readonly #nowMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
+  #expansionBytesLeft = expansionBytesAMinute;
+  #expansionAtMs = Number.NEGATIVE_INFINITY;
   #stored = 0;
   #storedBytes = 0;
   #unknown = 0;
@@ -107,7 +113,7 @@ export class Meter implements ProjectMeter {
   #rateLimitedEvents = 0;
   #rateLimitedBytes = 0;
 
-  /** `nowMs`: monotonic milliseconds; read only where there are limits. */
+  /** `nowMs`: monotonic milliseconds; read only where there are limits, and for bodies that expand far. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
@@ -123,6 +129,16 @@ export class Meter implements ProjectMeter {
     if (bucket === undefined) return new TokenBucket(rate, this.#nowMs());
     bucket.change(rate, this.#nowMs());
     return bucket;
+  }
+
+  takesExpansion(bytes: number): boolean {
+    const nowMs = this.#nowMs();
+    const back = ((nowMs - this.#expansionAtMs) / minuteMs) * expansionBytesAMinute;
+    this.#expansionBytesLeft = Math.min(expansionBytesAMinute, this.#expansionBytesLeft + Math.max(0, back));
+    this.#expansionAtMs = nowMs;
+    if (bytes > this.#expansionBytesLeft) return false;
+    this.#expansionBytesLeft -= bytes;
+    return true;
   }
 
   admit(cost: RequestCost): number {

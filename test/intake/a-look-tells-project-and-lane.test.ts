@@ -7,6 +7,7 @@ import type { MeteredProject, ProjectLookup } from "../../src/types.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,
+  takesExpansion: () => true,
   exceeds: () => undefined,
   giveBack: () => {},
   countStored: () => {},

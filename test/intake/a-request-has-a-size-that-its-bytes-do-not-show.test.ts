@@ -2,7 +2,7 @@
 // well they compress.
 
 import { expect, test } from "vitest";
-import { overCaps, storedBytesFree } from "../../src/intake/request-caps.ts";
+import { overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/meter.ts";
 import { costOf } from "../kit/cost-of.ts";
 
@@ -29,9 +29,21 @@ test("equal events are refused for what they would fill, and not below the free 
   expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
   expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
   expect(codeOf(25_000, 725_000, 1_900)).toBeUndefined();
-  const floorEvents = Math.floor(storedBytesFree / (29 + 256));
+  const floorEvents = Math.floor(8_388_608 / (29 + 256));
   expect(codeOf(floorEvents, floorEvents * 29, 100)).toBeUndefined();
   expect(codeOf(floorEvents + 100, (floorEvents + 100) * 29, 100)).toBe("expands_too_far");
+});
+
+test("what expands far has so much a minute, in however many requests it comes", () => {
+  let nowMs = 0;
+  const meter = new Meter(() => nowMs);
+  const send = () => codeOf(1_000, 29_000, 74, meter);
+  const passed = (tries: number) => Array.from({ length: tries }, send).filter((code) => code === undefined).length;
+  expect(passed(1_000)).toBe(29);
+  nowMs += 60_000;
+  expect(passed(1_000)).toBe(29);
+  // What does not expand so far takes nothing of it, and is not refused for it.
+  expect(codeOf(1_000, 290_000, 290_000, meter)).toBeUndefined();
 });
 
 test.each([

@@ -24,6 +24,7 @@ const frameBytesMax = 524_288;
 let admitted: number[];
 const meter = {
   admit: ({ events }: { events: number }) => admitted.push(events) && 0,
+  takesExpansion: () => true,
   exceeds: () => undefined,
   giveBack() {},
   countStored() {},

@@ -65,7 +65,7 @@ export class IntakeKit {
   constructor(options: { createScanner?: (rows?: number) => BackgroundScanner } = {}) {
     if (options.createScanner !== undefined) this.createScanner = options.createScanner;
     const meter: ProjectMeter = {
-      ...{ admit: () => 0, exceeds: () => undefined, giveBack() {} },
+      ...{ admit: () => 0, takesExpansion: () => true, exceeds: () => undefined, giveBack() {} },
       ...{ countStored() {}, countUnknown() {}, countDropped() {} },
     };
     const projects = new Map<string, MeteredProject>(
