@@ -11,7 +11,7 @@ import { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
-import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart } from "./inflate.ts";
+import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart, lookedIntoBytes } from "./inflate.ts";
 import { InflateQueue } from "./inflate-queue.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
@@ -23,8 +23,12 @@ const CHUNK_BYTES_MAX = 524_288;
 const DISCARD_FACTOR = 2;
 /** Bodies inflated on the pool: a decoder has a window of up to 16 MiB, outside of the budget. */
 const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
-/** So much of a body that comes in pieces is looked at for its key. */
-const lookedAtBytesMax = 4_096;
+/** A body that comes in pieces is looked at for its key each time it has come so far, not with every piece, which may be a byte. */
+const lookMarks = [1, lookedIntoBytes, 1_024, 4_096];
+const lookedAtBytesMax = lookMarks.at(-1)!;
+/** What a look into a compressed body counts as, at least: most of it is to set up the decoder. */
+const lookWork = 16_384;
+const noBytes = Buffer.alloc(0);
 /** What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip. The others go to the pool. */
 const inflatedPerTurnMax = 1_048_576;
 
@@ -106,11 +110,37 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     exchange.buffer = buffer;
     const bytesBefore = buffer.length;
     buffer.append(bytes);
-    if (bytesBefore >= lookedAtBytesMax) return;
-    const coding = codingOf(exchange.contentEncoding) ?? "identity";
-    exchange.look(coding === "identity" ? buffer.bytes() : inflateStart(coding, buffer.bytes()), false);
+    if (exchange.bytesLookedAt < lookedAtBytesMax && !exchange.showsProject) lookFor(exchange, buffer);
+    if (bytesBefore > 0) return;
     growing.add(exchange);
     slowCheck ??= setInterval(checkSlow, slowCheckMs).unref();
+  }
+
+  /** Looks for the key, where as much has come as is worth a look. */
+  function lookFor(exchange: HttpExchange, buffer: BodyBuffer): void {
+    const { bytesLookedAt } = exchange;
+    if (!lookMarks.some((mark) => bytesLookedAt < mark && mark <= buffer.length) || !buffer.isInOnePiece) return;
+    if (exchange.contentEncoding !== "" && onLoop.isSpent) {
+      // With a piece of a later turn, then. Until it is looked at it shows no key.
+      if (exchange.hint === undefined) exchange.look(noBytes, false);
+      return;
+    }
+    const coding = codingOf(exchange.contentEncoding) ?? "identity";
+    const bytes = buffer.bytes();
+    if (coding === "identity") {
+      exchange.bytesLookedAt = bytes.length;
+      exchange.look(bytes, false);
+      return;
+    }
+    exchange.bytesLookedAt = bytes.length < lookedIntoBytes ? bytes.length : lookedAtBytesMax;
+    lookInto(exchange, coding, bytes);
+  }
+
+  /** Looks at what the first bytes of a compressed body inflate to. */
+  function lookInto(exchange: HttpExchange, coding: Coding, compressed: Buffer): void {
+    const start = inflateStart(coding, compressed);
+    onLoop.spend(lookWork);
+    exchange.look(start, false);
   }
 
   function checkSlow(): void {
@@ -174,6 +204,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     onLoop.spend(Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
+    // It came in pieces, of which not all have been looked at.
+    if (exchange.hint !== undefined) exchange.look(result, true);
     if (!hold(exchange, result.length)) return noRoom;
     handBorrowed(exchange, result);
     return undefined;
@@ -181,7 +213,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
     const compressed = exchange.buffer?.bytes() ?? Buffer.from(body);
-    exchange.look(inflateStart(coding, compressed), false);
+    if (!exchange.showsProject) lookInto(exchange, coding, compressed);
     // From here on the pool may read this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;

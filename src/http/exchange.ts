@@ -94,6 +94,8 @@ export class HttpExchange implements Exchange {
   bytesArrived = 0;
   bytesChecked = 0;
   idleChecks = 0;
+  /** So much had come when it was last looked at for its key. */
+  bytesLookedAt = 0;
   /** Bytes of the admission budget this request holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
@@ -191,6 +193,10 @@ export class HttpExchange implements Exchange {
   /** Its project is known, or nobody looks for it. */
   get isKnown(): boolean {
     return this.hint === undefined || this.hint.projectId !== undefined;
+  }
+
+  get showsProject(): boolean {
+    return this.hint?.projectId !== undefined;
   }
 
   /** Looks at what has come of the body, or of what it inflates to, unless that has told all already. */

@@ -18,8 +18,10 @@ const GZIP_TRAILER_BYTES = 8;
 
 /** As far as deflate can go, whatever it is given. */
 export const DEFLATE_RATIO_MAX = 1_032;
-/** What is inflated for a look. Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
-const lookedAtBytes = [384, 112];
+/** What is inflated for a look, of what was sent. */
+export const lookedIntoBytes = 384;
+/** Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
+const lookedAtBytes = [lookedIntoBytes, 112];
 const lookedAtInflatedBytesMax = 16_384;
 
 interface BufferWithEngine {

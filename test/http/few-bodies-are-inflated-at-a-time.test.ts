@@ -4,7 +4,7 @@ import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } f
 import { expect, onTestFinished, test, vi } from "vitest";
 import { inflateAtOnce } from "../../src/http/inflate.ts";
 import type { EarlyLook } from "../../src/types.ts";
-import { codeIn, connectTo, post, startTestServer, until, type Wire } from "./server-kit.ts";
+import { codeIn, connectTo, head, post, startTestServer, until, type Wire } from "./server-kit.ts";
 
 test("bodies that wait for their turn are all inflated, whoever leaves meanwhile", async () => {
   const server = await startTestServer();
@@ -117,6 +117,59 @@ test.each([
   wire.write(post(encode(text), { "Content-Encoding": coding }));
   expect((await wire.reply()).status).toBe(200);
   expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
+});
+
+/** Every byte a chunk of its own, all of them in one write. */
+function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer {
+  const chunks = [...body].map((_, at) =>
+    Buffer.concat([Buffer.from("1\r\n"), body.subarray(at, at + 1), Buffer.from("\r\n")]),
+  );
+  return Buffer.concat([head({ "Transfer-Encoding": "chunked", ...headers }), ...chunks, Buffer.from("0\r\n\r\n")]);
+}
+
+test("a body is looked at for its key a few times, in however many pieces it comes", async () => {
+  let looks = 0;
+  const server = await startTestServer({
+    look: (body) => {
+      looks++;
+      return byFirstByte(body, false);
+    },
+  });
+  const begun = vi.spyOn(zlib, "gunzipSync");
+  onTestFinished(() => void begun.mockRestore());
+  const bytes = gzipSync(`?${randomBytes(2_000).toString("hex")}`);
+  const wire = await connectTo(server);
+  wire.write(byteByByte(bytes, { "Content-Encoding": "gzip" }));
+  expect((await wire.reply()).status).toBe(200);
+  // The whole body, and two looks at its start, each of which may try twice.
+  expect(begun.mock.calls.length).toBeLessThanOrEqual(5);
+  expect(looks).toBeLessThanOrEqual(5);
+  looks = 0;
+  const next = await connectTo(server);
+  next.write(byteByByte(Buffer.alloc(6_000, "?")));
+  expect((await next.reply()).status).toBe(200);
+  expect(looks).toBeLessThanOrEqual(5);
+});
+
+test("a key that shows ends the looking, and one that comes late in the pieces is found", async () => {
+  const looked: number[] = [];
+  const server = await startTestServer({
+    look: (body, isWhole) => {
+      looked.push(body.length);
+      const found = body.includes("key");
+      return { projectId: found ? "p" : undefined, lane: isWhole ? "live" : undefined };
+    },
+  });
+  const wire = await connectTo(server);
+  wire.write(byteByByte(Buffer.from(`${"x".repeat(900)}key${"x".repeat(6_000)}`)));
+  expect((await wire.reply()).status).toBe(200);
+  expect(looked.slice(0, 3)).toEqual([1, 384, 1_024]);
+  expect(looked.length).toBeLessThanOrEqual(4);
+  expect(server.taken[0]?.exchange.hint?.projectId).toBe("p");
+  const next = await connectTo(server);
+  next.write(byteByByte(gzipSync(`${randomBytes(600).toString("hex")}key`), { "Content-Encoding": "gzip" }));
+  expect((await next.reply()).status).toBe(200);
+  expect(server.taken[1]?.exchange.hint).toEqual({ projectId: "p", lane: "live" });
 });
 
 test("in one turn of the event loop bodies inflate to 1 MiB and one more, however many come at once", async () => {
