@@ -1,7 +1,7 @@
 // The registry's bucket in JetStream, and what one value of it looks like. Both sides of the registry, the watch and
 // the commands, read values through here only.
 
-import { jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../types.ts";
@@ -18,6 +18,7 @@ export interface BucketPlace {
 }
 
 const apiTimeoutMs = 3_000;
+const replicasNotSupported = 10_074;
 const nameCharsMax = 200;
 const keyCharsMax = 200;
 
@@ -37,9 +38,18 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const js = jetstream(connection, { timeout: apiTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
   // One value per project: the keys that a rotation took away do not stay behind in older ones.
-  const bucket = await new Kvm(js).create(name, { replicas, history: 1, ...mirror });
+  const bucket = await new Kvm(js).create(name, { replicas, history: 1, ...mirror }).catch((error: unknown) => {
+    throw replicasFault(error, replicas);
+  });
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
   return bucket;
+}
+
+/** Names the setting where the server has no cluster for so many copies. */
+function replicasFault(error: unknown, replicas: number): unknown {
+  if (!(error instanceof JetStreamApiError) || error.code !== replicasNotSupported) return error;
+  const mend = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  return new Error(`create the project registry: ${error.message}: ${mend}`, { cause: error });
 }
 
 /** As openBucket, but creates nothing: undefined where there is none. */
