@@ -64,7 +64,7 @@ export interface ProjectMeter {
    * same, or may be, and keep their cost; that of the others is there again.
    */
   giveBack(cost: RequestCost, kept: number): void;
-  /** Events of acknowledged frames, whatever their request was answered, and the bytes of their lines. */
+  /** Events of frames that were stored, not of duplicates, whatever their request was answered, and the bytes of their lines. */
   countStored(events: number, bytes: number): void;
   /** Events of frames that were sent and not acknowledged by the deadline: stored or not. */
   countUnknown(events: number): void;
@@ -203,7 +203,7 @@ export interface FrameSink {
 
 /**
  * What became of a frame.
- * - `stored`: acknowledged, new. `duplicate`: acknowledged, the stream had it already.
+ * - `stored`: acknowledged, new. `duplicate`: acknowledged, the stream had it from a request before.
  * - `refused`: certainly not stored.
  * - `unknown`: the deadline passed after it was sent; it may be stored or not. Not a failure, not a success.
  */
@@ -221,7 +221,7 @@ export interface FrameWaiter {
 export interface ProjectShares {
   /** Undefined while the project may add to its stream. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
-  /** Lines of the project were acknowledged. */
+  /** Lines of the project were stored. */
   stored(lane: Lane, projectId: string, bytes: number): void;
 }
 

@@ -163,8 +163,5 @@ async function eventsStoredByOwnCount(adminUrl: string | undefined): Promise<num
   if (adminUrl === undefined) return undefined;
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   const sum = (pattern: RegExp) => [...text.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
-  return (
-    sum(/^penstock_events_total\{[^}]*outcome="stored"[^}]*\} (\S+)$/gm) -
-    sum(/^penstock_duplicate_events_total(?:\{[^}]*\})? (\S+)$/gm)
-  );
+  return sum(/^penstock_events_total\{[^}]*outcome="stored"[^}]*\} (\S+)$/gm);
 }

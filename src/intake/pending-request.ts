@@ -45,6 +45,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
+  /** Of an earlier sending of the request, which has counted them. */
+  #duplicates = 0;
   #unknown = 0;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
@@ -87,6 +89,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
       this.#unknown += events;
     } else if (outcome === "refused") {
       this.#failure ??= code ?? "unavailable";
+    } else if (outcome === "duplicate") {
+      this.#duplicates += events;
     } else {
       this.#stored += events;
       this.#storedBytes += bytes;
@@ -139,6 +143,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
       this.#metrics.events(this.#lane, "none", this.#stored);
       this.#meter.countStored(this.#stored, this.#storedBytes);
     }
+    if (this.#duplicates > 0) this.#metrics.events(this.#lane, "duplicate", this.#duplicates);
     if (this.#unknown > 0) {
       this.#metrics.events(this.#lane, "timeout", this.#unknown);
       this.#meter.countUnknown(this.#unknown);

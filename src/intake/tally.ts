@@ -9,8 +9,12 @@ export const itemNotesMax = 20;
 
 /** Once a request at most: plain additions. */
 export interface IntakeMetrics {
-  /** `none`: stored. `timeout`: stored or not. `rate_limited`: of a request that was refused whole. */
-  events(lane: Lane, reason: "none" | "timeout" | "rate_limited" | DropReason | ItemErrorCode, count: number): void;
+  /** `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`: stored or not. `rate_limited`: of a request that was refused whole. */
+  events(
+    lane: Lane,
+    reason: "none" | "duplicate" | "timeout" | "rate_limited" | DropReason | ItemErrorCode,
+    count: number,
+  ): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;

@@ -29,6 +29,7 @@ const ackFailureCauses = [
 const regressionCauses = ["cut_back", "made_anew"] as const;
 const outcomeOfReason = {
   none: "stored",
+  duplicate: "duplicate",
   no_event: "dropped",
   no_distinct_id: "dropped",
   invalid_properties: "error",
@@ -42,15 +43,16 @@ const outcomeOfReason = {
   rate_limited: "refused",
   timeout: "unknown",
 } as const satisfies Record<
-  "none" | "no_event" | "no_distinct_id" | "rate_limited" | "timeout" | ItemErrorCode,
+  "none" | "duplicate" | "no_event" | "no_distinct_id" | "rate_limited" | "timeout" | ItemErrorCode,
   EventOutcome
 >;
 
 /**
- * `stored`: of an acknowledged frame, whatever its request was answered. `unknown`: of a frame that was not acknowledged by the deadline.
+ * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that the stream had from an earlier sending
+ * of the request, which counted it. `unknown`: of a frame that was not acknowledged by the deadline.
  * `refused`: with a request that may well come again, so one event can be counted many times.
  */
-export type EventOutcome = "stored" | "dropped" | "error" | "refused" | "unknown";
+export type EventOutcome = "stored" | "duplicate" | "dropped" | "error" | "refused" | "unknown";
 /** `none` goes with `stored`, the item errors with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];

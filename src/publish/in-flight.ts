@@ -169,9 +169,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function acknowledge(frame: Frame, ack: PubAck): void {
     const { lane, stream } = frame.queue;
     const now = nowMs();
-    const outcome = ack.duplicate === true ? "duplicate" : "stored";
+    const outcome = ack.duplicate === true && !isOwnRepeat(frame, ack) ? "duplicate" : "stored";
     heardFrom(stream, now);
-    if (outcome === "duplicate") metrics.duplicateFrame(lane, frame.events);
+    if (ack.duplicate === true) metrics.duplicateFrame(lane, frame.events);
     else if (ack.seq <= frame.sequenceBefore && frame.firstSentMs > stream.wentBackAtMs) wentBack(frame, ack.seq);
     if (ack.seq > stream.sequence) stream.sequence = ack.seq;
     if (stream.refusal !== undefined) {
@@ -261,6 +261,11 @@ export function createInFlight(options: InFlightOptions): InFlight {
       subscription.unsubscribe();
     },
   };
+}
+
+/** The stream had the frame already, from an earlier send of it that was not answered, and not from a request that came before. */
+function isOwnRepeat({ sends, sequenceBefore }: Frame, { seq }: PubAck): boolean {
+  return sends > 1 && seq > sequenceBefore;
 }
 
 /** Without an acknowledgement: refused for certain, or possibly stored by a send that nobody answered. */

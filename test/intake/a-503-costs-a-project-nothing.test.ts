@@ -28,6 +28,8 @@ let outcomes: [FrameOutcome, ErrorCode | undefined][];
 let otherwise: [FrameOutcome, ErrorCode | undefined];
 /** By reason, as the metrics have heard it. */
 let counted: [string, number][];
+/** What the project has in its stream, as its share has heard it. */
+let sharedBytes: number;
 
 function publisher(): Publisher {
   const frame = (bytes: number): FrameSink => ({ buffer: Buffer.alloc(Math.max(bytes, 65_536)), length: 0, events: 0 });
@@ -48,6 +50,7 @@ function publisher(): Publisher {
 
 beforeEach(() => {
   counted = [];
+  sharedBytes = 0;
   outcomes = [];
   otherwise = ["stored", undefined];
   // Nothing comes back by itself.
@@ -58,6 +61,12 @@ beforeEach(() => {
     createScanner: createNativeScanner,
     projects: { refusalOf: () => undefined, byKey: () => project },
     publisher: publisher(),
+    shares: {
+      refusalOf: () => undefined,
+      stored(_lane, _project, bytes) {
+        sharedBytes += bytes;
+      },
+    },
     // An event of this name stands for a bug.
     records: {
       ...records,
@@ -162,6 +171,34 @@ test.each(sizes.slice(1))("%s that is stored in part costs that part, and it cou
   expect(counted).toContainEqual(["none", accepted]);
   for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
   expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+});
+
+test.each(sizes.slice(1))("%s that is sent again counts what was stored of it once", async (_, padding) => {
+  const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
+  leave(10, { bytesPerSecond: 10 * padding });
+  outcomes = [stored, ["refused", "store_full"]];
+  expect(await send(batchOf(10, padding))).toBe("store_full");
+  const { accepted, storedBytes } = meter.counts;
+  const left = 10 - accepted;
+  expect(sharedBytes).toBe(storedBytes);
+  // What it has of it costs a retry nothing either, until that is stored whole.
+  for (let tries = 0; tries < 3; tries++) {
+    outcomes = [
+      ["duplicate", undefined],
+      ["refused", "store_full"],
+    ];
+    expect(await send(batchOf(10, padding))).toBe("store_full");
+  }
+  expect(meter.counts).toMatchObject({ accepted, storedBytes });
+  outcomes = [["duplicate", undefined]];
+  expect(await send(batchOf(10, padding))).toBe("stored");
+  expect(meter.counts.accepted).toBe(10);
+  expect(sharedBytes).toBe(meter.counts.storedBytes);
+  const sum = (reason: string) =>
+    counted.filter(([one]) => one === reason).reduce((total, [, count]) => total + count, 0);
+  expect(sum("none")).toBe(10);
+  expect(sum("duplicate")).toBe(4 * accepted);
+  expect(left).toBeGreaterThan(0);
 });
 
 test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {

@@ -80,6 +80,7 @@ test("requests", async () => {
 test("events, by the outcome their reason belongs to", async () => {
   metrics = createMetrics();
   metrics.events("live", "none", 100);
+  metrics.events("live", "duplicate", 7);
   metrics.events("live", "no_event", 2);
   metrics.events("historical", "no_distinct_id", 3);
   metrics.events("historical", "event_too_large", 4);
@@ -90,6 +91,7 @@ test("events, by the outcome their reason belongs to", async () => {
   const events = (lane: string, outcome: string, reason: string) =>
     series.get(`penstock_events_total{lane="${lane}",outcome="${outcome}",reason="${reason}"}`);
   expect(events("live", "stored", "none")).toBe(100);
+  expect(events("live", "duplicate", "duplicate")).toBe(7);
   expect(events("live", "dropped", "no_event")).toBe(2);
   expect(events("historical", "dropped", "no_distinct_id")).toBe(3);
   expect(events("historical", "error", "event_too_large")).toBe(4);
