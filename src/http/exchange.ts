@@ -165,6 +165,8 @@ export class HttpExchange implements Exchange {
     this.endsInDoubt = false;
     this.close = true;
     this.#isPutOff = true;
+    // It has its answer: it gives way to nobody in the meantime, and is answered once.
+    this.#shared.growing.delete(this);
     setImmediate(answer);
     return true;
   }
