@@ -258,6 +258,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   /** Hands over a body in memory that is not ours for long: uWS's own, or what was inflated at once. */
   function handBorrowed(exchange: HttpExchange, body: Buffer): void {
+    // What came first of a body in pieces may have told nothing: of a compressed one that is little.
+    if (exchange.hint !== undefined) exchange.look(body, true);
     const work = hand(exchange, body);
     if (work === undefined) exchange.release();
     else void work.then(() => exchange.release());

@@ -1,7 +1,9 @@
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../src/http/inflate.ts";
-import { bodyBytesMax, codeIn, connectTo, inflatedBytesMax, post, startTestServer } from "./server-kit.ts";
+import { createEarlyLook } from "../../src/intake/early-look.ts";
+import type { MeteredProject } from "../../src/types.ts";
+import { bodyBytesMax, codeIn, connectTo, inflatedBytesMax, post, startTestServer, until } from "./server-kit.ts";
 
 const small = JSON.stringify({ event: "a", properties: { text: "äöü".repeat(50) } });
 const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(120_000) } }).slice(0, 600_000);
@@ -128,3 +130,20 @@ test.each(["compress", "gzip, br", "gzip, gzip", "aes128gcm", "__proto__", "gzip
     expect(codeIn(await wire.reply())).toBe("unsupported_encoding");
   },
 );
+
+test.each([1, 2])("whose a compressed body is, is known when it comes in %i pieces", async (pieces) => {
+  const project = { id: "a", enabled: true } as MeteredProject;
+  const look = createEarlyLook({ byKey: (key) => (key === "ka" ? project : undefined), refusalOf: () => undefined });
+  const events = Array.from({ length: 2_000 }, (_, n) => ({ event: "e", distinct_id: `u${n * 7_919}` }));
+  const body = zlib.gzipSync(JSON.stringify({ batch: events, api_key: "ka", historical_migration: true }));
+  const server = await startTestServer({ look });
+  const wire = await connectTo(server);
+  const bytes = post(body, { "Content-Encoding": "gzip" });
+  const cut = pieces === 1 ? bytes.length : 5_000;
+  wire.write(bytes.subarray(0, cut));
+  if (pieces > 1) await until(() => server.admission.bytes > 0, "the first is in hand");
+  wire.write(bytes.subarray(cut));
+  expect((await wire.reply()).status).toBe(200);
+  const { exchange, text } = server.taken[0]!;
+  expect(exchange.hint ?? look(Buffer.from(text), true)).toEqual({ projectId: "a", lane: "historical" });
+});
