@@ -190,6 +190,10 @@ export function createIntake(options: IntakeOptions): Intake {
       for (let rows = rowCount(placing); rows > 0; rows = await moreRows(placing)) {
         let start = 0;
         const slice = (): void => {
+          if (isLate(exchange)) {
+            pending.fail("timeout");
+            return;
+          }
           const end = endOfSlice(scanner.table, start, rows);
           items.takeRows(placing, start, end);
           frames.endTurn();
@@ -219,6 +223,11 @@ export function createIntake(options: IntakeOptions): Intake {
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
+  /** What is stored past its deadline is told "unknown" at the best, and its retry stores it again. */
+  function isLate({ deadlineMs }: Exchange): boolean {
+    return nowMs() >= deadlineMs;
+  }
+
   /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
   function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
     const { body, scanner, malformed } = scanned;
@@ -235,8 +244,12 @@ export function createIntake(options: IntakeOptions): Intake {
     return overCaps(request, caps) ?? request;
   }
 
-  /** Holds the request against what its stream is fit for, and what its project may send: once a request, as soon as the project is known. */
+  /**
+   * Holds the request against its deadline, what its stream is fit for, and what its project may send: once a request, as soon as the
+   * project is known.
+   */
   function overLimits(request: OpenRequest): Problem | undefined {
+    if (isLate(request.exchange)) return tooLate;
     const unfit = publisher.refusalOf(request.lane, request.project.id);
     if (unfit !== undefined) return unfit;
     const waitMs = request.project.meter.admit(request);
@@ -321,4 +334,8 @@ function isMine({ projectId, lane }: Arrival, request: OpenRequest): boolean {
   return projectId === request.project.id && lane === request.lane;
 }
 
+const tooLate: Problem = {
+  code: "timeout",
+  detail: "The time for the request was over before any of it was stored: send it again",
+};
 const tooManyBefore: Problem = { code: "overloaded", detail: "Too many large bodies came before this one" };

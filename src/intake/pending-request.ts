@@ -69,6 +69,11 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     this.#framesOpen++;
   }
 
+  /** The rest of it is not placed. */
+  fail(code: ErrorCode): void {
+    this.#failure ??= code;
+  }
+
   /** The request cannot come to a 200 any more: placing the rest of it is no use. */
   get failed(): boolean {
     return this.#failure !== undefined;

@@ -174,7 +174,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
       }
       const refusal = refusalNow(queue.stream, now);
       if (refusal !== undefined) settle(frame, "refused", refusal);
+      else if (frame.deadlineMs <= now && isPast(frame, now)) settle(frame, "refused", "timeout");
       else {
+        if (frame.deadlineMs <= now) expired(frame, now, neverSent);
         queue.unacked++;
         departures.left(frame);
         inFlight.send(frame, now);

@@ -13,7 +13,12 @@ let allowing: TestGateway;
 
 beforeAll(async () => {
   asSet = await startTestGateway();
-  const env = { PENSTOCK_REQUEST_EVENTS_MAX: "100000000", PENSTOCK_EXPANSION_MAX: "1000000" };
+  const env = {
+    PENSTOCK_REQUEST_EVENTS_MAX: "100000000",
+    PENSTOCK_EXPANSION_MAX: "1000000",
+    // Millions of items take a busy machine seconds.
+    PENSTOCK_REQUEST_TIMEOUT_MS: "60000",
+  };
   allowing = await startTestGateway({ server: asSet.nats, env });
 });
 

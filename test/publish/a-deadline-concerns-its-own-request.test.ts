@@ -22,12 +22,28 @@ test("a frame that was sent goes on for those who have time left", async () => {
   // Its deadline was past before it came.
   const late = rig.send("live", "fourth", { withinMs: -1 });
   expect(await hasty).toEqual(unknown);
-  expect(await late).toEqual(unknown);
+  expect(await late).toEqual(refused);
   server.thaw();
   expect(await Promise.all(patient)).toEqual([stored, stored]);
-  expect(linesOf(await rig.stored("live"))).toEqual(["first", "third", "second", "fourth"]);
+  expect(linesOf(await rig.stored("live"))).toEqual(["first", "third", "second"]);
   await rig.close();
 });
+
+test.each(["live", "historical"] as const)(
+  "what comes after its deadline is not stored, alone or between others, %s",
+  async (lane) => {
+    const rig = await startRig(server);
+    const late = { withinMs: 0 };
+    expect(await rig.send(lane, "alone", late)).toEqual(refused);
+    expect(await rig.sendOwn(lane, ["own"], { messageId: "late", ...late })).toEqual(refused);
+    const outcomes = ["a", "b", "c"].map((line) => rig.send(lane, line, line === "b" ? late : {}));
+    expect(await Promise.all(outcomes)).toEqual([stored, refused, stored]);
+    expect(linesOf(await rig.stored(lane))).toEqual(["a", "c"]);
+    await rig.publisher.drain(performance.now() + 1_000);
+    expect(rig.admission.bytes).toBe(0);
+    await rig.close();
+  },
+);
 
 test.each(["open", "sealed"] as const)("an %s frame gives up the lines of those who have none", async (kind) => {
   const rig = await startRig(server, { ackTimeoutMs: 5_000 });
