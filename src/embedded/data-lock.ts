@@ -1,6 +1,7 @@
-// One gateway at a time on a data folder. Two things hold that: a lock of the kernel, which every container of the machine sees and
+// One gateway at a time on a data folder. Two things hold that: locks of the kernel, which every container of the machine sees and
 // which a nats-server that outlives its gateway keeps; and a claim of each process, which says who it is and decides where the kernel
-// cannot. Every process that wants the folder lays down a claim of its own, then looks for others: of two, at least one sees the
+// cannot. The locks are on the folder itself, which nobody deletes in passing, and on a file in it, because network file systems keep
+// those of a folder to one machine. Every process that wants the folder lays down a claim of its own, then looks for others: of two, at least one sees the
 // other and steps back. The claims of processes that died are removed by whoever comes next.
 
 import { randomBytes, randomInt } from "node:crypto";
@@ -8,12 +9,12 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { folderFault } from "./folder-fault.ts";
-import { type KernelLock, type KernelLockOutcome, takeKernelLock } from "./kernel-lock.ts";
+import { type KernelLock, type KernelLockOutcome, takeFolderLock, takeKernelLock } from "./kernel-lock.ts";
 import { identify, isRunning, type ProcessHost, type ProcessIdentity, placeOfPids } from "./process-identity.ts";
 
 export interface DataLock {
-  /** The kernel's lock; undefined where nothing on this host can take one. Who inherits it holds the folder too. */
-  readonly fd: number | undefined;
+  /** The kernel's locks; none where nothing on this host can take one. Who inherits them holds the folder too. */
+  readonly fds: readonly number[];
   release(): void;
 }
 
@@ -24,6 +25,8 @@ interface Claim extends ProcessIdentity {
   readonly held: boolean;
   /** Where its pid means something; see placeOfPids. */
   readonly place?: string;
+  /** The inodes that it has the kernel's locks on; none where it can take none, undefined before it knows. */
+  readonly locks?: readonly string[];
 }
 
 interface FoundClaim extends Claim {
@@ -49,21 +52,27 @@ export async function lockDataDir(dataDir: string, host: ProcessHost, signal?: A
     throw new EmbeddedError(folderFault(dataDir, error));
   }
   const own = join(folder, `owner-${host.pid}-${randomBytes(4).toString("hex")}.json`);
-  await layClaim({ dataDir, folder, own, host });
-  try {
-    const kernel = await kernelLock(dataDir, folder, signal);
-    const release = (): void => {
-      rmSync(own, { force: true });
-      kernel?.release();
-    };
-    for (const claim of claimsElsewhere(folder)) {
-      // Whoever has the kernel's lock knows that nobody else has the folder.
-      if (kernel !== undefined) rmSync(claim.file, { force: true });
-      else if (isOfThisBoot(claim)) throw new EmbeddedError(cannotTell(dataDir, claim));
-    }
-    return { fd: kernel?.fd, release };
-  } catch (error) {
+  const self = await layClaim({ dataDir, folder, own, host });
+  let kernel: readonly KernelLock[] = [];
+  const release = (): void => {
     rmSync(own, { force: true });
+    for (const lock of kernel) lock.release();
+  };
+  try {
+    kernel = await kernelLocks(dataDir, folder, signal);
+    const inodes = kernel.map(({ inode }) => inode);
+    // Before others' claims are looked at: of two that do so at once, at least one has to see what the other has.
+    writeClaim(own, { ...self, held: true, locks: inodes });
+    for (const claim of claimsElsewhere(folder)) {
+      const had = claim.locks ?? inodes;
+      // Only whoever has the very lock that the other had knows that it is gone: a lock file that was deleted and made anew says nothing.
+      if (kernel.length > 0 && (had.some((inode) => inodes.includes(inode)) || !isOfThisBoot(claim))) {
+        rmSync(claim.file, { force: true });
+      } else if (isOfThisBoot(claim)) throw new EmbeddedError(cannotTell(dataDir, claim, kernel.length > 0));
+    }
+    return { fds: kernel.map(({ fd }) => fd), release };
+  } catch (error) {
+    release();
     throw error;
   }
 }
@@ -75,7 +84,7 @@ interface ClaimQuestion {
   readonly host: ProcessHost;
 }
 
-async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<void> {
+async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<Omit<Claim, "held">> {
   const self = { ...(identify(host.pid, host) ?? { pid: host.pid, startedAt: "" }), place: placeOfPids() };
   let other: Claim | undefined;
   for (let tries = 0; tries < triesMax; tries++) {
@@ -85,7 +94,10 @@ async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<
       throw new EmbeddedError(folderFault(dataDir, error));
     }
     other = liveClaim(folder, own, host);
-    if (other === undefined) return writeClaim(own, { ...self, held: true });
+    if (other === undefined) {
+      writeClaim(own, { ...self, held: true });
+      return self;
+    }
     rmSync(own, { force: true });
     if (other.held && tries >= heldTriesMax) break;
     await delay(randomInt(retryMsMin, retryMsMax));
@@ -93,13 +105,12 @@ async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<
   throw new EmbeddedError(`start on ${dataDir}: the folder is in use by process ${other?.pid}`);
 }
 
-/** Undefined where this host cannot take one. */
-async function kernelLock(dataDir: string, folder: string, signal?: AbortSignal): Promise<KernelLock | undefined> {
+/** None where this host cannot take any. */
+async function kernelLocks(dataDir: string, folder: string, signal?: AbortSignal): Promise<readonly KernelLock[]> {
   const deadline = performance.now() + kernelWaitMs;
   for (;;) {
-    const outcome = takeLockFile(dataDir);
-    if (outcome === "unknown") return undefined;
-    if (outcome !== "busy") return outcome;
+    const taken = takeLocks(dataDir);
+    if (taken !== "busy") return taken;
     if (performance.now() > deadline) {
       const [claim] = claimsElsewhere(folder);
       const who =
@@ -114,16 +125,27 @@ async function kernelLock(dataDir: string, folder: string, signal?: AbortSignal)
   }
 }
 
-function takeLockFile(dataDir: string): KernelLockOutcome {
+/** All that can be had, or `busy` and none. */
+function takeLocks(dataDir: string): readonly KernelLock[] | "busy" {
+  let folder: KernelLockOutcome = "unknown";
+  let file: KernelLockOutcome = "unknown";
   try {
-    return takeKernelLock(join(dataDir, "penstock.lock"));
+    folder = takeFolderLock(dataDir);
+    if (folder === "busy") return "busy";
+    file = takeKernelLock(join(dataDir, "penstock.lock"));
   } catch (error) {
+    if (typeof folder === "object") folder.release();
     throw new EmbeddedError(folderFault(dataDir, error));
   }
+  if (file === "busy" && folder !== "unknown") folder.release();
+  return file === "busy" ? "busy" : [folder, file].filter((lock) => lock !== "unknown");
 }
 
-function cannotTell(dataDir: string, { pid, file }: FoundClaim): string {
-  return `start on ${dataDir}: process ${pid} of another container or pid namespace has claimed the folder, and whether it still runs cannot be told, because neither flock, python3 nor perl is here: install one of them, or delete ${file} when it surely has ended`;
+function cannotTell(dataDir: string, { pid, file }: FoundClaim, hasLock: boolean): string {
+  const [why, mend] = hasLock
+    ? ["because it has no lock of the kernel on what is there now", "end it"]
+    : ["because neither flock, python3 nor perl is here", "install one of them"];
+  return `start on ${dataDir}: process ${pid} of another container or pid namespace has claimed the folder, and whether it still runs cannot be told, ${why}: ${mend}, or delete ${file} when it surely has ended`;
 }
 
 function writeClaim(file: string, claim: Claim): void {

@@ -1,13 +1,15 @@
-// A lock on a file that the kernel holds for us: seen by every process of the machine whatever its pid namespace, and let go by the
+// A lock on a file or folder that the kernel holds for us: seen by every process of the machine whatever its pid namespace, and let go by the
 // kernel alone, when the last process that has the descriptor is gone. Node has no flock(2), so a program of the host makes the call
 // on our descriptor: the lock belongs to what was opened, and stays with us when that program ends.
 
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 
 export interface KernelLock {
   /** Whoever inherits it holds the lock too. */
   readonly fd: number;
+  /** What the lock is on: a path can come to be another file's. */
+  readonly inode: string;
   release(): void;
 }
 
@@ -28,14 +30,28 @@ const timeoutMs = 10_000;
 
 /** Throws what opening the file throws. The file stays: removing it would let two hold what each takes for the lock. */
 export function takeKernelLock(file: string): KernelLockOutcome {
-  const fd = openSync(file, "a", 0o600);
+  return lockOn(openSync(file, "a", 0o600), file);
+}
+
+/** On the folder itself, which stays what it is whatever is deleted in it. Throws what opening it throws. */
+export function takeFolderLock(folder: string): KernelLockOutcome {
+  return lockOn(openSync(folder, "r"), folder);
+}
+
+function lockOn(fd: number, path: string): KernelLockOutcome {
   for (const [program, ...args] of programs) {
     const { status, stderr, error } = spawnSync(program, args, {
       stdio: ["ignore", "ignore", "pipe", fd],
       encoding: "utf8",
       timeout: timeoutMs,
     });
-    if (status === 0) return { fd, release: () => closeSync(fd) };
+    if (status === 0) {
+      const inode = inodeOf(fstatSync(fd, { bigint: true }));
+      if (inode === inodeAt(path)) return { fd, inode, release: () => closeSync(fd) };
+      // Deleted or replaced while it was opened: the next try takes what is there now.
+      closeSync(fd);
+      return "busy";
+    }
     if (error === undefined && status === 1 && stderr.trim() === "") {
       closeSync(fd);
       return "busy";
@@ -43,4 +59,14 @@ export function takeKernelLock(file: string): KernelLockOutcome {
   }
   closeSync(fd);
   return "unknown";
+}
+
+function inodeAt(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? undefined : inodeOf(stats);
+}
+
+/** Without the device, which containers may number differently. */
+function inodeOf({ ino }: { readonly ino: bigint }): string {
+  return String(ino);
 }

@@ -15,8 +15,8 @@ export interface LeashedServer {
 
 const saidCharsMax = 4_096;
 
-// $1 is the grace period in seconds, the rest is the command. Descriptor 3 is the lock of the data folder, which the server keeps
-// to its end, and 4 the leash. The server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
+// $1 is the grace period in seconds, the rest is the command. Descriptors 3 and 5 are the locks of the data folder, which the server
+// keeps to its end, and 4 the leash. The server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
 // stops the server after its last acknowledgement.
 const leashScript = `
 grace=$1; shift
@@ -25,7 +25,7 @@ exec 4<&0
 server=$!
 echo "$server"
 (
-  exec 3<&-
+  exec 3<&- 5<&-
   read -r line <&4
   kill -TERM "$server"
   while [ "$grace" -gt 0 ] && kill -0 "$server"; do sleep 1; grace=$((grace - 1)); done
@@ -39,16 +39,16 @@ kill "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** `command` is the program and its arguments; it inherits `lockFd`. Never throws: a program that cannot be started has `ended`. */
+/** `command` is the program and its arguments; it inherits `lockFds`, two at most. Never throws: a program that cannot be started has `ended`. */
 export function startOnLeash(
   command: readonly string[],
   graceSeconds: number,
-  lockFd: number | undefined,
+  [folderLock = "ignore", fileLock = "ignore"]: readonly (number | "ignore")[],
 ): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // With no descriptors left the shell has no streams, which the types do not say.
   const shell: ChildProcess = spawn("sh", args, {
-    stdio: ["pipe", "pipe", "pipe", lockFd ?? "ignore"],
+    stdio: ["pipe", "pipe", "pipe", folderLock, "ignore", fileLock],
     detached: true,
   });
   let said = "";

@@ -65,7 +65,7 @@ export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<E
   const { host, log, port, token, signal } = options;
   const lock = await lockDataDir(dataDir, host, signal);
   try {
-    if (lock.fd === undefined) {
+    if (lock.fds.length === 0) {
       log.warn({ dataDir }, "no lock of the kernel (no flock, python3 or perl here): keep one container to the folder");
     }
     await waitForOrphan(dataDir, host);
@@ -100,7 +100,7 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
     identity = undefined;
     removePortsFiles(dataDir);
     const config = writeNatsConfig({ dataDir, port, token, storeBytesMax, version: binary.version });
-    server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fd);
+    server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fds);
     try {
       pid = await server.pid;
       identity = identify(pid, host);

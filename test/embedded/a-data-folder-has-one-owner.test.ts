@@ -1,11 +1,11 @@
 // A second gateway on a folder in use says who has it and touches nothing, whatever container it is in; of many at once, exactly one
 // gets it.
 
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { type DataLock, lockDataDir } from "../../src/embedded/data-lock.ts";
-import { takeKernelLock } from "../../src/embedded/kernel-lock.ts";
+import { takeFolderLock, takeKernelLock } from "../../src/embedded/kernel-lock.ts";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
 import { placeOfPids } from "../../src/embedded/process-identity.ts";
 import { embeddedOn, ended, inPidNamespace, penstock, temporaryFolder } from "./embedded-kit.ts";
@@ -75,6 +75,8 @@ test("a nats-server that outlives its gateway keeps the folder, whatever the cla
     if (/^owner-|^connection/.test(name)) rmSync(path.join(dataDir, "nats", name));
   }
   expect(takeKernelLock(path.join(dataDir, "penstock.lock"))).toBe("busy");
+  rmSync(path.join(dataDir, "penstock.lock"));
+  expect(takeFolderLock(dataDir)).toBe("busy");
   process.kill(pid, "SIGKILL");
   const next = await lockDataDir(dataDir, process);
   next.release();
@@ -97,7 +99,48 @@ test("where the kernel's lock cannot be had, the claim of another namespace is n
   }
   expect(readdirSync(folder)).toEqual(["owner-1-foreign.json"]);
   const lock = await lockDataDir(dataDir, process);
-  expect(lock.fd).toBeGreaterThan(0);
+  expect(lock.fds).toHaveLength(2);
+  lock.release();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("deleting the lock file and the claims under a gateway lets nobody in", async () => {
+  const dataDir = temporaryFolder();
+  const first = inPidNamespace("up", ...own(dataDir));
+  await expect.poll(() => first.said.out, { timeout: 20_000 }).toContain("Penstock is up");
+  rmSync(path.join(dataDir, "penstock.lock"));
+  await expect(lockDataDir(dataDir, process)).rejects.toThrow(/in use by process \d+ of another container/);
+  for (const name of readdirSync(path.join(dataDir, "nats"))) {
+    if (name.startsWith("owner-")) rmSync(path.join(dataDir, "nats", name));
+  }
+  const second = inPidNamespace("up", ...own(dataDir));
+  expect(await ended(second), second.said.err).toBe(1);
+  expect(second.said.err).toContain(
+    "in use by the nats-server of an earlier run, or a process that is not seen from here",
+  );
+  expect(first.exitCode).toBe(null);
+}, 90_000);
+
+test("of a claim of another namespace that held other locks, or none, nobody knows that it is past", async () => {
+  const dataDir = temporaryFolder();
+  const folder = path.join(dataDir, "nats");
+  mkdirSync(folder);
+  const [boot] = placeOfPids().split(" ");
+  const file = path.join(folder, "owner-1-foreign.json");
+  const claim = (locks: readonly string[]): void => {
+    const place = `${boot} pid:[1]`;
+    writeFileSync(file, JSON.stringify({ pid: 1, startedAt: `${boot}:1`, place, held: true, locks }));
+  };
+  for (const locks of [["1"], []]) {
+    claim(locks);
+    await expect(lockDataDir(dataDir, process)).rejects.toThrow(
+      `because it has no lock of the kernel on what is there now: end it, or delete ${file} when it surely has ended`,
+    );
+    expect(readdirSync(folder)).toEqual(["owner-1-foreign.json"]);
+  }
+  claim(["1", String(statSync(dataDir).ino)]);
+  const lock = await lockDataDir(dataDir, process);
+  expect(readdirSync(folder)).toHaveLength(1);
   lock.release();
   expect(readdirSync(folder)).toEqual([]);
 });
