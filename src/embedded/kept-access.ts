@@ -1,10 +1,18 @@
 // Where an embedded nats-server listens and what it asks for: as set, else as at its last start, so that readers find it again. The
-// configuration of that start says it, and which version wrote the store.
+// configuration of that start says it. Which version may open the store is asked of a file beside the store, and of it.
 
 import { randomBytes, randomInt } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { EmbeddedError } from "./data-lock.ts";
-import { readNatsConfig } from "./nats-config.ts";
+import {
+  natsConfigFile,
+  readNatsConfig,
+  readStoreVersion,
+  storeVersionFile,
+  type WrittenNatsConfig,
+} from "./nats-config.ts";
 
 export interface EmbeddedAccess {
   /** -1 takes any free one. */
@@ -30,7 +38,14 @@ const triesMax = 200;
 /** Throws an EmbeddedError when the port that was set is taken, or the store is of a newer nats-server. */
 export async function accessOf({ dataDir, port, token, version, log }: WantedAccess): Promise<EmbeddedAccess> {
   const kept = readNatsConfig(dataDir);
-  refuseOlder(dataDir, { wrote: kept?.version, opens: version });
+  refuseOlder(dataDir, { wrote: wroteStore(dataDir, kept, version), opens: version });
+  if (kept?.isDamaged === true) {
+    const lost = [...(kept.port === undefined ? ["port"] : []), ...(kept.token === undefined ? ["token"] : [])];
+    log.warn(
+      { file: natsConfigFile(dataDir), lost },
+      "the embedded nats-server's last configuration is damaged: what cannot be read of its port and token is chosen anew, unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN set it",
+    );
+  }
   const found = { token: token ?? kept?.token ?? randomBytes(24).toString("base64url") };
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
@@ -43,6 +58,22 @@ export async function accessOf({ dataDir, port, token, version, log }: WantedAcc
     log.warn({ port: kept.port }, "the embedded nats-server's port is taken by another process: it moves to a new one");
   }
   return { ...found, port: await freePort() };
+}
+
+/** Undefined where nothing was ever noted, as of a new store. Throws where something was, and cannot be read. */
+function wroteStore(dataDir: string, kept: WrittenNatsConfig | undefined, opens: string): string | undefined {
+  const noted = readStoreVersion(dataDir);
+  if (noted !== "damaged" && noted !== undefined) return noted;
+  if (kept?.version !== undefined) return kept.version;
+  if ((noted === undefined && kept?.isDamaged !== true) || !hasStore(dataDir)) return undefined;
+  const file = storeVersionFile(dataDir);
+  throw new EmbeddedError(
+    `start on ${dataDir}: which nats-server wrote its store cannot be told, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged, and one that is older than it may not read all of it: if ${opens} is at least as new, say so: echo ${opens} > ${file}`,
+  );
+}
+
+function hasStore(dataDir: string): boolean {
+  return readdirSync(join(dataDir, "jetstream"), { withFileTypes: true }).some((entry) => entry.isDirectory());
 }
 
 /** A newer nats-server takes over what an older one wrote; the way back is not supported. */

@@ -1,7 +1,7 @@
 // The embedded server's configuration file, and the note that tells the command line where it listens. Both hold the
-// token, so both are readable by their owner only.
+// token, so both are readable by their owner only. Beside the store stands which version wrote it.
 
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface NatsConfig {
@@ -28,6 +28,8 @@ export interface ConnectionNote {
 const messageBytesMax = 8_388_608;
 const memoryBytesMax = 268_435_456;
 const logBytesMax = 16_777_216;
+const portMax = 65_535;
+const firstWords = "# Written at each start; changes to it are lost.";
 
 export function natsFolder(dataDir: string): string {
   return join(dataDir, "nats");
@@ -37,9 +39,18 @@ export function logFileOf(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.log");
 }
 
-/** Writes the file and answers its path. */
+export function natsConfigFile(dataDir: string): string {
+  return join(natsFolder(dataDir), "nats-server.conf");
+}
+
+/** Goes where the store goes, also into a copy of it. */
+export function storeVersionFile(dataDir: string): string {
+  return join(dataDir, "jetstream", "written-by-nats-server");
+}
+
+/** Writes the file and answers its path. The version is noted before that server can have changed anything. */
 export function writeNatsConfig({ dataDir, port, token, storeBytesMax, version }: NatsConfig): string {
-  const text = `# Written at each start; changes to it are lost. For nats-server ${version}.
+  const text = `${firstWords} For nats-server ${version}.
 server_name: "penstock-embedded"
 listen: "127.0.0.1:${port}"
 authorization { token: ${JSON.stringify(token)} }
@@ -56,8 +67,9 @@ jetstream {
   max_file_store: ${storeBytesMax}
 }
 `;
-  const file = join(natsFolder(dataDir), "nats-server.conf");
+  const file = natsConfigFile(dataDir);
   writePrivately(file, text);
+  if (isVersion(version)) writePrivately(storeVersionFile(dataDir), `${version}\n`);
   return file;
 }
 
@@ -70,25 +82,52 @@ export interface WrittenNatsConfig {
   readonly token: string | undefined;
   /** Of the nats-server it was written for. */
   readonly version: string | undefined;
+  /** It is not as it was written. */
+  readonly isDamaged: boolean;
 }
 
 /** What the server that runs on the folder, or ran last, was told. Undefined when none ever did. */
 export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
-    const text = readFileSync(join(natsFolder(dataDir), "nats-server.conf"), "utf8");
+    const text = readFileSync(natsConfigFile(dataDir), "utf8");
     const storeBytesMax = Number(/^ *max_file_store: (\d+)$/m.exec(text)?.[1]);
-    const port = Number(/^listen: "127\.0\.0\.1:(\d+)"$/m.exec(text)?.[1] ?? 0);
-    const token = /^authorization \{ token: (".*") \}$/m.exec(text)?.[1];
+    const port = Number(/^listen: "127\.0\.0\.1:(-?\d+)"$/m.exec(text)?.[1] ?? Number.NaN);
+    const token = tokenIn(text);
     return {
       isDurable: /^ *sync_interval: always$/m.test(text),
       storeBytesMax,
-      port: port > 0 ? port : undefined,
-      token: token === undefined ? undefined : String(JSON.parse(token)),
+      port: port > 0 && port <= portMax ? port : undefined,
+      token,
       version: /^#.* For nats-server (\S+)\.$/m.exec(text)?.[1],
+      isDamaged: !(text.startsWith(firstWords) && token !== undefined && port <= portMax),
     };
   } catch {
     return undefined;
   }
+}
+
+function tokenIn(text: string): string | undefined {
+  try {
+    return String(JSON.parse(/^authorization \{ token: (".*") \}$/m.exec(text)?.[1] ?? ""));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of the nats-server that last had the store; undefined where none was noted. */
+export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
+  const file = storeVersionFile(dataDir);
+  if (!existsSync(file)) return undefined;
+  try {
+    const version = readFileSync(file, "utf8").trim();
+    return isVersion(version) ? version : "damaged";
+  } catch {
+    return "damaged";
+  }
+}
+
+function isVersion(text: string): boolean {
+  return /^\d+\.\d+\.\d+\S*$/.test(text);
 }
 
 export function writeConnectionNote(dataDir: string, note: ConnectionNote): void {

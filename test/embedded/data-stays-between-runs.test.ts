@@ -2,10 +2,13 @@
 // itself. What is set counts before what was kept.
 
 import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import path from "node:path";
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
+import { natsConfigFile, storeVersionFile } from "../../src/embedded/nats-config.ts";
 import { startEmbeddedNats } from "../../src/embedded/nats-server.ts";
 import { freePort } from "../kit/free-port.ts";
 import { oldestNatsServer } from "../kit/nats-server.ts";
@@ -110,5 +113,46 @@ test("a newer nats-server reads what 2.10 wrote; 2.10 is refused what a newer on
   expect(again).toMatchObject({ duplicate: true, seq: 500 });
   await reader.close();
   await newer.close();
-  await expect(start(oldestNatsServer())).rejects.toThrow(/last written by nats-server .* is older/);
+  const isOlder = /last written by nats-server .* is older/;
+  await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
+  for (const garbage of ["", "\0\u{fffd}", 'authorization { token: "\\x" }\n']) {
+    writeFileSync(natsConfigFile(dataDir), garbage);
+    await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
+  }
+  rmSync(path.join(dataDir, "nats"), { recursive: true });
+  await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
+
+  const noted = storeVersionFile(dataDir);
+  writeFileSync(natsConfigFile(dataDir), "");
+  for (const damage of [() => writeFileSync(noted, "?"), () => rmSync(noted)]) {
+    damage();
+    await expect(start(oldestNatsServer())).rejects.toThrow(
+      /is damaged, and one that is older than it may not read all of it: .* echo 2\.10\.\d+ > /,
+    );
+  }
+  writeFileSync(noted, `${versionOf(binary.file)}\n`);
+  await (await start(binary.file)).close();
 }, 180_000);
+
+test("a kept configuration that is damaged is told, and what it no longer says is chosen anew", async () => {
+  const dataDir = temporaryFolder();
+  const first = await embeddedOn(dataDir);
+  await first.close();
+  const file = natsConfigFile(dataDir);
+  writeFileSync(file, readFileSync(file, "utf8").replace(/127\.0\.0\.1:\d+/, "127.0.0.1:99999"));
+  const warnings: object[] = [];
+  const log = { ...silent, warn: (fields: object) => void warnings.push(fields) };
+  const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log };
+  const second = await startEmbeddedNats(options);
+  expect(second.token).toBe(first.token);
+  await second.close();
+  writeFileSync(file, readFileSync(file, "utf8").replace(/token: ".*"/, 'token: "\\x"'));
+  const third = await startEmbeddedNats(options);
+  expect(third.url).toBe(second.url);
+  expect(third.token).not.toBe(first.token);
+  await third.close();
+  expect(warnings).toEqual([
+    { file, lost: ["port"] },
+    { file, lost: ["token"] },
+  ]);
+});
