@@ -20,7 +20,7 @@ import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createRemarks, type Remarks } from "./observe/remarks.ts";
 import { connectionsRoom, openFilesMax } from "./open-files.ts";
-import { haveEventsBeenStored } from "./projects/events-before.ts";
+import { storedEvents } from "./projects/events-before.ts";
 import { createRegistry } from "./projects/registry.ts";
 import { createUsageWriter } from "./projects/usage-writer.ts";
 import { connectNats } from "./publish/connection.ts";
@@ -126,7 +126,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       connection,
       ...{ prefix, replicas, hubDomain, log, signal },
       // A leaf's streams begin at a sequence made of the time, and its registry at what the hub has.
-      ...(hubDomain === undefined ? { hasStoredEvents: () => haveEventsBeenStored(connection, prefix) } : {}),
+      ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
     });
     warningsNow = () => registry.warnings;
     closers.push(() => registry.close());

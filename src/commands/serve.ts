@@ -27,20 +27,20 @@ export async function up(config: Config, context: CommandContext): Promise<void>
   if (config.natsUrl !== undefined) {
     throw new CommandError("`up` brings a NATS of its own: unset PENSTOCK_NATS_URL, or use `serve`", usageExitCode);
   }
-  await run(config, context, async (effective) => await demoProject(effective));
+  await run(config, context, demoProject);
 }
 
 async function run(
   config: Config,
   context: CommandContext,
-  prepare: (effective: Config) => Promise<Project | undefined>,
+  prepare: (effective: Config, log: Log) => Promise<Project | undefined>,
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
   let gateway: Running | undefined;
   try {
     const effective = embedded === undefined ? config : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
-    const project = await prepare(effective);
+    const project = await prepare(effective, log);
     const tryKey = project?.keys.at(-1);
     gateway =
       config.workers === 1
@@ -68,10 +68,13 @@ async function embed(config: Config, { env, host, stop }: CommandContext, log: L
   });
 }
 
-async function demoProject(effective: Config): Promise<Project> {
+async function demoProject(effective: Config, log: Log): Promise<Project | undefined> {
   const connection = await openNats({ natsUrl: effective.natsUrl ?? "", natsToken: effective.natsToken });
   try {
-    return await ensureDemoProject(connection, { prefix: effective.subjectPrefix, replicas: effective.replicas });
+    const place = { prefix: effective.subjectPrefix, replicas: effective.replicas };
+    const project = await ensureDemoProject(connection, place);
+    if (project === undefined) log.warn({}, "the registry has lost projects: none is added to try things with");
+    return project;
   } finally {
     await connection.close();
   }

@@ -5,7 +5,7 @@ import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketName, parseProject } from "../projects/bucket.ts";
-import { bucketReader, streamOf } from "../projects/bucket-state.ts";
+import { streamOf } from "../projects/bucket-state.ts";
 import { haveEventsBeenStored } from "../projects/events-before.ts";
 import type { Project } from "../types.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
@@ -64,12 +64,9 @@ async function emptyFinding(
   if (!(await haveEventsBeenStored(connection, prefix))) {
     return check.warn("there are no projects yet: every key is answered 401", add);
   }
-  // One that held projects once and was purged looks to a gateway that starts as if they had been taken out.
-  const { lastSequence = 0 } = (await (await bucketReader(connection, bucketName(prefix))).state()) ?? {};
-  const others = lastSequence === 0 ? "answers 503" : "answers every key 401";
   return check.fail(
     `${streamOf(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
-      `projects it knew and answers other keys 503, one that starts now ${others}`,
+      `projects it knew and answers other keys 503, one that starts now answers 503`,
     "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
       "`penstock project add <id> --key <key>`; a gateway's log names those it knew (`missing`)",
   );

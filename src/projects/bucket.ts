@@ -139,7 +139,14 @@ export function isProjectName(name: string): boolean {
 }
 
 /** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
-export type ParsedProject = { readonly ok: true; readonly project: Project } | { readonly ok: false; fault: string };
+export type ParsedProject =
+  | { readonly ok: true; readonly project: Project }
+  | {
+      readonly ok: false;
+      fault: string;
+      /** Whole, but of an id that no project can have: its keys are nobody's. */
+      isNobodys?: boolean;
+    };
 
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   let parsed: unknown;
@@ -150,7 +157,10 @@ export function parseProject(id: string, value: Uint8Array): ParsedProject {
   }
   if (typeof parsed !== "object" || parsed === null) return { ok: false, fault: "it is not an object" };
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
-  if (ownId !== id || !isProjectId(id)) return { ok: false, fault: "its id is not the entry's" };
+  if (ownId !== id || !isProjectId(id)) {
+    const isNobodys = typeof ownId === "string" && !isProjectId(ownId);
+    return { ok: false, fault: "its id is not the entry's", isNobodys };
+  }
   if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
   if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {

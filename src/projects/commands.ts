@@ -21,6 +21,7 @@ import {
   projectValue,
 } from "./bucket.ts";
 import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { lossOfAll, storedEvents } from "./events-before.ts";
 import { onceLed } from "./leader-wait.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
 
@@ -141,19 +142,34 @@ export async function setLimits(connection: NatsConnection, options: SetLimits):
   return await change(connection, options, () => ({ limits }));
 }
 
-/** Adds the project `demo` if there is none; one that is there stays as it is. Answers it. */
-export async function ensureDemoProject(connection: NatsConnection, place: BucketPlace): Promise<Project> {
+/**
+ * Adds the project `demo` if there is none; one that is there stays as it is. Answers it. Undefined, and nothing added, where the registry
+ * has lost projects: a new one would hide that from whoever reads it for the first time, and the demo project may have had another key.
+ */
+export async function ensureDemoProject(connection: NatsConnection, place: BucketPlace): Promise<Project | undefined> {
+  const found = await demoIn(connection, place);
+  if (found !== undefined || (await hasLostProjects(connection, place))) return found;
   try {
     return await addProject(connection, { ...demo, prefix: place.prefix, replicas: place.replicas });
   } catch (error) {
-    if (!(error instanceof ProjectError)) throw error;
-    const projects = await listProjects(connection, place);
-    const found = projects.find((project) => project.id === demo.id);
-    // Another project has the demo key: that one is then the one to try things with.
-    const holder = found ?? projects.find((project) => project.keys.includes(demo.key));
-    if (holder === undefined) throw error;
-    return holder;
+    // Somebody else has added it meanwhile.
+    const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
+    if (added === undefined) throw error;
+    return added;
   }
+}
+
+async function demoIn(connection: NatsConnection, place: BucketPlace): Promise<Project | undefined> {
+  const projects = await listProjects(connection, place);
+  // Another project has the demo key: that one is then the one to try things with.
+  return projects.find(({ id }) => id === demo.id) ?? projects.find(({ keys }) => keys.includes(demo.key));
+}
+
+async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
+  const stored = await onceLed(() => storedEvents(connection, place.prefix));
+  const { lastSequence, entries } = await onceLed(() => read(connection, place));
+  if (lossOfAll({ lastSequence, entries: entries.size }, stored) !== undefined) return true;
+  return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
 /** Of changes that give out no key. */

@@ -5,11 +5,11 @@ import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../types.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 
-/** What an entry says: a project, that it was deleted, or nothing that can be read. */
+/** What an entry says: a project, that it was deleted, nothing that can be read, or something that can be no project's. */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
-  | { readonly kind: "damaged"; readonly revision: number };
+  | { readonly kind: "damaged" | "nobodys"; readonly revision: number };
 
 /** The whole of a bucket at one moment. */
 export interface Reading {
@@ -18,6 +18,8 @@ export interface Reading {
   readonly lastSequence: number;
   /** By project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
+  /** Of whom it must say something, since they have stored events. */
+  readonly expected?: ReadonlySet<string>;
 }
 
 interface Known {
@@ -36,6 +38,9 @@ export interface KnownProjectsOptions {
   readonly onGone: (projectId: string) => void;
 }
 
+const namedMax = 10;
+const nobody: ReadonlySet<string> = new Set();
+
 export class KnownProjects {
   readonly #known = new Map<string, Known>();
   readonly #metered: KnownProjectsOptions["metered"];
@@ -43,6 +48,8 @@ export class KnownProjects {
   readonly keys: KeyMap;
   /** Those of whom the bucket says nothing, or only what is older. */
   readonly #missing = new Set<string>();
+  /** Entries that cannot be read. */
+  readonly #damaged = new Set<string>();
   #created = "";
   /** How far the bucket had been read when it was last whole. */
   #wholeTo = { created: "", sequence: 0 };
@@ -67,13 +74,23 @@ export class KnownProjects {
     }
     if (this.#missing.size === 0) return undefined;
     const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
-    const why = isSame ? "" : `: the bucket was made anew at ${this.#created}`;
-    return `it lacks ${count} that it had, and nothing in it says that they were deleted${why}`;
+    const why = isSame || created === "" ? "" : `: the bucket was made anew at ${this.#created}`;
+    const named = this.missing.join(", ") + (this.#missing.size > namedMax ? ", …" : "");
+    return `it lacks ${count} that it had (${named}), and nothing in it says that they were deleted${why}`;
   }
 
   /** The first few that the bucket lacks, by id. */
   get missing(): readonly string[] {
-    return [...this.#missing].slice(0, 10);
+    return firstOf(this.#missing);
+  }
+
+  get hasDamaged(): boolean {
+    return this.#damaged.size > 0;
+  }
+
+  /** The first few entries that cannot be read. */
+  get damaged(): readonly string[] {
+    return firstOf(this.#damaged);
   }
 
   /** There is no bucket any more: it lacks all that are known. */
@@ -82,9 +99,11 @@ export class KnownProjects {
   }
 
   /** Of a project that is known and that the bucket says nothing of, what is known stays. */
-  takeWhole({ created, lastSequence, entries }: Reading): void {
+  takeWhole({ created, lastSequence, entries, expected = nobody }: Reading): void {
     this.#created = created;
     this.#readTo = lastSequence;
+    this.#damaged.clear();
+    for (const projectId of expected) if (!entries.has(projectId)) this.#missing.add(projectId);
     for (const projectId of this.#known.keys()) if (!entries.has(projectId)) this.#missing.add(projectId);
     for (const [projectId, news] of entries) this.#apply(projectId, news);
     this.#noteWhole();
@@ -105,7 +124,8 @@ export class KnownProjects {
     }
     this.#missing.delete(projectId);
     // One that was known goes on as it was: a slip in the bucket must not turn its events away.
-    if (news.kind === "damaged") return;
+    if (news.kind === "damaged") return void this.#damaged.add(projectId);
+    this.#damaged.delete(projectId);
     if (news.kind === "deleted") {
       if (before === undefined) return;
       this.#known.delete(projectId);
@@ -113,6 +133,7 @@ export class KnownProjects {
       this.#onGone(projectId);
       return;
     }
+    if (news.kind !== "project") return;
     const { revision, project: stated } = news;
     // Revisions come again where an older copy of the store was restored, with other content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
@@ -125,4 +146,14 @@ export class KnownProjects {
   #noteWhole(): void {
     if (this.fault === undefined) this.#wholeTo = { created: this.#created, sequence: this.#readTo };
   }
+}
+
+/** Not by a copy of all: requests may ask. */
+function firstOf(names: ReadonlySet<string>): string[] {
+  const first: string[] = [];
+  for (const name of names) {
+    if (first.length === namedMax) break;
+    first.push(name);
+  }
+  return first;
 }

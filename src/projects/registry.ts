@@ -9,6 +9,7 @@ import type { ProjectLookup } from "../types.ts";
 import {
   type BucketPlace,
   bucketName,
+  isProjectId,
   openBucket,
   openExistingBucket,
   parseProject,
@@ -17,6 +18,7 @@ import {
 } from "./bucket.ts";
 import { type BucketEntry, type BucketReader, type BucketState, bucketReader } from "./bucket-state.ts";
 import { type EntrySource, openEntrySource } from "./entry-source.ts";
+import { lossOfAll, nothingStored, type StoredEvents } from "./events-before.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects } from "./known-projects.ts";
 import { createMeters, type KnownMeter } from "./meters.ts";
@@ -35,8 +37,8 @@ export interface RegistryOptions extends BucketPlace {
   readonly signal?: AbortSignal | undefined;
   /** How often the watch is compared with the bucket. Default 1 s. */
   readonly checkIntervalMs?: number;
-  /** Whether a registry without any entry must be one that was lost, since projects have stored events. Default: it need not be. */
-  readonly hasStoredEvents?: () => Promise<boolean>;
+  /** Of whom a registry that is read for the first time must say something, or it has lost them. Default: of nobody. */
+  readonly storedEvents?: () => Promise<StoredEvents>;
 }
 
 export interface Registry extends ProjectLookup {
@@ -81,6 +83,8 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   let endWatch: (() => void) | undefined;
   /** What is wrong with the bucket itself, beside what it says. */
   let bucketFault: string | undefined;
+  /** Whether a reading has been compared with what the streams say. From then on what is known says more. */
+  let isCompared = false;
   let faultTold = false;
 
   function tellClash({ projects, isOver }: Clash): void {
@@ -116,15 +120,14 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
 
   /** Creates the bucket at a first start alone: one that vanishes while this runs is a loss. */
   async function open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
-    const isFirst = !ready && !((await reader.state()) === undefined && (await wasLost()));
+    const isFirst = !ready && !((await reader.state()) === undefined && (await storedNow()).any);
     const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, options);
     const state = bucket === undefined ? undefined : await reader.state();
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** Asked of a bucket that is not there or in which no entry ever was. */
-  async function wasLost(): Promise<boolean> {
-    return known.size === 0 && ((await options.hasStoredEvents?.()) ?? false);
+  async function storedNow(): Promise<StoredEvents> {
+    return (await options.storedEvents?.()) ?? nothingStored;
   }
 
   /** Follows one watch until it ends, is told to end, or turns out to have missed a change. */
@@ -139,8 +142,10 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       return haveRead();
     }
     const { bucket, state } = opened;
-    const isBare = state.lastSequence === 0 && (await wasLost());
-    const faultOnceRead = isBare ? "no project was ever in it, but the streams hold events of projects" : undefined;
+    const isNew = !isCompared || known.size === 0;
+    // Before the reading begins: it then has whoever has stored events by now.
+    const stored = isNew ? await storedNow() : nothingStored;
+    const faultOnceRead = isNew ? lossOfAll(state, stored) : undefined;
     const config = await raiseConsumers(connection, { config: state.config, log });
     await raiseReplicas(connection, { config, replicas: options.replicas, log });
     const intervalMs = options.checkIntervalMs ?? checkIntervalMsDefault;
@@ -148,6 +153,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     const progress = {
       created: state.created,
       revision: state.lastSequence,
+      keys: new Set<string>(),
       isRead: false,
       heardAtMs: performance.now(),
       isConfirmed: true,
@@ -156,7 +162,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     endWatch = () => source.stop();
     const checks = checkOften(reader, { watch: source, progress, intervalMs });
     try {
-      await read(source, { reader, state, progress, faultOnceRead });
+      await read(source, { reader, state, progress, faultOnceRead, expected: stored.projectIds });
     } finally {
       endWatch = undefined;
       following = undefined;
@@ -172,23 +178,27 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     readonly progress: WatchProgress;
     /** What is wrong with the bucket whatever is read; until then what was wrong before counts. */
     readonly faultOnceRead: string | undefined;
+    readonly expected: ReadonlySet<string>;
   }
 
   /** A reading counts when it is whole: what was known stays until it is. After that every change counts as it comes. */
-  async function read(source: EntrySource, { reader, state, progress, faultOnceRead }: Reading): Promise<void> {
+  async function read(source: EntrySource, reading: Reading): Promise<void> {
+    const { reader, state, progress, faultOnceRead, expected } = reading;
     const entries = new Map<string, EntryNews>();
     const { created } = state;
     function show(): void {
       progress.isRead = true;
       following = progress;
       bucketFault = faultOnceRead;
-      known.takeWhole({ created, lastSequence: progress.revision, entries });
+      known.takeWhole({ created, lastSequence: progress.revision, entries, expected });
+      isCompared = true;
       entries.clear();
       haveRead();
     }
     if (state.entries === 0) show();
     for await (const entry of source) {
       progress.revision = Math.max(progress.revision, entry.revision);
+      progress.keys.add(entry.key);
       progress.heardAtMs = performance.now();
       if (progress.isRead) {
         known.take(entry.key, newsOf(entry));
@@ -209,7 +219,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     const parsed = parseProject(key, value);
     if (parsed.ok) return { kind: "project", revision, project: parsed.project };
     log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
-    return { kind: "damaged", revision };
+    return { kind: isProjectId(key) && !parsed.isNobodys ? "damaged" : "nobodys", revision };
   }
 
   async function follow(): Promise<void> {
@@ -243,14 +253,19 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     }
   }
 
+  function hasNone(): boolean {
+    return known.size === 0 && fault() === undefined && !known.hasDamaged;
+  }
+
   function warnings(): string[] {
     const clashes = known.keys.contestedPairs.map(
       ([one, other]) => `projects ${one} and ${other} claim one key: its events are refused (503)`,
     );
     const more = clashes.length - warnedPairsMax;
     return [
-      ...(ready && known.size === 0 && fault() === undefined ? [noProjects] : []),
+      ...(ready && hasNone() ? [noProjects] : []),
       ...(ready && !following?.isConfirmed ? ["the project registry does not answer: keys it might know get 503"] : []),
+      ...known.damaged.map((entry) => `registry entry ${entry} cannot be read: keys that it might hold get 503`),
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
     ];
@@ -260,6 +275,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     if (known.keys.isContested(key)) return "More than one project claims this API key";
     if (!ready) return "The project registry has not been read yet";
     if (fault() !== undefined) return "The project registry is in trouble: the key may be one of those it lacks";
+    if (known.hasDamaged) return "An entry of the project registry cannot be read: the key may be in it";
     return following?.isConfirmed ? undefined : "The project registry does not answer: the key may be new";
   }
 
@@ -281,7 +297,7 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     throw error;
   }
   log.info({ projects: known.size }, "project registry read");
-  if (known.size === 0 && fault() === undefined) log.warn({}, noProjects);
+  if (hasNone()) log.warn({}, noProjects);
   return {
     get projectsKnown() {
       return known.size;

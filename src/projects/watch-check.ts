@@ -10,6 +10,8 @@ export interface WatchProgress {
   /** When the bucket was made. */
   readonly created: string;
   revision: number;
+  /** Of the entries it has given out, markers among them: the bucket holds one at least of each. */
+  readonly keys: Set<string>;
   isRead: boolean;
   heardAtMs: number;
   /** Whether the last question found the watch where the bucket is. Kept by the checks. */
@@ -35,16 +37,19 @@ const laggingMsMax = 1_000;
 const laggingStepMs = 20;
 const unansweredInARowMax = 3;
 
-/** Ends the watch when the bucket is ahead of it, or is another bucket or none, or the first reading got stuck. */
+/** Ends the watch when the bucket is ahead of it or holds less, or is another bucket or none, or the first reading got stuck. */
 export function checkOften(reader: BucketReader, { watch, progress, intervalMs }: WatchCheck): WatchChecks {
   const stopping = new AbortController();
   const stop = { signal: stopping.signal, ref: false };
 
   async function isLost(): Promise<boolean> {
     // As it was when the question left: changes may come in before the answer, which does not know of them.
-    const { revision } = progress;
+    const { revision, keys } = progress;
+    const entriesMin = keys.size;
     const state = await reader.state();
     if (state?.created !== progress.created || state.lastSequence < revision) return true;
+    // A purge, or an age limit, takes entries away and tells nobody.
+    if (state.entries < entriesMin) return true;
     if (state.lastSequence > progress.revision) {
       progress.isConfirmed = false;
       // Mostly the change is only on its way: then keys are in doubt for a moment and not for a second.

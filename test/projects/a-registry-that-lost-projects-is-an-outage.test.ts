@@ -121,7 +121,7 @@ test("a bucket that went back to what it was before keeps what is newer, and is 
 
 test("a start beside events of projects takes a registry that never had one for lost", async () => {
   const place = newPlace();
-  const beside = { hasStoredEvents: async () => true };
+  const beside = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
   const registry = await registryOn(rig, place, 50, beside);
   expect(registry.fault).toContain("it is gone");
   expect(registry.refusalOf("phc_shop")).toContain("registry");

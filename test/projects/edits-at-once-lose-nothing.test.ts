@@ -84,7 +84,7 @@ test("a key of another project, a malformed key and a malformed id are refused",
 
 test("the demo project is made once and then left alone", async () => {
   const place = newPlace();
-  expect((await ensureDemoProject(rig.connection, place)).keys).toEqual(["phc_demo"]);
+  expect((await ensureDemoProject(rig.connection, place))?.keys).toEqual(["phc_demo"]);
   const rotated = await rotateKey(rig.connection, { ...place, id: "demo" });
   expect(await ensureDemoProject(rig.connection, place)).toEqual(rotated);
 });
