@@ -25,7 +25,7 @@ export interface AddressSourceConfig {
 export interface AddressSource {
   /** For app.filter, of every app: it is to see every connection open and close, and closes those that are one too many. */
   readonly follow: (response: HttpResponse, change: number) => void;
-  /** The client's address, "" for none. To be called once with every request, while its head is being handled. */
+  /** The client's address, "" for none, also where it is not to be recorded. To be called once with every request, while its head is being handled. */
   of(response: HttpResponse, request: HttpRequest): string;
   /** Whether the request last asked about was its connection's first; false where connections cannot be told apart. */
   readonly wasFirst: boolean;
@@ -62,23 +62,19 @@ export function createAddressSource(
     trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
   const peers: Peers =
     connectionId === undefined
-      ? countedOnly(recordIp ? read : () => "", { limits, close })
+      ? countedOnly(read, { limits, close })
       : createConnectionAddresses({
           connectionId,
           read,
-          atFirstRequest: recordIp && proxyProtocol && hasProxies ? proxied : undefined,
+          atFirstRequest: proxyProtocol && hasProxies ? proxied : undefined,
           distrusted: () =>
             log.error({}, "tell connections apart: two had one id, their addresses are not held any more"),
           limits,
           close,
         });
-  const clientOf = hasProxies ? throughProxies(peers, trusts) : (response: HttpResponse) => peers.of(response);
   return {
     follow: peers.follow,
-    of(response, request) {
-      const address = clientOf(response, request);
-      return recordIp ? address : "";
-    },
+    of: hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response),
     get wasFirst() {
       return peers.wasFirst;
     },

@@ -11,7 +11,7 @@ import { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
-import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart, lookedIntoBytes } from "./inflate.ts";
+import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart, lookedIntoBytes, workOf } from "./inflate.ts";
 import { InflateQueue } from "./inflate-queue.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
@@ -29,6 +29,8 @@ const lookedAtBytesMax = lookMarks.at(-1)!;
 /** What a look into a compressed body counts as, at least: most of it is to set up the decoder. */
 const lookWork = 16_384;
 const noBytes = Buffer.alloc(0);
+/** Who gives way is looked for among all bodies: not for each small piece of one anew. */
+const roomMadeAtOnce = 4_096;
 /** What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip. The others go to the pool. */
 const inflatedPerTurnMax = 1_048_576;
 
@@ -92,7 +94,9 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   /** Takes bytes out of the budget for the request, and where it is full out of that of bodies that give way to it. */
   function hold(exchange: HttpExchange, bytes: number): boolean {
     if (exchange.tryHold(bytes)) return true;
-    return makeRoom(exchange, exchange.lacking(bytes)) && exchange.tryHold(bytes);
+    const lacking = exchange.lacking(bytes);
+    const isRoomMade = makeRoom(exchange, Math.max(lacking, roomMadeAtOnce)) || makeRoom(exchange, lacking);
+    return isRoomMade && exchange.tryHold(bytes);
   }
 
   function makeRoom(exchange: HttpExchange, bytes: number): boolean {
@@ -138,8 +142,9 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   /** Looks at what the first bytes of a compressed body inflate to. */
   function lookInto(exchange: HttpExchange, coding: Coding, compressed: Buffer): void {
+    const startedMs = monotonicMs();
     const start = inflateStart(coding, compressed);
-    onLoop.spend(lookWork);
+    onLoop.spend(workOf({ bytesRead: 0, bytesWritten: lookWork, ms: monotonicMs() - startedMs }));
     exchange.look(start, false);
   }
 
@@ -195,13 +200,11 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   function inflate(exchange: HttpExchange, coding: Coding, body: Buffer): Problem | undefined {
-    const result = onLoop.isSpent ? undefined : inflateAtOnce(coding, body, inflatedBytesMax);
+    const result = onLoop.isSpent ? undefined : tryAtOnce(coding, body);
     if (result === undefined) {
       inflateInQueue(exchange, coding, body);
       return undefined;
     }
-    // What failed may have come to as much as is tried.
-    onLoop.spend(Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
     // It came in pieces, of which not all have been looked at.
@@ -209,6 +212,19 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     if (!hold(exchange, result.length)) return noRoom;
     handBorrowed(exchange, result);
     return undefined;
+  }
+
+  function tryAtOnce(coding: Coding, body: Buffer): Buffer | Problem | undefined {
+    const startedMs = monotonicMs();
+    const result = inflateAtOnce(coding, body, inflatedBytesMax);
+    const ms = monotonicMs() - startedMs;
+    if (result === undefined) onLoop.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
+    else {
+      // What failed may have come to as much as is tried.
+      const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
+      onLoop.spend(workOf({ bytesRead: body.length, bytesWritten, ms }));
+    }
+    return result;
   }
 
   function inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
@@ -241,7 +257,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
       deadlineMs: exchange.deadlineMs,
       memoryBytes: inflation.memoryBytes,
       get owner() {
-        return exchange.hint?.projectId ?? exchange.clientAddress;
+        return exchange.hint?.projectId ?? exchange.senderAddress;
       },
       get isKnown() {
         return exchange.isKnown;

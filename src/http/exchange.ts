@@ -66,6 +66,7 @@ export interface ExchangeHead {
   /** Content-Length, or -1 for none. */
   readonly bytesDeclared: number;
   readonly clientAddress: string;
+  readonly senderAddress: string;
 }
 
 export class HttpExchange implements Exchange {
@@ -74,6 +75,8 @@ export class HttpExchange implements Exchange {
   readonly contentEncoding: string;
   readonly bytesDeclared: number;
   readonly clientAddress: string;
+  /** The client's, whether addresses are recorded or not: tells senders apart while the request lasts, and goes nowhere else. */
+  readonly senderAddress: string;
   readonly receivedAtMs: number;
   readonly startedMs: number;
   deadlineMs = 0;
@@ -118,6 +121,7 @@ export class HttpExchange implements Exchange {
     this.contentEncoding = head.contentEncoding;
     this.bytesDeclared = head.bytesDeclared;
     this.clientAddress = head.clientAddress;
+    this.senderAddress = head.senderAddress;
     this.receivedAtMs = shared.clock.wallMs();
     this.startedMs = shared.clock.monotonicMs();
     shared.inflight++;

@@ -18,7 +18,7 @@ export interface GrowingBody {
   readonly isLarge: boolean;
   /** It is a project's, as far as that is known. */
   readonly isKnown: boolean;
-  readonly clientAddress: string;
+  readonly senderAddress: string;
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
@@ -66,11 +66,11 @@ export class GrowingBodies<Body extends GrowingBody> {
 /** By what the address of each holds in all of them; in the order they came where that is the same. */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
-  for (const { clientAddress, bytesHeld } of bodies) {
-    heldBy.set(clientAddress, (heldBy.get(clientAddress) ?? 0) + bytesHeld);
+  for (const { senderAddress, bytesHeld } of bodies) {
+    heldBy.set(senderAddress, (heldBy.get(senderAddress) ?? 0) + bytesHeld);
   }
   if (heldBy.size < 2) return bodies;
-  return bodies.sort((left, right) => heldBy.get(left.clientAddress)! - heldBy.get(right.clientAddress)!);
+  return bodies.sort((left, right) => heldBy.get(left.senderAddress)! - heldBy.get(right.senderAddress)!);
 }
 
 /** As many from the end as hold so much together, or none. */

@@ -15,6 +15,25 @@ export const atOnceInflatedBytesMax = 262_144;
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const GZIP_TRAILER_BYTES = 8;
+const CHUNK_BYTES_MIN = 16_384;
+
+/** What a byte read, and a millisecond, count as in bytes of output. Events compress to more than a quarter at times, and cost as much then. */
+const WORK_PER_BYTE_READ = 4;
+const WORK_PER_MS = 349_525;
+
+export interface Inflated {
+  readonly bytesRead: number;
+  readonly bytesWritten: number;
+  readonly ms: number;
+}
+
+/**
+ * What an inflation counts as, in bytes of output: that, unless it read much or took long for it. 64 KiB of blocks that hold nothing
+ * come to nothing, and take ten milliseconds where each has Huffman tables of its own.
+ */
+export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
+  return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
+}
 
 /** As far as deflate can go, whatever it is given. */
 export const DEFLATE_RATIO_MAX = 1_032;
@@ -42,8 +61,8 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
   const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
   if (fault !== undefined) return invalidEncoding(coding, fault);
   try {
-    // The size told, and some: one piece of output, which need not be put together from several.
-    const chunkSize = hint === undefined ? 16_384 : Math.min(hint, outputMax) + 64;
+    // The size told, and some: one piece of output, which need not be put together from several. Where it lies, few pieces.
+    const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
     const { buffer, engine } = inflateSync(coding, compressed, { maxOutputLength: outputMax, chunkSize, info: true });
     if (engine.bytesWritten !== compressed.length) return invalidEncoding(coding, "more data after the end");
     return buffer;

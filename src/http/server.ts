@@ -130,13 +130,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function begin(response: HttpResponse, request: HttpRequest, label: RouteLabel): HttpExchange {
     const bytesDeclared = bytesDeclaredIn(request.getHeader("content-length"));
-    const clientAddress = clients.of(response, request);
+    const senderAddress = clients.of(response, request);
     const exchange = new HttpExchange(shared, response, {
       label,
       origin: request.getHeader("origin"),
       contentEncoding: request.getHeader("content-encoding"),
       bytesDeclared,
-      clientAddress,
+      clientAddress: config.recordIp ? senderAddress : "",
+      senderAddress,
     });
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));

@@ -10,6 +10,8 @@ const bytesPerSecondMin = 1_000;
 const idleChecksMax = 1;
 /** As many are let be slow at a time. In the budget they are the first to give way. */
 export const slowBodiesMax = 1_024;
+/** Of one address, where there are more of all: so that one that opens many leaves places to others. */
+const ofAddressMax = slowBodiesMax / 8;
 
 export interface SlowBody {
   /** Milliseconds of the monotonic clock. */
@@ -17,6 +19,8 @@ export interface SlowBody {
   readonly bytesArrived: number;
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
+  readonly isKnown: boolean;
+  readonly senderAddress: string;
   /** What had arrived at the last check. */
   bytesChecked: number;
   /** So many checks in a row have found nothing new. */
@@ -27,15 +31,32 @@ export interface SlowBody {
 
 /** Keeps open the connections of those that are slow and not too slow. Called every `slowCheckMs`. */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
-  let kept = 0;
+  const slow: SlowBody[] = [];
   for (const body of bodies) {
     const bytes = body.bytesArrived - body.bytesChecked;
     body.bytesChecked = body.bytesArrived;
     body.idleChecks = bytes === 0 ? body.idleChecks + 1 : 0;
-    if (body.phase !== "body" || body.isLarge || kept >= slowBodiesMax) continue;
+    if (body.phase !== "body" || body.isLarge) continue;
     if (body.bytesArrived === 0 || body.idleChecks > idleChecksMax) continue;
     if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000) continue;
-    kept++;
-    body.keepOpen();
+    slow.push(body);
   }
+  const kept = slow.length > slowBodiesMax ? inFairOrder(slow).slice(0, slowBodiesMax) : slow;
+  for (const body of kept) body.keepOpen();
+}
+
+/** Those within their address's share first, and of them, as of the others, those that show a key; else as they came. */
+function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
+  const within: SlowBody[] = [];
+  const beyond: SlowBody[] = [];
+  const counts = new Map<string, number>();
+  for (const known of [true, false]) {
+    for (const body of bodies) {
+      if (body.isKnown !== known) continue;
+      const count = (counts.get(body.senderAddress) ?? 0) + 1;
+      counts.set(body.senderAddress, count);
+      (count <= ofAddressMax ? within : beyond).push(body);
+    }
+  }
+  return [...within, ...beyond];
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Transform } from "node:stream";
 import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { inflateAtOnce } from "../../src/http/inflate.ts";
+import { inflateAtOnce, workOf } from "../../src/http/inflate.ts";
 import type { EarlyLook } from "../../src/types.ts";
 import { codeIn, connectTo, head, post, startTestServer, until, type Wire } from "./server-kit.ts";
 
@@ -202,6 +202,50 @@ test("in one turn of the event loop bodies inflate to 1 MiB and one more, howeve
   expect(Math.max(...inflatedIn.values())).toBeLessThanOrEqual(1_048_576 + 262_144);
   expect(Math.max(...inflatedIn.values())).toBeGreaterThan(262_144);
   expect(server.taken.length).toBe(40);
+});
+
+test("blocks that hold nothing are work, too", async () => {
+  let turn = 0;
+  const triedIn = new Map<number, number>();
+  const inflateRawSync = zlib.inflateRawSync;
+  const spy = vi.spyOn(zlib, "inflateRawSync").mockImplementation((...given) => {
+    // Not the looks at first bytes.
+    if ((given[0] as Buffer).length > 1_000) triedIn.set(turn, (triedIn.get(turn) ?? 0) + 1);
+    return inflateRawSync(...given);
+  });
+  let isOver = false;
+  const nextTurn = () => {
+    turn++;
+    if (!isOver) setImmediate(nextTurn);
+  };
+  nextTurn();
+  onTestFinished(() => {
+    isOver = true;
+    spy.mockRestore();
+  });
+  const server = await startTestServer();
+  const [empty, last] = [Buffer.from([0, 0, 0, 0xff, 0xff]), Buffer.from([1, 0, 0, 0xff, 0xff])];
+  const nothing = Buffer.concat([...Array.from({ length: 12_000 }, () => empty), last]);
+  const wires = await Promise.all(Array.from({ length: 40 }, () => connectTo(server)));
+  for (const wire of wires) wire.write(post(nothing, { "Content-Encoding": "deflate" }));
+  const untilMs = performance.now() + 50;
+  while (performance.now() < untilMs);
+  for (const wire of wires) expect(codeIn(await wire.reply())).toBe("empty_body");
+  expect(Math.max(...triedIn.values())).toBeLessThanOrEqual(Math.ceil(1_048_576 / (4 * nothing.length)));
+});
+
+test("work is what an inflation comes to, what it reads, or the time it takes", () => {
+  expect(workOf({ bytesRead: 1_000, bytesWritten: 9_000, ms: 0.01 })).toBe(9_000);
+  expect(workOf({ bytesRead: 60_000, bytesWritten: 0, ms: 0.1 })).toBe(240_000);
+  expect(workOf({ bytesRead: 60_000, bytesWritten: 0, ms: 10 })).toBeGreaterThan(3 * 1_048_576);
+});
+
+test("a trailer that tells too little has the body inflated in few pieces, as a true one", () => {
+  const spy = vi.spyOn(zlib, "gunzipSync");
+  onTestFinished(() => void spy.mockRestore());
+  const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);
+  expect((inflateAtOnce("gzip", lying, 1_000_000) as Buffer).length).toBe(262_000);
+  expect(spy.mock.calls[0]![1]!.chunkSize).toBeGreaterThanOrEqual(16_384);
 });
 
 /** Decoded in one go, so that a wrong guess at the window shows as a wrong answer, not only as time. */

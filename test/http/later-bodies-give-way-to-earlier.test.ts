@@ -78,7 +78,7 @@ const arriving = (ageMs: number, bytesArrived: number): GrowingBody => ({
   phase: "body",
   isLarge: true,
   isKnown: true,
-  clientAddress: "",
+  senderAddress: "",
 });
 
 test("slow bodies give way to all that are not, the last of them first", () => {
@@ -128,9 +128,9 @@ test("a small body is slow after a second, and never gives way for having come l
 });
 
 test("who shows no key gives way to who does, those of the address that holds the most first", () => {
-  const of = (clientAddress: string, bytesHeld: number): GrowingBody => ({
+  const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
     ...arriving(0, 1),
-    ...{ isKnown: false, clientAddress, bytesHeld },
+    ...{ isKnown: false, senderAddress, bytesHeld },
   });
   const [greedy, modest, alsoGreedy] = [of("a", 60), of("b", 100), of("a", 60)];
   const known = arriving(0, 1);
@@ -140,6 +140,49 @@ test("who shows no key gives way to who does, those of the address that holds th
   expect(bodies.givingWayTo(known, 200, now)).toEqual([alsoGreedy, greedy, modest]);
   expect(bodies.givingWayTo(greedy, 130, now)).toEqual([alsoGreedy, modest]);
   expect(bodies.givingWayTo(greedy, 161, now)).toEqual([]);
+});
+
+test("addresses are told apart where none is recorded", async () => {
+  const look: EarlyLook = (body) => ({ projectId: body[0] === 0x6b ? "k" : undefined, lane: undefined });
+  const server = await startTestServer({ inflightBytesMax: 800_000, recordIp: false, look });
+  const froms = [...Array.from({ length: 8 }, () => "127.0.0.2"), "127.0.0.3"];
+  const wires: Wire[] = [];
+  for (const [place, from] of froms.entries()) {
+    const wire = await connectTo(server, "127.0.0.1", from);
+    wire.write(Buffer.concat([head({ "Content-Length": "100000" }), Buffer.alloc(99_999, "x")]));
+    await until(() => server.admission.bytes === (place + 1) * 99_999, "it is in hand");
+    wires.push(wire);
+  }
+  const known = await connectTo(server);
+  known.write(Buffer.concat([head({ "Content-Length": "50000" }), Buffer.alloc(50_000, "k")]));
+  expect((await known.reply()).status).toBe(200);
+  for (const wire of wires) wire.write("x");
+  const statuses = await Promise.all(wires.map(async (wire) => (await wire.reply()).status));
+  expect(statuses.filter((status) => status === 503).length).toBe(1);
+  expect(statuses.at(-1)).toBe(200);
+  expect(new Set(server.taken.map(({ exchange }) => exchange.clientAddress))).toEqual(new Set([""]));
+});
+
+test("who comes in small pieces has others give way for some of them at once", async () => {
+  const look: EarlyLook = (body) => ({ projectId: body[0] === 0x6b ? "k" : undefined, lane: undefined });
+  const server = await startTestServer({ look });
+  const wires: Wire[] = [];
+  for (let n = 1; n <= 4; n++) {
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([head({ "Content-Length": "3001" }), Buffer.alloc(3_000, "x")]));
+    await until(() => server.admission.bytes === n * 3_000, "it is in hand");
+    wires.push(wire);
+  }
+  const taken = inflightBytesMax * (9 / 8) - server.admission.bytes;
+  server.admission.take(taken);
+  const known = await connectTo(server);
+  known.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("k")]));
+  await until(() => server.admission.bytes === taken + 6_001, "two have given way");
+  known.write("k");
+  expect((await known.reply()).status).toBe(200);
+  server.admission.release(taken);
+  for (const wire of wires) wire.write("x");
+  await Promise.all(wires.map((wire) => wire.reply()));
 });
 
 test("small bodies that are held back give their room to those that come at once", async () => {

@@ -12,6 +12,8 @@ function bodyOf(ageMs: number, bytesArrived: number, given: Partial<SlowBody> = 
     isLarge: false,
     bytesChecked: 0,
     idleChecks: 0,
+    isKnown: true,
+    senderAddress: "",
     kept: 0,
     keepOpen: () => void body.kept++,
     ...given,
@@ -37,6 +39,25 @@ test("so many may be slow at a time", () => {
   const bodies = Array.from({ length: slowBodiesMax + 10 }, () => bodyOf(10_000, 20_000));
   keepSlowOpen(bodies, now);
   expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
+});
+
+test("one address leaves places to others, and who shows no key to who does", () => {
+  const of = (senderAddress: string, isKnown: boolean, length: number) =>
+    Array.from({ length }, () => bodyOf(10_000, 20_000, { senderAddress, isKnown }));
+  const keptOf = (bodies: { kept: number }[]) => bodies.filter(({ kept }) => kept === 1).length;
+  const [greedy, phone, keyless, keyed] = [
+    of("a", true, 2_000),
+    of("b", true, 1),
+    of("c", false, 200),
+    of("c", true, 100),
+  ];
+  keepSlowOpen([...greedy, ...keyless, ...phone, ...keyed], now);
+  expect([phone, keyed, keyless].map(keptOf)).toEqual([1, 100, 28]);
+  expect(keptOf(greedy)).toBe(slowBodiesMax - 129);
+  // Alone, as behind a proxy that is not named as trusted, it has all of them.
+  const alone = of("a", true, slowBodiesMax);
+  keepSlowOpen(alone, now);
+  expect(keptOf(alone)).toBe(slowBodiesMax);
 });
 
 test("a body of 2 kB a second is answered, and one that stops coming is cut off", { timeout: 60_000 }, async () => {
