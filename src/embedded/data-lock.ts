@@ -9,7 +9,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { folderFault } from "./folder-fault.ts";
-import { type KernelLock, type KernelLockOutcome, takeFolderLock, takeKernelLock } from "./kernel-lock.ts";
+import { inodeAt, type KernelLock, type KernelLockOutcome, takeFolderLock, takeKernelLock } from "./kernel-lock.ts";
 import { identify, isRunning, type ProcessHost, type ProcessIdentity, placeOfPids } from "./process-identity.ts";
 
 export interface DataLock {
@@ -27,6 +27,8 @@ interface Claim extends ProcessIdentity {
   readonly place?: string;
   /** The inodes that it has the kernel's locks on; none where it can take none, undefined before it knows. */
   readonly locks?: readonly string[];
+  /** The inode of the folder: a claim that came along with a copy is about another one. */
+  readonly folder?: string | undefined;
 }
 
 interface FoundClaim extends Claim {
@@ -64,7 +66,7 @@ export async function lockDataDir(dataDir: string, host: ProcessHost, signal?: A
     // Before others' claims are looked at: of two that do so at once, at least one has to see what the other has.
     writeClaim(own, { ...self, held: true, locks: inodes });
     for (const claim of claimsElsewhere(folder)) {
-      const had = claim.locks ?? inodes;
+      const had = claim.folder === undefined || claim.folder === self.folder ? (claim.locks ?? inodes) : inodes;
       // Only whoever has the very lock that the other had knows that it is gone: a lock file that was deleted and made anew says nothing.
       if (kernel.length > 0 && (had.some((inode) => inodes.includes(inode)) || !isOfThisBoot(claim))) {
         rmSync(claim.file, { force: true });
@@ -85,7 +87,11 @@ interface ClaimQuestion {
 }
 
 async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<Omit<Claim, "held">> {
-  const self = { ...(identify(host.pid, host) ?? { pid: host.pid, startedAt: "" }), place: placeOfPids() };
+  const self = {
+    ...(identify(host.pid, host) ?? { pid: host.pid, startedAt: "" }),
+    place: placeOfPids(),
+    folder: inodeAt(dataDir),
+  };
   let other: Claim | undefined;
   for (let tries = 0; tries < triesMax; tries++) {
     try {

@@ -61,7 +61,8 @@ function lockOn(fd: number, path: string): KernelLockOutcome {
   return "unknown";
 }
 
-function inodeAt(path: string): string | undefined {
+/** Undefined where there is nothing. */
+export function inodeAt(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? undefined : inodeOf(stats);
 }

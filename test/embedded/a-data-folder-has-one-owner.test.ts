@@ -127,9 +127,10 @@ test("of a claim of another namespace that held other locks, or none, nobody kno
   mkdirSync(folder);
   const [boot] = placeOfPids().split(" ");
   const file = path.join(folder, "owner-1-foreign.json");
-  const claim = (locks: readonly string[]): void => {
+  const inode = String(statSync(dataDir).ino);
+  const claim = (locks: readonly string[], ofFolder = inode): void => {
     const place = `${boot} pid:[1]`;
-    writeFileSync(file, JSON.stringify({ pid: 1, startedAt: `${boot}:1`, place, held: true, locks }));
+    writeFileSync(file, JSON.stringify({ pid: 1, startedAt: `${boot}:1`, place, held: true, locks, folder: ofFolder }));
   };
   for (const locks of [["1"], []]) {
     claim(locks);
@@ -138,9 +139,15 @@ test("of a claim of another namespace that held other locks, or none, nobody kno
     );
     expect(readdirSync(folder)).toEqual(["owner-1-foreign.json"]);
   }
-  claim(["1", String(statSync(dataDir).ino)]);
-  const lock = await lockDataDir(dataDir, process);
-  expect(readdirSync(folder)).toHaveLength(1);
-  lock.release();
-  expect(readdirSync(folder)).toEqual([]);
+  const isPast = async (): Promise<void> => {
+    const lock = await lockDataDir(dataDir, process);
+    expect(readdirSync(folder)).toHaveLength(1);
+    lock.release();
+    expect(readdirSync(folder)).toEqual([]);
+  };
+  claim(["1", inode]);
+  await isPast();
+  // It came along when the folder was copied.
+  claim(["1", "2"], "2");
+  await isPast();
 });
