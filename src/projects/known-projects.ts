@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../types.ts";
+import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 
 /** What an entry says: a project, that it was deleted, nothing that can be read, or something that can be no project's. */
@@ -50,6 +51,11 @@ export class KnownProjects {
   readonly #missing = new Set<string>();
   /** Entries that cannot be read. */
   readonly #damaged = new Set<string>();
+  /** Those that were deleted, and that the bucket has again as they were before. */
+  readonly #undeleted = new Set<string>();
+  readonly #deletions = new Deletions();
+  /** Not known before, out of a bucket that ends too early: whether they are new shows when it is as far again. */
+  readonly #held = new Map<string, EntryNews>();
   #created = "";
   /** How far the bucket had been read when it was last whole. */
   #wholeTo = { created: "", sequence: 0 };
@@ -69,8 +75,10 @@ export class KnownProjects {
   get fault(): string | undefined {
     const { created, sequence } = this.#wholeTo;
     const isSame = created === this.#created;
-    if (isSame && this.#readTo < sequence) {
-      return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
+    if (this.#isBehind) return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
+    if (this.#undeleted.size > 0) {
+      const names = firstOf(this.#undeleted).join(", ");
+      return `it has projects again that were deleted (${names}): remove them again, or rotate their keys to have them back`;
     }
     if (this.#missing.size === 0) return undefined;
     const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
@@ -105,15 +113,31 @@ export class KnownProjects {
     this.#damaged.clear();
     for (const projectId of expected) if (!entries.has(projectId)) this.#missing.add(projectId);
     for (const projectId of this.#known.keys()) if (!entries.has(projectId)) this.#missing.add(projectId);
-    for (const [projectId, news] of entries) this.#apply(projectId, news);
+    this.#undeleted.clear();
+    this.#held.clear();
+    for (const [projectId, news] of entries) {
+      if (this.#isBehind && news.kind === "project" && !this.#known.has(projectId)) this.#held.set(projectId, news);
+      else this.#apply(projectId, news);
+    }
     this.#noteWhole();
   }
 
   /** Of the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
+    this.#held.delete(projectId);
     this.#apply(projectId, news);
+    if (!this.#isBehind) this.#applyHeld();
     this.#noteWhole();
+  }
+
+  get #isBehind(): boolean {
+    return this.#wholeTo.created === this.#created && this.#readTo < this.#wholeTo.sequence;
+  }
+
+  #applyHeld(): void {
+    for (const [projectId, news] of this.#held) this.#apply(projectId, news);
+    this.#held.clear();
   }
 
   #apply(projectId: string, news: EntryNews): void {
@@ -126,7 +150,10 @@ export class KnownProjects {
     // One that was known goes on as it was: a slip in the bucket must not turn its events away.
     if (news.kind === "damaged") return void this.#damaged.add(projectId);
     this.#damaged.delete(projectId);
+    const from = { revision: news.revision, created: this.#created };
     if (news.kind === "deleted") {
+      this.#undeleted.delete(projectId);
+      this.#deletions.note(projectId, from);
       if (before === undefined) return;
       this.#known.delete(projectId);
       this.keys.remove(before.project);
@@ -134,6 +161,12 @@ export class KnownProjects {
       return;
     }
     if (news.kind !== "project") return;
+    if (this.#deletions.isUndoneBy(projectId, from)) {
+      this.#undeleted.add(projectId);
+      return;
+    }
+    this.#undeleted.delete(projectId);
+    this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
     // Revisions come again where an older copy of the store was restored, with other content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;

@@ -1,0 +1,33 @@
+// Which projects were deleted, and by which entry of which bucket: a copy of the bucket from before has them still, and its entry is older
+// than the marker was. Must not grow with every project there ever was.
+
+interface Deletion {
+  readonly revision: number;
+  /** When the bucket was made. */
+  readonly created: string;
+}
+
+const deletionsMax = 10_000;
+
+export class Deletions {
+  /** By project id, the latest last. */
+  readonly #deletions = new Map<string, Deletion>();
+
+  note(projectId: string, deletion: Deletion): void {
+    if (this.isUndoneBy(projectId, deletion)) return;
+    this.#deletions.delete(projectId);
+    this.#deletions.set(projectId, deletion);
+    if (this.#deletions.size > deletionsMax) this.#deletions.delete(this.#deletions.keys().next().value!);
+  }
+
+  /** It was added again. */
+  forget(projectId: string): void {
+    this.#deletions.delete(projectId);
+  }
+
+  /** Whether an entry of that bucket is from before the deletion. */
+  isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
+    const deletion = this.#deletions.get(projectId);
+    return deletion !== undefined && deletion.created === created && revision < deletion.revision;
+  }
+}
