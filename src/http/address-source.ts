@@ -2,7 +2,7 @@
 // parts together and holds no rule of its own. A peer that is not trusted is the client, whatever it sends.
 
 import { createAddressReader } from "./client-address.ts";
-import { createConnectionAddresses } from "./connection-addresses.ts";
+import { type ConnectionAddresses, createConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
@@ -27,12 +27,21 @@ export interface AddressSource {
   readonly follow: (response: HttpResponse, change: number) => void;
   /** The client's address, "" for none, also where it is not to be recorded. To be called once with every request, while its head is being handled. */
   of(response: HttpResponse, request: HttpRequest): string;
-  /** Whether the request last asked about was its connection's first; false where connections cannot be told apart. */
-  readonly wasFirst: boolean;
+  /**
+   * Whether somebody else may have read the head of the request that was last asked about: one who says so. Told by a connection's first
+   * request, which may itself be anybody's.
+   */
+  isReadByOthers(request: HttpRequest): boolean;
   readonly limits: ConnectionLimits;
 }
 
-type Peers = Pick<AddressSource, "follow" | "wasFirst"> & { of(response: HttpResponse): string };
+type Peers = Pick<AddressSource, "follow"> &
+  Pick<ConnectionAddresses<HttpResponse>, "wasFirst" | "isShared" | "noteShared"> & {
+    of(response: HttpResponse): string;
+  };
+
+/** What proxies that share connections among clients add to each request; none that a client can take away again. */
+const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 export interface AddressSourceParts {
   readonly connectionId: ConnectionId | undefined;
@@ -75,11 +84,18 @@ export function createAddressSource(
   return {
     follow: peers.follow,
     of: hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response),
-    get wasFirst() {
-      return peers.wasFirst;
+    isReadByOthers(request) {
+      if (peers.isShared === undefined) return isFromProxy(request);
+      if (!peers.wasFirst) return peers.isShared;
+      if (isFromProxy(request)) peers.noteShared();
+      return true;
     },
     limits,
   };
+}
+
+function isFromProxy(request: HttpRequest): boolean {
+  return proxyHeaders.some((name) => request.getHeader(name) !== "");
 }
 
 /** Without the addon no connection is known again: they are counted in all, and addresses read with every request. */
@@ -94,6 +110,8 @@ function countedOnly(
     },
     of,
     wasFirst: false,
+    isShared: undefined,
+    noteShared: () => {},
   };
 }
 

@@ -12,6 +12,10 @@ export interface ConnectionAddresses<Response extends object> {
   of(response: Response): string;
   /** Whether that request was its connection's first. False where connections cannot be told apart. */
   readonly wasFirst: boolean;
+  /** Whether its connection is one that brings the requests of others; undefined where connections cannot be told apart. */
+  readonly isShared: boolean | undefined;
+  /** Notes that it is. */
+  noteShared(): void;
   /** Addresses held. */
   readonly size: number;
 }
@@ -37,6 +41,7 @@ interface Held {
   /** As it opened: what the limits count by. */
   readonly peer: string;
   address: string;
+  isShared: boolean;
 }
 
 export function createConnectionAddresses<Response extends object>({
@@ -52,11 +57,18 @@ export function createConnectionAddresses<Response extends object>({
   const silent = new Set<number>();
   let isTrusted = true;
   let wasFirst = false;
+  let last: Held | undefined;
   return {
     follow,
     of,
     get wasFirst() {
       return wasFirst;
+    },
+    get isShared() {
+      return last?.isShared;
+    },
+    noteShared() {
+      if (last !== undefined) last.isShared = true;
     },
     get size() {
       return connections.size;
@@ -75,7 +87,7 @@ export function createConnectionAddresses<Response extends object>({
     if (connections.has(id)) distrust();
     const peer = isTrusted && id !== 0 ? read(response) : undefined;
     if (peer !== undefined) {
-      connections.set(id, { peer, address: peer });
+      connections.set(id, { peer, address: peer, isShared: false });
       silent.add(id);
     }
     // Closing calls this again, for a connection that closes.
@@ -96,6 +108,7 @@ export function createConnectionAddresses<Response extends object>({
     // On connections that are used again there is mostly nobody in the set, and nothing to look up.
     wasFirst = silent.size > 0 && silent.delete(id);
     const held = connections.get(id);
+    last = held;
     if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
     if (wasFirst && atFirstRequest !== undefined) held.address = atFirstRequest(response, held.address);
     return held.address;

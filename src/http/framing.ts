@@ -10,7 +10,7 @@ export type Framing = "sure" | "doubtful" | Problem;
 
 /**
  * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. `everyLine`: look at every header line, also where that
- * length says all there should be. uWS has refused by now what is not digits in the first length, and a length beside a transfer coding
+ * length says all there should be; that costs more than reading the few that count, so it is for heads that others read as well. uWS has refused by now what is not digits in the first length, and a length beside a transfer coding
  * that is not empty.
  */
 export function framingOf(request: HttpRequest, bytesDeclared: number, everyLine: boolean): Framing {

@@ -141,19 +141,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     });
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
-    const framing = framingOf(request, bytesDeclared, comesThroughOthers(request));
+    const framing = framingOf(request, bytesDeclared, clients.isReadByOthers(request));
     if (framing !== "sure") exchange.endsInDoubt = true;
     const problem = typeof framing === "object" ? framing : problemAtHead(exchange, request);
     if (problem !== undefined) refuse(exchange, problem);
     return exchange;
-  }
-
-  /**
-   * Looking at every header line costs more than reading the few that count, so it is done where a proxy may see them differently: one
-   * that says so, and on the first request of each connection, which also is what most probes are.
-   */
-  function comesThroughOthers(request: HttpRequest): boolean {
-    return clients.wasFirst || request.getHeader("x-forwarded-for") !== "";
   }
 
   /** Why not to keep the body at all. */

@@ -72,7 +72,9 @@ test("a meter stays the project's own through changes and a new reading, and tak
   await setLimits(rig.connection, { ...place, id: "shop", limits: { ...limits, burstSeconds: 3_600 } });
   const registry = await registryOn(rig, place);
   const before = registry.byKey("phc_shop")!;
-  expect(before.meter.admit(costOf(100_000, 1))).toBe(0);
+  // Two bursts: one of tokens, one of debt.
+  const { eventsPerSecond = 0 } = limits;
+  expect(before.meter.admit(costOf(eventsPerSecond * 3_600 * 2, 1))).toBe(0);
   await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
   await expect.poll(() => registry.byKey("phc_shop")?.enabled, soon).toBe(false);
   expect(registry.byKey("phc_shop")?.meter).toBe(before.meter);
