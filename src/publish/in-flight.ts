@@ -9,7 +9,7 @@ import { type Expiry, isPast } from "./expiry.ts";
 import { type Frame, headerBytesMax } from "./frame.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import type { StreamState } from "./stream-states.ts";
+import { doubt, type StreamState } from "./stream-states.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;
@@ -73,7 +73,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
   function send(frame: Frame, now: number): void {
     frame.token = (++lastToken).toString(36);
     frame.firstSentMs = now;
-    frame.sequenceBefore = frame.queue.stream.sequence;
+    const { stream } = frame.queue;
+    if (now >= stream.askAtMs) stream.ask();
+    frame.sequenceBefore = stream.sequence;
     frames.set(frame.token, frame);
     metrics.frameSent(frame.queue.lane, frame.events, frame.length);
     attempt(frame, now);
@@ -172,22 +174,36 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const outcome = ack.duplicate === true && !isOwnRepeat(frame, ack) ? "duplicate" : "stored";
     heardFrom(stream, now);
     if (ack.duplicate === true) metrics.duplicateFrame(lane, frame.events);
-    else if (ack.seq <= frame.sequenceBefore && frame.firstSentMs > stream.wentBackAtMs) wentBack(frame, ack.seq);
-    if (ack.seq > stream.sequence) stream.sequence = ack.seq;
+    else if (ack.seq <= frame.sequenceBefore) {
+      wentBack(frame, ack.seq);
+      return;
+    }
     if (stream.refusal !== undefined) {
       // It was edited with the frame under way, and may be one that forgets.
       finish(frame, "unknown", stream.refusal.code);
       return;
     }
+    if (ack.seq > stream.sequence) stream.sequence = ack.seq;
     metrics.frameAcked(lane, (now - frame.firstSentMs) / 1_000);
     finish(frame, outcome, undefined);
   }
 
-  /** The frame was sent after an acknowledgement of a higher sequence than its own: what that one acknowledged is gone. */
-  function wentBack({ queue: { stream }, sequenceBefore }: Frame, sequence: number): void {
-    stream.wentBack ??= { from: sequenceBefore, to: sequence };
-    stream.wentBackAtMs = nowMs();
-    stream.sequence = sequence;
+  /**
+   * The frame was sent after an acknowledgement of a higher sequence than its own: what that one acknowledged is gone, and who gives a
+   * sequence twice, as a nats-server whose disk is full, or a stream that has taken the place of this one, may keep neither.
+   */
+  function wentBack(frame: Frame, sequence: number): void {
+    const { sequenceBefore, queue } = frame;
+    const { stream } = queue;
+    if (frame.firstSentMs > stream.wentBackAtMs) {
+      const fields = { stream: stream.name, acknowledged: sequenceBefore, now: sequence };
+      log.error(
+        fields,
+        "a stream gave a sequence for the second time: its events are refused until its leader was asked",
+      );
+      doubt(stream, { from: sequenceBefore, to: sequence }, nowMs());
+    }
+    finish(frame, "unknown", "unavailable");
   }
 
   function heardFrom(stream: StreamState, now: number): void {

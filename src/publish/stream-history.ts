@@ -4,7 +4,7 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { PublishLog } from "./connection.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import type { StreamState } from "./stream-states.ts";
+import type { StreamState, WentBack } from "./stream-states.ts";
 
 export interface StreamHistoryOptions {
   readonly state: StreamState;
@@ -14,11 +14,26 @@ export interface StreamHistoryOptions {
 }
 
 export interface StreamHistory {
-  /** What a leader says of the stream, with the highest acknowledged sequence from before it was asked. */
-  read(info: StreamInfo, sequenceBefore: number): void;
+  /** What a leader says of the stream. */
+  read(info: StreamInfo, before: Before): Verdict;
+  /** It was not there, or had no leader, or NATS was away: its server may have been restarted. */
+  interrupted(): void;
   /** For /readyz. */
   faults(): string[];
 }
+
+/** What was known before the leader was asked. */
+export interface Before {
+  /** The highest acknowledged sequence. */
+  readonly sequence: number;
+  readonly wentBack: WentBack | undefined;
+}
+
+/**
+ * `unsure`: it cannot be told yet what it has. `broken`: it went back under a server that went on running, as a nats-server of 2.10 does
+ * when the disk is full: that one acknowledges what it does not keep until it is restarted.
+ */
+export type Verdict = "sure" | "unsure" | "broken";
 
 /**
  * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream of that name, made after the first
@@ -39,6 +54,9 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
   /** How far it had come at its last reading. */
   let known = 0;
   let lowReadings = 0;
+  /** Who led it when it last had all that it had acknowledged, "" for a server alone; and when it turned out broken. */
+  let wholeUnder: string | undefined;
+  let brokenUnder: string | undefined;
   let told = { text: "", untilMs: Number.NEGATIVE_INFINITY };
 
   function tell(cause: RegressionCause, from: number, to: number): void {
@@ -59,10 +77,17 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
   }
 
   return {
-    read(info, sequenceBefore) {
-      const isNew = created !== undefined && String(info.created) !== created;
+    interrupted() {
+      wholeUnder = undefined;
+      brokenUnder = undefined;
+    },
+    read(info, before) {
       const { wentBack } = state;
-      state.wentBack = undefined;
+      // It was found meanwhile, and the answer may be from before it.
+      if (wentBack !== before.wentBack) return "unsure";
+      const sequenceBefore = before.sequence;
+      const leader = info.cluster?.leader ?? "";
+      const isNew = created !== undefined && String(info.created) !== created;
       const lastSequence = info.state.last_seq;
       // What was acknowledged since the last reading may be the new stream's.
       const from = wentBack?.from ?? (sequenceBefore > lastSequence ? sequenceBefore : known);
@@ -71,22 +96,32 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
       created = String(info.created);
       begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
       known = lastSequence;
-      lowReadings = lastSequence < sequenceBefore ? lowReadings + 1 : 0;
+      lowReadings = lastSequence < Math.max(sequenceBefore, wentBack?.to ?? 0) ? lowReadings + 1 : 0;
       if (isNew) {
+        brokenUnder = undefined;
         if (hadEvents) tell("made_anew", from, wentBack?.to ?? lastSequence);
         // Acknowledgements of the new stream may have come since it was asked.
-        if (wentBack === undefined && state.sequence === sequenceBefore) state.sequence = lastSequence;
+        if (state.sequence === sequenceBefore) state.sequence = lastSequence;
       } else if (wentBack !== undefined) {
+        // It may not have applied yet what it acknowledged. If it never has, that was no acknowledgement.
+        if (lastSequence < wentBack.to && lowReadings < lowReadingsMin) return "unsure";
         tell("cut_back", wentBack.from, wentBack.to);
+        if (lastSequence < wentBack.from && leader === wholeUnder) brokenUnder = leader;
+        state.sequence = lastSequence;
       } else if (lowReadings >= lowReadingsMin && state.sequence === sequenceBefore) {
         tell("cut_back", sequenceBefore, lastSequence);
+        if (leader === wholeUnder) brokenUnder = leader;
         state.sequence = lastSequence;
       } else {
         // From the first reading on, so that what goes back before the first acknowledgement is seen too.
         if (lastSequence > state.sequence) state.sequence = lastSequence;
-        return;
+        if (lowReadings === 0) wholeUnder = leader;
+        return leader === brokenUnder ? "broken" : "sure";
       }
+      state.wentBack = undefined;
       lowReadings = 0;
+      wholeUnder = leader;
+      return leader === brokenUnder ? "broken" : "sure";
     },
     faults: () => (nowMs() < told.untilMs ? [told.text] : []),
   };

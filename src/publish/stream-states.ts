@@ -27,10 +27,20 @@ export interface StreamState {
   silence: Problem | undefined;
   /** Monotonic milliseconds: from then on the next request is sent to it all the same. */
   probeAtMs: number;
-  /** An acknowledgement has shown that what the stream had before is gone. The watch takes it from here. */
-  wentBack: { readonly from: number; readonly to: number } | undefined;
+  /** An acknowledgement has shown that what the stream had before is gone. Stays until a leader's reading has judged it. */
+  wentBack: WentBack | undefined;
   /** Monotonic milliseconds of the last time it went back: frames from before it prove nothing more. */
   wentBackAtMs: number;
+  /** Monotonic milliseconds: whoever sends a frame from then on has the stream asked for. */
+  askAtMs: number;
+  /** Asks for the stream now. Set by whoever watches it. */
+  ask: () => void;
+}
+
+/** A sequence that was acknowledged, and one not above it that a frame was given which was sent later. */
+export interface WentBack {
+  readonly from: number;
+  readonly to: number;
 }
 
 export interface StreamStates {
@@ -45,6 +55,16 @@ export interface StreamStates {
 /** Why nothing may be sent to the stream now. */
 export function refusalNow({ refusal, fullUntilMs }: StreamState, nowMs: number): ErrorCode | undefined {
   return refusal?.code ?? (nowMs < fullUntilMs ? "store_full" : undefined);
+}
+
+/** From now on nothing is sent to it, until its leader has said what it has and how it is set. */
+export function doubt(state: StreamState, wentBack: WentBack, nowMs: number): void {
+  const { from, to } = wentBack;
+  state.wentBack = wentBack;
+  state.wentBackAtMs = nowMs;
+  const detail = `Stream ${state.name} gave sequence ${to} after ${from}: it is asked what it still has`;
+  state.refusal ??= { code: "unavailable", detail };
+  state.ask();
 }
 
 /** How often a request is let through to a stream that is silent. */
@@ -81,6 +101,8 @@ export function createStreamStates(subjectPrefix: string, partitions: number): S
         probeAtMs: 0,
         wentBack: undefined,
         wentBackAtMs: Number.NEGATIVE_INFINITY,
+        askAtMs: Number.POSITIVE_INFINITY,
+        ask: () => {},
       };
     }),
   );

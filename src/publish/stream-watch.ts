@@ -14,7 +14,7 @@ import {
   type WantedConfig,
   wantedConfigs,
 } from "./stream-config.ts";
-import { createStreamHistory, type StreamHistory } from "./stream-history.ts";
+import { type Before, createStreamHistory, type StreamHistory } from "./stream-history.ts";
 import { refuseSilent, type StreamState, type StreamStates } from "./stream-states.ts";
 
 export interface StreamWatchOptions {
@@ -64,15 +64,14 @@ interface Watched {
 }
 
 /** When a question was asked, and what was known then. */
-interface Asked {
-  readonly sequence: number;
+interface Asked extends Before {
   /** Monotonic milliseconds. */
   readonly atMs: number;
 }
 
-const everyMsMin = 1_000;
-/** With many streams each is asked less often, so that a process asks no more than ten times a second. */
-const everyMsPerStream = 100;
+const everyMsDefault = 1_000;
+/** With many streams those that take no events are asked in turn, so many at a time. The others are asked when a frame is sent to them. */
+const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
 /** A stream that is not there may be about to be made, after a reconnect: for so long its frames wait. */
 const missingMsMax = 1_000;
@@ -100,25 +99,40 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       asking: undefined,
     };
   });
+  const everyMs = options.everyMs ?? everyMsDefault;
   let manager: Promise<JetStreamManager> | undefined;
+  let nextIdle = 0;
+
+  for (const stream of watched) {
+    stream.state.askAtMs = nowMs();
+    stream.state.ask = () => void ask(stream);
+  }
 
   function ask(stream: Watched): Promise<void> {
-    stream.asking ??= hear(stream).finally(() => {
+    const { state } = stream;
+    const now = nowMs();
+    const asked: Asked = { sequence: state.sequence, wentBack: state.wentBack, atMs: now };
+    state.askAtMs = now + 2 * everyMs;
+    stream.asking ??= hear(stream, asked).finally(() => {
       stream.asking = undefined;
+      // Found while the question was under way: so it is asked again.
+      if (state.wentBack !== undefined && state.wentBack !== asked.wentBack) void ask(stream);
     });
     return stream.asking;
   }
 
-  async function hear(stream: Watched): Promise<void> {
-    const asked: Asked = { sequence: stream.state.sequence, atMs: nowMs() };
+  async function hear(stream: Watched, asked: Asked): Promise<void> {
     try {
       manager ??= jetstreamManager(link.connection, { checkAPI: false, timeout: askTimeoutMs });
       const info = await (await manager).streams.info(stream.wanted.name);
       stream.unheard = undefined;
       stream.missingAtMs = undefined;
       if (hasLeader(info)) read(stream, info, asked);
-      // Without a leader a member answers what it has, which may be old.
-      else stream.faults = [`stream ${stream.wanted.name} has no leader`];
+      else {
+        // Without a leader a member answers what it has, which may be old.
+        stream.history.interrupted();
+        stream.faults = [`stream ${stream.wanted.name} has no leader`];
+      }
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === streamNotFound) notFound(stream);
       else stream.unheard = (error as Error).message;
@@ -127,6 +141,7 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
 
   function notFound(stream: Watched): void {
     stream.unheard = undefined;
+    stream.history.interrupted();
     stream.missingAtMs ??= nowMs();
     stream.size = undefined;
     stream.faults = [`stream ${stream.wanted.name} is missing`];
@@ -138,16 +153,21 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     const { config } = info;
     const messageBytes = fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
     const broken = [...brokenPromises(wanted, config, messageBytes), ...loweredLimits(wanted, config)].join("; ");
-    if (broken === "") accept(stream);
-    else refuse(stream, broken);
+    const verdict = stream.history.read(info, asked);
+    if (broken !== "") refuse(stream, broken);
+    else if (verdict === "broken") refuse(stream, givesTwice);
+    else if (verdict === "sure") accept(stream);
     state.messageBytesMax = config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
     const domain: unknown = Reflect.get(info, "domain");
     state.domain = typeof domain === "string" ? domain : "";
     const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
     const { bytes } = info.state;
     stream.size = { labels, bytes, bytesMax };
-    stream.history.read(info, asked.sequence);
     stream.faults = [
+      ...(verdict === "unsure"
+        ? [`stream ${wanted.name} gave a sequence twice, and has not said what it still has`]
+        : []),
+      ...(verdict === "broken" ? [`stream ${wanted.name} would not keep what a 200 promises: ${givesTwice}`] : []),
       ...(broken === "" ? [] : [`stream ${wanted.name} would break what a 200 promises: ${broken}`]),
       ...(bytes + messageBytes > bytesMax ? [`stream ${wanted.name} is full: ${bytes} of ${bytesMax} bytes`] : []),
       ...hearSilence(stream, info, asked),
@@ -202,14 +222,25 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     if (link.connected) await Promise.all(watched.map(ask));
   }
 
-  const timer = setInterval(
-    () => void askAll(),
-    options.everyMs ?? Math.max(everyMsMin, watched.length * everyMsPerStream),
-  ).unref();
+  /** Those that take no events now, as nothing is sent that would have them asked, and some of the others in turn. */
+  function askSome(): void {
+    if (!link.connected) return;
+    const now = nowMs();
+    for (const stream of watched) if (isRefused(stream) && now >= stream.state.askAtMs) void ask(stream);
+    for (let count = Math.min(idleAtOnce, watched.length); count > 0; count--) {
+      nextIdle = (nextIdle + 1) % watched.length;
+      void ask(watched[nextIdle]!);
+    }
+  }
+
+  const timer = setInterval(askSome, everyMs).unref();
   link.onChange((connected) => {
     if (!connected) return;
     // The server may have been restarted, which is what helps.
-    for (const stream of watched) forgetSilence(stream);
+    for (const stream of watched) {
+      forgetSilence(stream);
+      stream.history.interrupted();
+    }
     void askAll();
   });
   void askAll();
@@ -230,9 +261,17 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       ]);
     },
     sizes: () => watched.flatMap(({ size }) => size ?? []),
-    unfit: () => watched.filter(({ state }) => (state.refusal ?? state.silence) !== undefined).length,
+    unfit: () => watched.filter(isRefused).length,
     close: () => clearInterval(timer),
   };
+}
+
+const givesTwice =
+  "it gave sequences twice under a server that went on running, as nats-server 2.10 does on a full disk, and then keeps nothing: " +
+  "see to the disk, and restart nats-server";
+
+function isRefused({ state }: Watched): boolean {
+  return (state.refusal ?? state.silence) !== undefined;
 }
 
 function silenceOf(stream: string): string {
