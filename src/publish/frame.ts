@@ -57,6 +57,8 @@ export class Frame implements FrameSink {
   events = 0;
   /** Empty until the caller or the publisher names it; the same on every attempt. */
   messageId = "";
+  /** Named by its caller, so that others may have sent it before. Else its id is of this process alone. */
+  isNamed = false;
   waiters: FrameWaiter[] = [];
   /** Of each waiter its deadline, its events and its bytes, one after another: no object a waiter. */
   shares: number[] = [];
@@ -103,6 +105,11 @@ export class Frame implements FrameSink {
     this.buffer.copy(buffer, 0, 0, this.length);
     this.memory = memory;
     this.buffer = buffer;
+  }
+
+  name(messageId: string): void {
+    this.messageId = messageId;
+    this.isNamed = true;
   }
 
   /** Gives up its memory: a line that comes too late finds no room, rather than the memory of another frame. */

@@ -6,7 +6,8 @@ import type { ErrorCode } from "../errors.ts";
 import type { FrameOutcome } from "../types.ts";
 import type { NatsLink, PublishLog } from "./connection.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import { type Frame, headerBytesMax } from "./frame.ts";
+import { type Frame, headerBytesMax, messageIdLengthMax } from "./frame.ts";
+import { createKeptMessage } from "./kept-message.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { doubt, type StreamState } from "./stream-states.ts";
@@ -49,6 +50,7 @@ const lateMax = 1_000;
 export function createInFlight(options: InFlightOptions): InFlight {
   const { link, ackTimeoutMs, nowMs, metrics, log, settled, expired, storeFull } = options;
   const { connection } = link;
+  const isKept = createKeptMessage(link, ackTimeoutMs);
   // In the order of first sends, which is the order they are sent again in.
   const frames = new Map<string, Frame>();
   const replyPrefix = `${createInbox()}.`;
@@ -173,8 +175,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const now = nowMs();
     const outcome = ack.duplicate === true && !isOwnRepeat(frame, ack) ? "duplicate" : "stored";
     heardFrom(stream, now);
-    if (ack.duplicate === true) metrics.duplicateFrame(lane, frame.events);
-    else if (ack.seq <= frame.sequenceBefore) {
+    // A named frame may have been stored by another request, before this one was sent.
+    const isOfAnother = ack.duplicate === true && frame.isNamed;
+    if (!isOfAnother && ack.seq <= frame.sequenceBefore) {
       wentBack(frame, ack.seq);
       return;
     }
@@ -183,7 +186,12 @@ export function createInFlight(options: InFlightOptions): InFlight {
       finish(frame, "unknown", stream.refusal.code);
       return;
     }
+    if (isOfAnother) {
+      void lookForKept(frame, ack);
+      return;
+    }
     if (ack.seq > stream.sequence) stream.sequence = ack.seq;
+    if (ack.duplicate === true) metrics.duplicateFrame(lane, frame.events);
     metrics.frameAcked(lane, (now - frame.firstSentMs) / 1_000);
     finish(frame, outcome, undefined);
   }
@@ -204,6 +212,50 @@ export function createInFlight(options: InFlightOptions): InFlight {
       doubt(stream, { from: sequenceBefore, to: sequence }, nowMs());
     }
     finish(frame, "unknown", "unavailable");
+  }
+
+  /** A duplicate is stored only if what it is a duplicate of still is. If not, it is sent anew. */
+  async function lookForKept(frame: Frame, ack: PubAck): Promise<void> {
+    const sequence = ack.seq;
+    const { token, messageId, queue } = frame;
+    pause(frame, ackTimeoutMs);
+    let kept: boolean;
+    try {
+      kept = await isKept(queue.stream.name, sequence, messageId);
+    } catch (error) {
+      // It is sent again after the pause, and asked again.
+      log.warn({ err: error, stream: queue.stream.name, sequence }, "nobody says whether a duplicate's first is kept");
+      return;
+    }
+    // Its deadline has come, or another answer.
+    if (frames.get(token) !== frame) return;
+    if (queue.stream.refusal !== undefined) finish(frame, "unknown", queue.stream.refusal.code);
+    else if (!kept) sendAnew(frame, sequence);
+    else {
+      metrics.duplicateFrame(queue.lane, frame.events);
+      metrics.frameAcked(queue.lane, (nowMs() - frame.firstSentMs) / 1_000);
+      finish(frame, isOwnRepeat(frame, ack) ? "stored" : "duplicate", undefined);
+    }
+  }
+
+  /** Under an id of its own, which is the same for all that find the same one gone, and a token that no answer to an earlier send names. */
+  function sendAnew(frame: Frame, goneSequence: number): void {
+    const messageId = `${frame.messageId}~${goneSequence}`;
+    log.warn(
+      { stream: frame.queue.stream.name, sequence: goneSequence },
+      "what a duplicate is of is gone: it is stored anew",
+    );
+    if (messageId.length > messageIdLengthMax) {
+      finish(frame, "unknown", "unavailable");
+      return;
+    }
+    frames.delete(frame.token);
+    frame.token = (++lastToken).toString(36);
+    frame.messageId = messageId;
+    // An earlier send may still be in the client's buffer: it goes out of the old memory.
+    frame.moveTo(Buffer.allocUnsafeSlow(frame.memory.length));
+    frames.set(frame.token, frame);
+    pause(frame, 0);
   }
 
   function heardFrom(stream: StreamState, now: number): void {

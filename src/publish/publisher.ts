@@ -124,7 +124,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     // What came before is stored before; what comes after gets a frame behind this one.
     if (queue.open !== undefined && queue.open.length > 0) seal(queue, queue.open);
     queue.sealed.push(frame);
-    frame.messageId = messageId;
+    frame.name(messageId);
     addWaiter(frame, waiter, deadlineMs);
   }
 
