@@ -272,7 +272,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const { exchange, body, malformed, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
-    const pending = new PendingRequest(request, tally, { metrics, shares });
+    const pending = new PendingRequest(request, tally, { metrics, publisher, shares });
     const place = { publisher, lane, project, pending, deadlineMs };
     return {
       body,

@@ -3,7 +3,16 @@
 // what is stored counts as stored, also where the answer is a 503.
 
 import type { ErrorCode } from "../errors.ts";
-import type { Exchange, FrameOutcome, FrameWaiter, Lane, ProjectMeter, ProjectShares, RequestCost } from "../types.ts";
+import type {
+  Exchange,
+  FrameOutcome,
+  FrameWaiter,
+  Lane,
+  ProjectMeter,
+  ProjectShares,
+  Publisher,
+  RequestCost,
+} from "../types.ts";
 import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
@@ -22,6 +31,8 @@ export interface PendingOf extends Envelope, RequestCost {
 /** Who hears what became of it. */
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
+  /** Says why a stream is not fit for events any more that were under way to it. */
+  readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
 }
 
@@ -36,6 +47,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   readonly #lane: Lane;
   readonly #meter: ProjectMeter;
   readonly #metrics: IntakeMetrics;
+  readonly #publisher: PendingReports["publisher"];
   readonly #projectId: string;
   readonly #shares: ProjectShares | undefined;
   #isPlaced = false;
@@ -50,7 +62,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   #unknown = 0;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor(request: PendingOf, tally: Tally, { metrics, shares }: PendingReports) {
+  constructor(request: PendingOf, tally: Tally, { metrics, publisher, shares }: PendingReports) {
     this.events = request.events;
     this.bytes = request.bytes;
     this.eventsTaken = request.eventsTaken;
@@ -60,6 +72,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     this.#lane = request.lane;
     this.#meter = request.project.meter;
     this.#metrics = metrics;
+    this.#publisher = publisher;
     this.#projectId = request.project.id;
     this.#shares = shares;
   }
@@ -90,7 +103,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
     if (outcome === "unknown") {
       // It outweighs refused: the client must not be told less doubt than there is.
-      this.#failure = "timeout";
+      this.#failure = code ?? "timeout";
       this.#unknown += events;
     } else if (outcome === "refused") {
       this.#failure ??= code ?? "unavailable";
@@ -129,12 +142,20 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     this.#count();
     if (this.#abandoned) return;
     if (this.#failure !== undefined) {
-      this.#exchange.answerProblem({ code: this.#failure, detail: details[this.#failure] ?? "" });
+      this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
     // Not before: a request that is refused is sent again, and would count each time.
     if (this.#tally.dropped > 0) this.#meter.countDropped(this.#tally.dropped, this);
     this.#exchange.answerStored(this.#tally);
+  }
+
+  #detailOf(failure: ErrorCode): string {
+    const detail = details[failure] ?? "";
+    if (failure !== "unavailable") return detail;
+    const unfit = this.#publisher.refusalOf(this.#lane, this.#projectId)?.detail;
+    if (this.#unknown === 0) return unfit ?? detail;
+    return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
   }
 
   /** A bug ended the request, and whoever caught it answers. What became of its frames counts all the same. */

@@ -1,0 +1,67 @@
+// A stream that turns out unfit while a request's lines are under way to it: the answer says which stream and why, and that nobody knows what
+// became of them, rather than that the store was slow.
+
+import { expect, test } from "vitest";
+import type { ErrorCode, Problem } from "../../src/errors.ts";
+import { type PendingReports, PendingRequest } from "../../src/intake/pending-request.ts";
+import { Tally } from "../../src/intake/tally.ts";
+import { Meter } from "../../src/projects/meter.ts";
+import type { FrameOutcome } from "../../src/types.ts";
+
+const unfit: Problem = {
+  code: "unavailable",
+  detail: "Stream LIVE_0 would not keep what a 200 promises: it was edited",
+};
+
+function answerTo(settled: [FrameOutcome, ErrorCode | undefined][], refusal: Problem | undefined): Problem | undefined {
+  let answer: Problem | undefined;
+  const exchange = {
+    answerProblem(problem: Problem) {
+      answer = problem;
+    },
+    answerStored() {},
+  };
+  const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
+  const cost = { events: settled.length, bytes: 1, eventsTaken: 0, bytesTaken: 0 };
+  const pending = new PendingRequest({ exchange, project, lane: "live", ...cost } as never, new Tally(), {
+    metrics: { events() {} } as unknown as PendingReports["metrics"],
+    publisher: { refusalOf: () => refusal },
+  });
+  for (const _frame of settled) pending.expectFrame();
+  pending.placed();
+  for (const [outcome, code] of settled) pending.frameSettled(outcome, code, 1, 1);
+  return answer;
+}
+
+test("under way to it: its name, its fault, and the doubt", () => {
+  const detail = expect.stringMatching(/^Stream LIVE_0 .*: it was edited; those under way may be stored or not/);
+  expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "unavailable", detail });
+  expect(
+    answerTo(
+      [
+        ["stored", undefined],
+        ["refused", "store_full"],
+        ["unknown", "unavailable"],
+      ],
+      unfit,
+    ),
+  ).toEqual({
+    code: "unavailable",
+    detail,
+  });
+});
+
+test("as it should be again by the answer: the doubt stays", () => {
+  expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
+    code: "unavailable",
+    detail: expect.stringContaining("may be stored or not"),
+  });
+});
+
+test("refused for certain: its name and its fault, and no doubt", () => {
+  expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
+});
+
+test("a store that is late is told as late", () => {
+  expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
+});
