@@ -81,7 +81,8 @@ test("a reading from before it was found is no answer to it", async () => {
   await rig.streams.check();
   const checked = rig.streams.check();
   doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
-  expect((await checked).join()).toContain("gave a sequence twice");
+  // A reading that was asked for after it may have been quicker, and says more.
+  expect((await checked).join()).toMatch(/gave a sequence twice|went back from sequence 1 to 1/);
   await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(), within);
   expect(await rig.send("live", "two")).toEqual(stored);
 });

@@ -76,7 +76,9 @@ test("a frame that is under way when its stream turns out unfit is not called st
   server.freeze();
   const sent = rig.send("live", "under way");
   await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
-  rig.streams.states.of("live", 0).refusal = { code: "unavailable", detail: "it was edited" };
+  // The stream is fit in truth, and a reading that is under way would say so.
+  const refusal = { code: "unavailable", detail: "it was edited" } as const;
+  Object.defineProperty(rig.streams.states.of("live", 0), "refusal", { get: () => refusal, set: () => {} });
   server.thaw();
   await heard;
   expect(await sent).toEqual({ outcome: "unknown", code: "unavailable" });
