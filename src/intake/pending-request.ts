@@ -60,6 +60,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   /** Of an earlier sending of the request, which has counted them. */
   #duplicates = 0;
   #unknown = 0;
+  /** The stream is not fit for events any more that were under way to it. */
+  #isUnfit = false;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
   constructor(request: PendingOf, tally: Tally, { metrics, publisher, shares }: PendingReports) {
@@ -102,8 +104,9 @@ export class PendingRequest implements FrameWaiter, RequestCost {
 
   frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
     if (outcome === "unknown") {
-      // It outweighs refused: the client must not be told less doubt than there is.
-      this.#failure = code ?? "timeout";
+      // It outweighs refused: the client must not be told less doubt than there is, and `timeout` is the one code that says so.
+      this.#failure = "timeout";
+      if (code === "unavailable") this.#isUnfit = true;
       this.#unknown += events;
     } else if (outcome === "refused") {
       this.#failure ??= code ?? "unavailable";
@@ -152,9 +155,9 @@ export class PendingRequest implements FrameWaiter, RequestCost {
 
   #detailOf(failure: ErrorCode): string {
     const detail = details[failure] ?? "";
-    if (failure !== "unavailable") return detail;
+    if (failure !== "unavailable" && !this.#isUnfit) return detail;
     const unfit = this.#publisher.refusalOf(this.#lane, this.#projectId)?.detail;
-    if (this.#unknown === 0) return unfit ?? detail;
+    if (!this.#isUnfit) return unfit ?? detail;
     return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
   }
 

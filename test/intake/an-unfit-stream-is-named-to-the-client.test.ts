@@ -35,7 +35,7 @@ function answerTo(settled: [FrameOutcome, ErrorCode | undefined][], refusal: Pro
 
 test("under way to it: its name, its fault, and the doubt", () => {
   const detail = expect.stringMatching(/^Stream LIVE_0 .*: it was edited; those under way may be stored or not/);
-  expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "unavailable", detail });
+  expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
   expect(
     answerTo(
       [
@@ -46,14 +46,14 @@ test("under way to it: its name, its fault, and the doubt", () => {
       unfit,
     ),
   ).toEqual({
-    code: "unavailable",
+    code: "timeout",
     detail,
   });
 });
 
 test("as it should be again by the answer: the doubt stays", () => {
   expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
-    code: "unavailable",
+    code: "timeout",
     detail: expect.stringContaining("may be stored or not"),
   });
 });
