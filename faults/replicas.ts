@@ -2,6 +2,7 @@
 // acknowledged is found only when it leads. Ends the cluster to do so: each node is started alone on what it has.
 
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { readMessages } from "../bench/load/stored.ts";
@@ -18,13 +19,18 @@ interface StreamCopy {
 
 const namesMax = 3;
 const growMsMax = 10_000;
+const steadyMs = 2_000;
 
 /** In words what the nodes do not have in common; empty when they are equal. All nodes are up; nobody stores any more. */
 export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   const replicas = new Map<string, number>();
   const incomplete: string[] = [];
   try {
-    for (const stream of await namesIn(cluster.readerUrl)) replicas.set(stream, await cluster.whole(stream));
+    const names = await namesIn(cluster.readerUrl);
+    for (const stream of names) await cluster.whole(stream);
+    // A node that came back on an empty disk is called current before it has heard what there is. So it has to be so for a while.
+    await delay(steadyMs);
+    for (const stream of names) replicas.set(stream, await cluster.whole(stream));
   } catch (error) {
     incomplete.push((error as Error).message);
   }
