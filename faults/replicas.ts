@@ -18,7 +18,9 @@ interface StreamCopy {
 }
 
 const namesMax = 3;
-const growMsMax = 10_000;
+const askMsMax = 5_000;
+const growMsMax = 60_000;
+const againMs = 200;
 const steadyMs = 2_000;
 
 /** In words what the nodes do not have in common; empty when they are equal. All nodes are up; nobody stores any more. */
@@ -48,11 +50,27 @@ export async function differencesBetween(
   return [...replicas].flatMap(([stream, count]) => differencesIn(stream, count, nodes));
 }
 
-/** Every stream gets three replicas; the new ones are filled after this. */
+/**
+ * Every stream gets three replicas; the new ones are filled after this. Asks again for a minute: after all nodes came back, streams have
+ * leaders before JetStream itself has one.
+ */
 export async function grow({ readerUrl }: ClusterStore): Promise<void> {
+  const deadline = performance.now() + growMsMax;
+  for (;;) {
+    try {
+      await askToGrow(readerUrl);
+      return;
+    } catch (error) {
+      if (performance.now() > deadline) throw new Error("give every stream three replicas", { cause: error });
+      await delay(againMs);
+    }
+  }
+}
+
+async function askToGrow(readerUrl: string): Promise<void> {
   const connection = await connect({ servers: readerUrl.split(",") });
   try {
-    const manager = await jetstreamManager(connection, { timeout: growMsMax });
+    const manager = await jetstreamManager(connection, { timeout: askMsMax });
     for await (const stream of manager.streams.names()) await manager.streams.update(stream, { num_replicas: 3 });
   } finally {
     await connection.close();
