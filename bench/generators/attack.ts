@@ -1,5 +1,5 @@
 // Sends one body over and over on many connections, whatever is answered: the load that others are measured beside. A connection that is
-// closed is opened again. With `withheld`, bodies but for their last byte, which never comes.
+// closed is opened again. Bodies may come without their last byte, which never comes, or as chunks of one byte.
 
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -14,13 +14,28 @@ const openedAtOnce = 50;
 
 const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
 const body = readFileSync(job.bodyFile);
-const request = Buffer.concat([headOf(job, body.length), job.withheld ? body.subarray(0, -1) : body]);
+const request = requestOf(job);
 const { hostname, port } = new URL(job.url);
 const beganMs = performance.now();
 const endMs = beganMs + job.seconds * 1_000;
 let sent = 0;
 let answered = 0;
 let refused = 0;
+
+function requestOf({ delivery }: LoadJob): Buffer {
+  switch (delivery) {
+    case "whole":
+      return Buffer.concat([headOf(job, body.length), body]);
+    case "withheld":
+      return Buffer.concat([headOf(job, body.length), body.subarray(0, -1)]);
+    case "one-byte-chunks":
+      return Buffer.concat([headOf(job, undefined), Buffer.from(inChunks(body), "latin1")]);
+  }
+}
+
+function inChunks(bytes: Buffer): string {
+  return `${bytes.toString("latin1").replace(/./gs, "1\r\n$&\r\n")}0\r\n\r\n`;
+}
 
 /** Sends on one connection until it closes or the time is over. */
 function sendOn(): Promise<void> {

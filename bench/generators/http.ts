@@ -6,10 +6,12 @@ import type { LoadJob } from "./job.ts";
 const headEnd = Buffer.from("\r\n\r\n");
 const statusStart = "HTTP/1.1 ".length;
 
-export function headOf(job: LoadJob, bodyBytes: number): Buffer {
+/** `bodyBytes` undefined: the body comes in chunks. */
+export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   const encoding = job.contentEncoding === undefined ? "" : `Content-Encoding: ${job.contentEncoding}\r\n`;
   const first = `POST ${job.path} HTTP/1.1\r\nHost: ${new URL(job.url).host}\r\n`;
-  return Buffer.from(`${first}Content-Type: application/json\r\n${encoding}Content-Length: ${bodyBytes}\r\n\r\n`);
+  const framing = bodyBytes === undefined ? "Transfer-Encoding: chunked" : `Content-Length: ${bodyBytes}`;
+  return Buffer.from(`${first}Content-Type: application/json\r\n${encoding}${framing}\r\n\r\n`);
 }
 
 /** Where the answer ends, or undefined when it is not whole yet. */

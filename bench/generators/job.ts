@@ -1,5 +1,8 @@
 // What a load generator is told, as one JSON argument, and what it answers, as one IPC message.
 
+/** How the attacking client hands over a body. */
+export type Delivery = "whole" | "withheld" | "one-byte-chunks";
+
 export interface LoadJob {
   readonly url: string;
   readonly path: string;
@@ -13,8 +16,8 @@ export interface LoadJob {
   readonly amount: number | undefined;
   /** For the paced client: requests a second. */
   readonly rate: number | undefined;
-  /** For the attacking client: the last byte of the body never comes. */
-  readonly withheld: boolean;
+  /** For the attacking client: without its last byte, which never comes, or as chunks of one byte each. */
+  readonly delivery: Delivery;
 }
 
 export interface LoadResult {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import type { LoadJob, LoadResult } from "../generators/job.ts";
+import type { Delivery, LoadJob, LoadResult } from "../generators/job.ts";
 import { type Child, startChild } from "./child.ts";
 import { workFolder } from "./nats.ts";
 import { cpuSeconds } from "./process-stats.ts";
@@ -20,7 +20,7 @@ export interface Load {
   readonly path: "/capture/" | "/batch/";
   /** More than one: sent in turn. None may hold a line break. */
   readonly bodies: readonly Buffer[];
-  readonly contentEncoding?: "gzip";
+  readonly contentEncoding?: "gzip" | "br";
   /** The body holds the unique mark: no two requests are the same. Then `gzip` is the generator's to do. */
   readonly unique?: boolean;
   readonly eventsPerRequest: number;
@@ -30,8 +30,8 @@ export interface Load {
   readonly amount?: number | undefined;
   /** Requests a second: open loop. */
   readonly rate?: number | undefined;
-  /** Whatever is answered, or not; `withheld`: without the body's last byte. */
-  readonly attack?: "whole" | "withheld";
+  /** Sent over and over, whatever is answered, or not. */
+  readonly attack?: Delivery;
 }
 
 export interface LoadRun extends LoadResult {
@@ -84,7 +84,7 @@ function jobOf(url: string, load: Load): LoadJob {
     seconds: load.seconds,
     amount: load.amount,
     rate: load.rate,
-    withheld: load.attack === "withheld",
+    delivery: load.attack ?? "whole",
   };
 }
 

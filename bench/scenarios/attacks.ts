@@ -1,7 +1,9 @@
 // What is done to others in the bench of neighbours: bodies that are small on the wire and made to be work, and connections that are many.
 // All of project 0, or of nobody. The neighbours are of project 1.
 
-import { gzipSync } from "node:zlib";
+import { randomBytes } from "node:crypto";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import type { Delivery } from "../generators/job.ts";
 import type { Load } from "../harness/load.ts";
 import { keyOf } from "../harness/nats.ts";
 
@@ -40,24 +42,26 @@ function distinctIdOf(bytes: number): Buffer {
 function attack(
   name: string,
   body: () => Buffer,
-  options: { connections?: number; neighbours?: Attack["neighbours"]; withheld?: boolean } = {},
+  options: { connections?: number; neighbours?: Attack["neighbours"]; delivery?: Delivery; coding?: Coding } = {},
 ): () => Attack {
-  const { connections = 1, neighbours = [], withheld = false } = options;
+  const { connections = 1, neighbours = [], delivery = "whole" } = options;
+  const { coding = delivery === "withheld" ? "identity" : "gzip" } = options;
   return () => ({
     load: {
-      ...{
-        name,
-        path: "/batch/",
-        bodies: [withheld ? body() : gzipSync(body(), { level: 9 })],
-        eventsPerRequest: 1,
-        connections,
-      },
-      ...(withheld ? {} : { contentEncoding: "gzip" }),
-      ...{ seconds: 0, attack: withheld ? "withheld" : "whole" },
+      ...{ name, path: "/batch/", bodies: [encoded[coding](body())], eventsPerRequest: 1, connections },
+      ...(coding === "identity" ? {} : { contentEncoding: coding }),
+      ...{ seconds: 0, attack: delivery },
     },
     neighbours,
   });
 }
+
+type Coding = "identity" | "gzip" | "br";
+const encoded: Readonly<Record<Coding, (body: Buffer) => Buffer>> = {
+  identity: (body) => body,
+  gzip: (body) => gzipSync(body, { level: 9 }),
+  br: (body) => brotliCompressSync(body),
+};
 
 const tiny = '{"event":"e","distinct_id":1}';
 const tinyEscaped = '{"\\u0065vent":"e","distinct_id":1}';
@@ -84,6 +88,12 @@ export const attacks: readonly (() => Attack)[] = [
     ...{ connections: 60, neighbours: ["history", "gzip"] },
   }),
   attack("256 KiB but for a byte, 1,200 connections", () => Buffer.alloc(262_144, " "), {
-    ...{ connections: 1_200, withheld: true },
+    ...{ connections: 1_200, delivery: "withheld" },
+  }),
+  attack("gzip in chunks of one byte", () => randomBytes(200_000), {
+    ...{ connections: 4, delivery: "one-byte-chunks", neighbours: ["history", "gzip"] },
+  }),
+  attack("brotli of a few bytes without a key, 100 connections", spaces, {
+    ...{ connections: 100, coding: "br", neighbours: ["history", "gzip"] },
   }),
 ];

@@ -168,6 +168,27 @@ test("a stream made anew that has events already has lost none either, when the 
   expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
 });
 
+test("a leader that has not applied all it has yet is asked again before it is believed", () => {
+  const { state, heard, read } = told();
+  read({ created: "a", lastSequence: 9 });
+  for (const lastSequence of [3, 5, 9, 4, 6]) read({ created: "a", lastSequence });
+  expect(heard).toMatchObject({ causes: [], errors: 0 });
+  read({ created: "a", lastSequence: 6 });
+  expect(heard).toMatchObject({ causes: ["cut_back"], errors: 1 });
+  expect(state.sequence).toBe(6);
+});
+
+test("a frame that was under way when a stream went back says nothing new of it", async () => {
+  const { rig } = await start({ watchEveryMs: 3_600_000 });
+  expect(await rig.send("live", "one")).toEqual(stored);
+  const state = rig.streams.states.of("live", 0);
+  state.sequence = 900;
+  state.wentBackAtMs = Number.POSITIVE_INFINITY;
+  expect((await rig.send("live", "two")).outcome).toBe("unknown");
+  expect(state.wentBack).toBeUndefined();
+  expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
+});
+
 test("after a minute the gateway is ready again", () => {
   const { heard, history, read } = told();
   read({ created: "a", lastSequence: 5 });

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { kill } from "node:process";
-import { jetstreamManager } from "@nats-io/jetstream";
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createStreamWatch } from "../../src/publish/stream-watch.ts";
@@ -164,11 +164,49 @@ describe("a leader of a stream that acknowledges nothing", () => {
   });
 });
 
+test("what a member without a leader says of its stream is no reading", async () => {
+  const { rig } = await startWith("leaderless", "");
+  const { link, settings } = rig;
+  expect(await rig.send("live", "one")).toEqual(stored);
+  const { connected, messageBytesMax, onChange } = link;
+  const connection = answeringWith(link.connection, ({ state, config }) => ({
+    cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
+    // As a store that was cut back at its start has it, and not as it is set.
+    state: { ...state, last_seq: 0 },
+    config: { ...config, discard: "old" },
+  }));
+  const wentBack: string[] = [];
+  const watch = createStreamWatch({
+    link: { connection, connected, messageBytesMax, onChange },
+    settings,
+    streams: rig.streams.states,
+    metrics: { streamWentBack: (lane) => void wentBack.push(lane) },
+    log: { info() {}, warn() {}, error() {} },
+    nowMs: () => performance.now(),
+    everyMs: 3_600_000,
+  });
+  onTestFinished(() => watch.close());
+  for (let times = 0; times < 5; times++) {
+    expect(await watch.check()).toEqual([
+      "stream LEADERLESS_LIVE_0 has no leader",
+      "stream LEADERLESS_HISTORICAL_0 has no leader",
+    ]);
+  }
+  expect(wentBack).toEqual([]);
+  expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
+});
+
 /** The connection, on which a leader of a cluster answers with these replicas. */
 function withReplicas(connection: NatsConnection, replicas: readonly object[]): NatsConnection {
+  return answeringWith(connection, () => ({ cluster: { name: "c", leader: "a", replicas } }));
+}
+
+/** The connection, on which what a server answers has other members. */
+function answeringWith(connection: NatsConnection, altered: (info: StreamInfo) => object): NatsConnection {
   const request: NatsConnection["request"] = async (subject, ...more) => {
     const answer = await connection.request(subject, ...more);
-    const info = { ...answer.json<object>(), cluster: { name: "c", leader: "a", replicas } };
+    const said = answer.json<StreamInfo>();
+    const info = { ...said, ...altered(said) };
     const data = new TextEncoder().encode(JSON.stringify(info));
     return { ...answer, data, subject: answer.subject, json: () => info } as unknown as Msg;
   };

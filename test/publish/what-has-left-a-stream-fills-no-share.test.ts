@@ -1,4 +1,5 @@
-// A project's share is what it has in the stream, not what it ever added: who adds steadily what leaves as steadily is never refused.
+// A project's share is what it has in the stream, whoever added it, and not what it ever added: who adds steadily what leaves as steadily
+// is never refused.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -27,6 +28,8 @@ interface Rig {
   readonly shares: WatchedShares;
   /** Messages of a mebibyte in all, told of as stored. */
   add(projectId: string, subject?: string): Promise<void>;
+  /** As another gateway does. */
+  addElsewhere(projectId: string): Promise<void>;
   /** Takes out what is under the subject. */
   purge(subject: string): Promise<void>;
   /** Fulfilled when a look that began after this call has ended. */
@@ -51,14 +54,20 @@ async function rigOf(frameScope: "project" | "partition"): Promise<Rig> {
     shares.close();
     subscription.unsubscribe();
   });
+  const bytes = mebibyte / 8;
+  const publish = async (subject: string): Promise<void> => {
+    await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(bytes));
+  };
   return {
     shares,
     async add(projectId, subject = projectId) {
-      const bytes = mebibyte / 8;
       for (let times = 0; times < 8; times++) {
-        await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(bytes));
+        await publish(subject);
         shares.stored("live", projectId, bytes);
       }
+    },
+    async addElsewhere(projectId) {
+      for (let times = 0; times < 8; times++) await publish(projectId);
     },
     async purge(subject) {
       await streams.purge(name, { filter: `${live}.${subject}` });
@@ -80,6 +89,15 @@ test("what was added to a stream that never fills does not add up", async () => 
     await purge("steady");
   }
   expect(shares.projectsOver).toBe(0);
+});
+
+test("what other gateways have stored of a project counts", async () => {
+  const { shares, addElsewhere } = await rigOf("project");
+  for (let times = 0; times < 7; times++) await addElsewhere("flood");
+  // Counted once it stores something here.
+  for (const projectId of ["flood", "quiet"]) shares.stored("live", projectId, 1_000);
+  await expect.poll(() => shares.refusalOf("live", "flood")?.code, within).toBe("project_full");
+  expect(shares.refusalOf("live", "quiet")).toBe(undefined);
 });
 
 test("in messages of several projects the part of one that has long gone is not taken for what it once was", async () => {
