@@ -9,7 +9,8 @@ import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { freePort } from "../test/kit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../test/kit/nats-server.ts";
-import { type ClusterNetwork, createClusterNetwork, type NetworkOfNodes } from "./cluster-network.ts";
+import { type ClusterNetwork, here, type NetworkKind, type NetworkOfNodes } from "./cluster-network.ts";
+import { createClusterNetwork } from "./networks.ts";
 import { makeSingle } from "./one-replica.ts";
 import type { Store } from "./scenario.ts";
 
@@ -20,8 +21,8 @@ export interface ClusterStoreOptions {
   readonly syncInterval?: string | undefined;
   /** False: does not wait until JetStream has a leader, as when all nodes come up after a power cut. Default true. */
   readonly awaitLeader?: boolean | undefined;
-  /** Nodes and gateway reach one another through proxies only. Default false. */
-  readonly isNetworked?: boolean | undefined;
+  /** What nodes and gateway reach one another through, and nothing else. Default: loopback, of which nothing can be cut. */
+  readonly network?: NetworkKind | undefined;
   /** Where the nodes keep their stores, each in a folder of its own; the caller's to delete. Default: temporary folders. */
   readonly folder?: string | undefined;
 }
@@ -57,7 +58,7 @@ const nameOf = (node: number): string => `node-${node}`;
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
   // The nodes must know one another's ports before they start.
   const routePorts = [await freePort(), await freePort(), await freePort()];
-  const network = options.isNetworked ? await createClusterNetwork(routePorts) : undefined;
+  const network = options.network && (await createClusterNetwork(options.network, routePorts));
   const nodes: TestNatsServer[] = [];
   const remove = async (): Promise<void> => {
     await Promise.all(nodes.map((node) => node.remove()));
@@ -89,7 +90,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     readerUrl: nodes.map((node) => node.url).join(","),
     replicas,
     nodes,
-    ...(network === undefined ? {} : { network }),
+    ...(network === undefined ? {} : { network, gatewayPlace: network.placeOf("gateway") }),
     async leaderOf(stream, among = nodes) {
       // A leader that is cut off, or was, does not know that it is none: so only these are asked, and only of themselves.
       const find = async (): Promise<TestNatsServer | undefined> => {
@@ -148,6 +149,7 @@ interface NodeParts {
 
 function startNode({ node, routePorts, network, options }: NodeParts): Promise<TestNatsServer> {
   const { binary, syncInterval, folder } = options;
+  const place = network?.placeOf(node) ?? here;
   const routes = routePorts.map((port, other) =>
     network === undefined || other === node ? `nats://127.0.0.1:${port}` : network.routeUrl(node, other),
   );
@@ -156,13 +158,14 @@ function startNode({ node, routePorts, network, options }: NodeParts): Promise<T
   return startNatsServer({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
+    ...(place === here ? {} : { place }),
     ...(folder === undefined ? {} : { storeDir: path.join(folder, nameOf(node)) }),
     maxFileStore: fileStoreBytesMax,
     extraConfig: [
       `server_name: ${nameOf(node)}`,
       "cluster {",
       "  name: penstock",
-      `  listen: "127.0.0.1:${routePorts[node]}"`,
+      `  listen: "${place.innerHost}:${routePorts[node]}"`,
       `  routes: [${routes.map((route) => `"${route}"`).join(", ")}]`,
       ...untold,
       "}",

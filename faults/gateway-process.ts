@@ -3,6 +3,7 @@
 
 import { type Child, startChild } from "../bench/harness/child.ts";
 import { freePort } from "../test/kit/free-port.ts";
+import { here, type Place } from "./cluster-network.ts";
 import type { GatewayProcess } from "./scenario.ts";
 
 export interface GatewayOptions {
@@ -10,6 +11,8 @@ export interface GatewayOptions {
   readonly command: "serve" | "up";
   /** PENSTOCK_* variables. */
   readonly env: Readonly<Record<string, string>>;
+  /** Default: here. */
+  readonly place?: Place | undefined;
 }
 
 interface LogLine {
@@ -25,7 +28,7 @@ const endMsMax = 40_000;
 const main = new URL("../src/main.ts", import.meta.url).pathname;
 
 /** Fulfilled when it takes requests. The caller kills it in the end; it dies with this process. */
-export async function startGatewayProcess({ command, env }: GatewayOptions): Promise<GatewayProcess> {
+export async function startGatewayProcess({ command, env, place = here }: GatewayOptions): Promise<GatewayProcess> {
   const workers = new Map<number, number>();
   let past = "";
   // Not 0: the port of a listener that was given any port cannot be taken again while its old connections linger.
@@ -33,15 +36,22 @@ export async function startGatewayProcess({ command, env }: GatewayOptions): Pro
   let child = await start();
 
   async function start(): Promise<Child> {
-    const args = ["--disable-warning=ExperimentalWarning", main, command];
+    const [program, ...args] = [
+      ...place.command,
+      process.execPath,
+      "--disable-warning=ExperimentalWarning",
+      main,
+      command,
+    ];
     const own = {
-      PENSTOCK_HOST: "127.0.0.1",
+      PENSTOCK_HOST: place.host,
+      PENSTOCK_ADMIN_HOST: place.host,
       PENSTOCK_PORT: String(ports.port),
       PENSTOCK_ADMIN_PORT: String(ports.adminPort),
       ...env,
     };
     workers.clear();
-    const started = startChild({ program: process.execPath, args, env: own });
+    const started = startChild({ program: program!, args, env: own });
     followWorkers(started);
     ports = await started.line(portsOf, startMsMax);
     return started;
@@ -61,10 +71,10 @@ export async function startGatewayProcess({ command, env }: GatewayOptions): Pro
 
   return {
     get url() {
-      return `http://127.0.0.1:${ports.port}`;
+      return `http://${place.host}:${ports.port}`;
     },
     get adminUrl() {
-      return `http://127.0.0.1:${ports.adminPort}`;
+      return `http://${place.host}:${ports.adminPort}`;
     },
     get pid() {
       return child.pid;

@@ -4,6 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { addProject } from "../src/projects/commands.ts";
 import { batchBody, eventTexts } from "./bodies.ts";
+import type { NetworkKind } from "./cluster-network.ts";
 import { isCluster } from "./cluster-watch.ts";
 import { connectReader } from "./connect-reader.ts";
 import { type Driver, startDriver } from "./driver.ts";
@@ -29,6 +30,8 @@ export interface RunOptions {
   readonly seed: number;
   /** How long the fault lasts, in place of the form's. */
   readonly faultMs?: number;
+  /** Of a scenario that cuts it. */
+  readonly network: NetworkKind;
 }
 
 export interface RunResult extends ScenarioResult {
@@ -75,7 +78,7 @@ const recoveryWatchMs = 20_000;
 
 /** Rejects only when the scenario itself cannot be run. */
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
-  const site = await createSite(scenario, options.binary);
+  const site = await createSite(scenario, options);
   const notes: string[] = [];
   try {
     return await attack(scenario, site, { ...options, notes });

@@ -7,6 +7,8 @@ import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { findNatsServer, oldestNatsServer } from "../test/kit/nats-server.ts";
+import { type NetworkKind, networkKinds } from "./cluster-network.ts";
+import { whyNoNamespaces } from "./namespaces.ts";
 import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
 import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
@@ -25,6 +27,7 @@ interface Options {
   readonly soak?: string;
   readonly walk?: string;
   readonly seed: number;
+  readonly network?: NetworkKind;
 }
 
 const recoveryMsDefault = 3_000;
@@ -57,6 +60,12 @@ function commandLine(): Command {
       new Option("--seed <number>", "of all that is left to chance; a run prints its own; default: drawn anew")
         .argParser(seedOf)
         .default(randomInt(seedEnd), "drawn anew"),
+    )
+    .addOption(
+      new Option(
+        "--network <kind>",
+        "what is cut between nodes: network namespaces lose packets, TCP proxies hold bytes back; default: namespaces where they can be made (as root), or proxies",
+      ).choices(networkKinds),
     )
     .option("--json <file>", "write the results there too")
     .option("--list", "only name the scenarios", false)
@@ -96,6 +105,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const binaries = options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
+  const network = networkOf(program, options);
   process.stderr.write(`seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`);
   if (options.soak !== undefined) {
     return await soak({
@@ -111,13 +121,24 @@ async function main(): Promise<number> {
     process.on(signal, () => process.exit(128 + constants.signals[signal]));
   }
   const faultMs = options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
-  return await runAll(named, { ...options, binaries, faultMs });
+  return await runAll(named, { ...options, binaries, faultMs, network });
 }
 
 function chosen(program: Command, names: readonly string[]): readonly Scenario[] {
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
   if (unknown.length > 0) program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
   return names.length === 0 ? scenarios : scenarios.filter((scenario) => names.includes(scenario.name));
+}
+
+/** Says which, and why not the better one. */
+function networkOf(program: Command, { network, soak: duration }: Options): NetworkKind {
+  if (duration !== undefined && network !== undefined) program.error("--network: a soak has one nats-server");
+  if (duration !== undefined) return "proxies";
+  const why = network === "proxies" ? "as told" : whyNoNamespaces();
+  if (network === "namespaces" && why !== undefined) program.error(`--network: no namespaces can be made here: ${why}`);
+  const kind = why === undefined ? "namespaces" : "proxies";
+  process.stderr.write(`network between nodes: ${kind}${why === undefined ? "" : ` (no namespaces: ${why})`}\n`);
+  return kind;
 }
 
 function durationMs(program: Command, text: string, option: string): number {
@@ -129,10 +150,11 @@ function durationMs(program: Command, text: string, option: string): number {
 interface Plan extends Options {
   readonly binaries: readonly string[];
   readonly faultMs: number | undefined;
+  readonly network: NetworkKind;
 }
 
 async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
-  const { binaries, faultMs, short, json, recoveryMs: recoveryMsMax, seed } = plan;
+  const { binaries, faultMs, short, json, recoveryMs: recoveryMsMax, seed, network } = plan;
   const results: RunResult[] = [];
   const failures: string[] = [];
   for (const binary of binaries) {
@@ -142,7 +164,7 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
         process.stderr.write(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`);
         try {
           const form = short ? "short" : "full";
-          const common = { load, form, binary, natsVersion, recoveryMsMax, seed } as const;
+          const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
           const result = await runScenario(scenario, faultMs === undefined ? common : { ...common, faultMs });
           results.push(result);
           for (const note of result.notes) process.stderr.write(`  ${note}\n`);

@@ -2,12 +2,15 @@
 // and the gateway, drives the load, calls the scenario, waits for recovery, and settles the ledger. Holds types only.
 
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
+import type { Place } from "./cluster-network.ts";
 import type { LoadShape } from "./senders.ts";
 
 /** Where the events go. All of it is real nats-servers, as processes of their own on loopback. */
 export interface Store {
   /** What the gateway connects to, as PENSTOCK_NATS_URL: may lead through a proxy. */
   readonly gatewayUrl: string;
+  /** Where the gateway has to run to find it there. Default: here. */
+  readonly gatewayPlace?: Place;
   /** What the ledger reads from, never through a proxy. */
   readonly readerUrl: string;
   /** Where the servers ask for one. */

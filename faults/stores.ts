@@ -3,6 +3,7 @@
 import { readConfig } from "../src/config.ts";
 import { startGateway } from "../src/gateway.ts";
 import { createLog } from "../src/observe/log.ts";
+import type { NetworkKind } from "./cluster-network.ts";
 import { createClusterStore } from "./cluster-store.ts";
 import { createEmbeddedStore } from "./embedded-store.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
@@ -25,10 +26,17 @@ export type SiteOptions = Pick<
 
 const streamBytesMaxDefault = String(1_073_741_824);
 
-/** `binary` is the nats-server. Rejects when a part does not start; what has started is taken down then. */
-export async function createSite(options: SiteOptions, binary: string): Promise<Site> {
-  if (options.topology === "embedded") return await createEmbeddedSite(options, binary);
-  const store = await createStore(options, binary);
+export interface SiteMeans {
+  /** The nats-server. */
+  readonly binary: string;
+  /** Of topology `networked`. */
+  readonly network: NetworkKind;
+}
+
+/** Rejects when a part does not start; what has started is taken down then. */
+export async function createSite(options: SiteOptions, means: SiteMeans): Promise<Site> {
+  if (options.topology === "embedded") return await createEmbeddedSite(options, means);
+  const store = await createStore(options, means);
   const env = {
     PENSTOCK_NATS_URL: store.gatewayUrl,
     PENSTOCK_REPLICAS: String(store.replicas),
@@ -37,7 +45,7 @@ export async function createSite(options: SiteOptions, binary: string): Promise<
   };
   try {
     if (options.inProcess) return { store, ...(await startInProcess(env, store)) };
-    const gateway = await startGatewayProcess({ command: "serve", env });
+    const gateway = await startGatewayProcess({ command: "serve", env, place: store.gatewayPlace });
     return { store, gateway, remove: () => removeBoth(gateway, store) };
   } catch (error) {
     await store.remove();
@@ -45,16 +53,16 @@ export async function createSite(options: SiteOptions, binary: string): Promise<
   }
 }
 
-async function createStore(options: SiteOptions, binary: string): Promise<Store> {
+async function createStore(options: SiteOptions, { binary, network }: SiteMeans): Promise<Store> {
   const { topology, diskBytes, fileStoreBytesMax, onDisk } = options;
   if (topology === "cluster" && onDisk) return await createClusterStore({ binary, folder: diskFolder() });
   if (topology === "cluster") return await createClusterStore({ binary });
-  if (topology === "networked") return await createClusterStore({ binary, isNetworked: true });
+  if (topology === "networked") return await createClusterStore({ binary, network });
   if (topology === "proxied") return await createProxiedStore({ binary });
   return await createSingleStore({ binary, diskBytes, fileStoreBytesMax });
 }
 
-async function createEmbeddedSite({ env }: SiteOptions, binary: string): Promise<Site> {
+async function createEmbeddedSite({ env }: SiteOptions, { binary }: SiteMeans): Promise<Site> {
   const store = createEmbeddedStore();
   const own = {
     PENSTOCK_DATA_DIR: store.dataDir,

@@ -82,8 +82,8 @@ const slowed: StepKind = ({ cluster, random }) => {
     bytesPerSecond: Math.round(bytesPerSecondMin + random() * (bytesPerSecondMax - bytesPerSecondMin)),
   };
   const from = pick(ends, random);
-  for (const to of ends) if (to !== from) cluster.network.slow(from, to, speed);
-  return { title: `slow around ${from}: ${speed.delayMs} ms, ${speed.bytesPerSecond} bytes/s` };
+  const others = ends.filter((end) => end !== from);
+  return { title: `slow around ${from}: ${cluster.network.slow(from, others, speed)}` };
 };
 
 const frozen: StepKind = (walker) => {

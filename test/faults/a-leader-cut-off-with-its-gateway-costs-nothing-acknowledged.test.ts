@@ -3,8 +3,13 @@
 import { test } from "vitest";
 import { clusterLeaderCutWithGateway } from "../../faults/scenarios/cluster-leader-cut-with-gateway.ts";
 import { oldestNatsServer } from "../kit/nats-server.ts";
+import { networkKindsHere } from "./network-kinds.ts";
 import { shortRun } from "./short-run.ts";
 
-test("what a leader without a quorum says of a frame acknowledges nothing", async () => {
-  await shortRun(clusterLeaderCutWithGateway, oldestNatsServer());
-}, 180_000);
+test.each(networkKindsHere())(
+  "what a leader without a quorum says of a frame acknowledges nothing, cut off by %s",
+  async (network) => {
+    await shortRun(clusterLeaderCutWithGateway, oldestNatsServer(), network);
+  },
+  180_000,
+);

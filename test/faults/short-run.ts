@@ -4,6 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { expect } from "vitest";
+import type { NetworkKind } from "../../faults/cluster-network.ts";
 import { type RunResult, runScenario } from "../../faults/run-scenario.ts";
 import type { Scenario } from "../../faults/scenario.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
@@ -11,7 +12,11 @@ import { findNatsServer } from "../kit/nats-server.ts";
 const recoveryMsMax = 10_000;
 
 /** Runs it, and expects that events were acknowledged and that no promise was broken. */
-export async function shortRun(scenario: Scenario, binary: string = findNatsServer()): Promise<RunResult> {
+export async function shortRun(
+  scenario: Scenario,
+  binary: string = findNatsServer(),
+  network: NetworkKind = "proxies",
+): Promise<RunResult> {
   const natsVersion = execFileSync(binary, ["--version"], { encoding: "utf8" }).trim();
   const seed = randomInt(2 ** 32);
   const result = await runScenario(scenario, {
@@ -21,6 +26,7 @@ export async function shortRun(scenario: Scenario, binary: string = findNatsServ
     natsVersion,
     recoveryMsMax,
     seed,
+    network,
   });
   expect(result.faults, result.notes.join("\n")).toEqual([]);
   // What is known to be lost is no fault where it was told.

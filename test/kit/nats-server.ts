@@ -41,10 +41,19 @@ export interface TestNatsServerOptions {
   config?: string;
   /** What the configuration takes from the environment, beside NATS_STORE, which is the kit's. */
   env?: Readonly<Record<string, string>>;
+  /** Where it runs when that is not among the processes of this host; it listens on all addresses there are. */
+  place?: NatsServerPlace;
+}
+
+export interface NatsServerPlace {
+  /** Goes before its command line; ends by becoming it, as `ip netns exec` does. */
+  readonly command: readonly string[];
+  /** Its address from here. */
+  readonly host: string;
 }
 
 export interface TestNatsServer {
-  /** `nats://127.0.0.1:port`; stays the same through a restart. */
+  /** `nats://127.0.0.1:port`, or with the address of its place; stays the same through a restart. */
   readonly url: string;
   readonly port: number;
   /** Of the process that runs now; another one after a restart. */
@@ -143,7 +152,7 @@ function jetstreamLines(folder: string, options: TestNatsServerOptions): string[
 function configText(port: number, folder: string, options: TestNatsServerOptions): string {
   if (options.config !== undefined) return options.config.replace("$PORT", String(port));
   return [
-    `listen: "127.0.0.1:${port}"`,
+    `listen: "${options.place === undefined ? "127.0.0.1" : "0.0.0.0"}:${port}"`,
     `max_payload: ${options.maxPayload ?? 8 * 1_048_576}`,
     options.token === undefined ? "" : `authorization { token: ${JSON.stringify(options.token)} }`,
     ...(options.jetstream === false ? [] : jetstreamLines(folder, options)),
@@ -193,7 +202,8 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     writeFileSync(configFile, configText(port, folder, current));
     // Not --log: what is wrong with a configuration goes to standard error before a log file is opened.
     const log = openSync(logFile, "a");
-    const started = spawn(binary, ["--config", configFile, "--ports_file_dir", folder], {
+    const command = [...(current.place?.command ?? []), binary, "--config", configFile, "--ports_file_dir", folder];
+    const started = spawn(command[0]!, command.slice(1), {
       stdio: ["ignore", log, log],
       env: { ...process.env, NATS_STORE: storeDirOf(folder, current), ...current.env },
     });
@@ -224,7 +234,7 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   process.once("exit", endWithProcess);
   await start(options);
   return {
-    url: `nats://127.0.0.1:${port}`,
+    url: `nats://${options.place?.host ?? "127.0.0.1"}:${port}`,
     port,
     get pid() {
       return child?.pid ?? 0;

@@ -1,0 +1,210 @@
+// The network of a cluster as network namespaces: each node and the gateway in one of its own, with a link to a router between them, and
+// a link to whoever runs the scenario, which is never cut. A cut is one of packets: what is lost is sent again later and later by who
+// sent it, and connections that are opened meanwhile are not. Must not decide what is cut: the scenario does.
+
+import { randomInt } from "node:crypto";
+import { networkInterfaces } from "node:os";
+import type { Cut, End, NetworkOfNodes, Place } from "./cluster-network.ts";
+import {
+  endConnections,
+  ip,
+  makeRouter,
+  namespaceOf,
+  outerLink,
+  removeNamespaces,
+  removeStaleNamespaces,
+  slowLines,
+  tc,
+  within,
+} from "./namespaces.ts";
+
+/** What becomes of a packet that may not pass: nobody hears of it, or its sender is told. */
+type Fate = "blackhole" | "prohibit";
+
+/** An end, and the addresses on its links: /30 each, of which the other side has the lower one. */
+interface Home {
+  readonly namespace: string;
+  /** To the router, whose own name for the link is `link`. */
+  readonly inner: string;
+  readonly router: string;
+  readonly link: string;
+  /** To this process, whose name for it is `desk`. */
+  readonly outer: string;
+  readonly desk: string;
+  readonly deskHost: string;
+}
+
+/** Among the ends nobody else is, so any private network will do, and each run has the same. */
+const innerNetwork = "10.0.0.0/16";
+/** Where this process has addresses: 198.18.0.0/15, kept for tests of networks (RFC 2544), in blocks of 16. */
+const blocks = 8_192;
+const addressesEach = 4;
+const rulePreference = 100;
+
+/** As rules name it. */
+function wayOf(from: Home, to: Home): string {
+  return `from ${from.inner} to ${to.inner}`;
+}
+
+/** `routePorts` are what the nodes will listen on for one another. Throws where a part of it cannot be made; nothing is left then. */
+export function createNetworkOfNamespaces(routePorts: readonly number[]): NetworkOfNodes {
+  removeStaleNamespaces();
+  const block = freeBlock();
+  const router = namespaceOf(`${block}-router`);
+  const ends: readonly End[] = [...routePorts.keys(), "gateway"];
+  const homes = ends.map((end, index) => homeOf(end, index, block));
+  const all = [router, ...homes.map(({ namespace }) => namespace)];
+  const remove = (): void => {
+    process.removeListener("exit", remove);
+    removeNamespaces(all);
+  };
+  // A namespace outlives the process that made it.
+  process.once("exit", remove);
+  try {
+    make(router, homes);
+  } catch (error) {
+    remove();
+    throw error;
+  }
+
+  const fates = new Map<string, Fate>();
+  /** The two ends of ways on which nothing was heard. */
+  const silent = new Map<string, readonly [Home, Home]>();
+  const slowed = new Map<string, { readonly from: Home; readonly to: Home; readonly bytesPerSecond: number }>();
+  const slowLinks = new Set<string>();
+
+  const home = (end: End): Home => homes[ends.indexOf(end)]!;
+
+  function cutAll(pairs: readonly (readonly [End, End])[], how: Cut): void {
+    const lines: string[] = [];
+    for (const [from, to] of pairs.map(([one, other]) => [home(one), home(other)] as const)) {
+      const ways = how === "one-way" ? [wayOf(from, to)] : [wayOf(from, to), wayOf(to, from)];
+      const fate = how === "reset" ? "prohibit" : "blackhole";
+      for (const way of ways) {
+        lines.push(...changeOf(way, fates.get(way), fate));
+        fates.set(way, fate);
+      }
+      if (how !== "reset") silent.set(wayOf(from, to), [from, to]);
+    }
+    ip(lines, router);
+    if (how === "reset") for (const [from, to] of pairs) endBetween(home(from), home(to));
+  }
+
+  function slowAll(): void {
+    const lines = [...slowLinks].map((link) => `qdisc del dev ${link} root`);
+    slowLinks.clear();
+    for (const { link } of homes) {
+      const sources = [...slowed.values()].filter(({ to }) => to.link === link);
+      if (sources.length === 0) continue;
+      slowLinks.add(link);
+      const from = sources.map((source) => ({ from: source.from.inner, bytesPerSecond: source.bytesPerSecond }));
+      lines.push(...slowLines(link, from));
+    }
+    if (lines.length > 0) tc(lines, router);
+  }
+
+  return {
+    cut: (from, to, how) => cutAll([[from, to]], how),
+    isolate(isolated, how) {
+      const others = ends.filter((end) => !isolated.includes(end));
+      cutAll(
+        isolated.flatMap((one) => others.map((other) => [one, other] as const)),
+        how,
+      );
+    },
+    slow(from, tos, { bytesPerSecond }) {
+      for (const to of tos.map(home)) {
+        slowed.set(wayOf(home(from), to), { from: home(from), to, bytesPerSecond });
+        slowed.set(wayOf(to, home(from)), { from: to, to: home(from), bytesPerSecond });
+      }
+      slowAll();
+      return `${bytesPerSecond} bytes/s, late only by what waits before`;
+    },
+    heal({ lost = false } = {}) {
+      if (lost) for (const pair of silent.values()) endBetween(...pair);
+      silent.clear();
+      ip(
+        [...fates].flatMap(([way, fate]) => changeOf(way, fate, undefined)),
+        router,
+      );
+      fates.clear();
+      slowed.clear();
+      slowAll();
+    },
+    placeOf: (end): Place => ({
+      command: within(home(end).namespace),
+      host: home(end).outer,
+      innerHost: home(end).inner,
+    }),
+    // A server of 0.0.0.0 listens on both its links.
+    routeUrl: (_, to) => `nats://${home(to).inner}:${routePorts[to]}`,
+    openToGateway: async (ports) => ports.map((port, node) => `nats://${home(node).inner}:${port}`),
+    close: async () => remove(),
+  };
+}
+
+/** The new rule comes before the old one goes, so that no packet passes between them. */
+function changeOf(way: string, before: Fate | undefined, after: Fate | undefined): string[] {
+  if (before === after) return [];
+  const rule = (verb: string, fate: Fate | undefined): string[] =>
+    fate === undefined ? [] : [`rule ${verb} pref ${rulePreference} ${way} ${fate}`];
+  return [...rule("add", after), ...rule("del", before)];
+}
+
+function endBetween(one: Home, other: Home): void {
+  endConnections(one.namespace, other.inner);
+  endConnections(other.namespace, one.inner);
+}
+
+/** One that no link of this host has an address in. */
+function freeBlock(): number {
+  const taken = Object.values(networkInterfaces()).flatMap((links) => (links ?? []).map(({ address }) => address));
+  for (;;) {
+    const block = randomInt(blocks);
+    const addresses = Array.from({ length: 16 }, (_, index) => outerAddress(block, index));
+    if (!addresses.some((address) => taken.includes(address))) return block;
+  }
+}
+
+function outerAddress(block: number, index: number): string {
+  const number = block * 16 + index;
+  return `198.${18 + (number >> 16)}.${(number >> 8) & 0xff}.${number & 0xff}`;
+}
+
+function homeOf(end: End, index: number, block: number): Home {
+  return {
+    namespace: namespaceOf(`${block}-${end === "gateway" ? end : `node-${end}`}`),
+    router: `10.0.${index}.1`,
+    inner: `10.0.${index}.2`,
+    link: `to-${end}`,
+    desk: `pstk${block}-${index}`,
+    deskHost: outerAddress(block, index * addressesEach + 1),
+    outer: outerAddress(block, index * addressesEach + 2),
+  };
+}
+
+function make(router: string, homes: readonly Home[]): void {
+  ip([router, ...homes.map(({ namespace }) => namespace)].map((namespace) => `netns add ${namespace}`));
+  makeRouter(router);
+  for (const { namespace, link, desk, inner, outer, deskHost, ...home } of homes) {
+    ip(linkLines({ name: desk, address: deskHost, peer: outerLink, namespace }));
+    ip(linkLines({ name: link, address: home.router, peer: "inner", namespace }), router);
+    const own = [...upLines(outerLink, outer), ...upLines("inner", inner)];
+    ip(["link set dev lo up", ...own, `route add ${innerNetwork} via ${home.router}`], namespace);
+  }
+}
+
+interface LinkParts {
+  readonly name: string;
+  readonly address: string;
+  readonly peer: string;
+  readonly namespace: string;
+}
+
+function linkLines({ name, address, peer, namespace }: LinkParts): string[] {
+  return [`link add name ${name} type veth peer name ${peer} netns ${namespace}`, ...upLines(name, address)];
+}
+
+function upLines(link: string, address: string): string[] {
+  return [`addr add ${address}/30 dev ${link}`, `link set dev ${link} up`];
+}

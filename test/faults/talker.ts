@@ -1,0 +1,47 @@
+// An end of a network: listens on the ports it is given, and does what standard input tells it: `dial <url>`, `say <text>` on what it
+// dialled last, `reply <text>` on all that dialled it. Says what it hears, a line each, and when what it dialled begins or ends.
+
+import { connect, createServer, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+
+const [host = "", ...ports] = process.argv.slice(2);
+const callers = new Set<Socket>();
+let dialled: Socket | undefined;
+
+function tell(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function listen(socket: Socket): void {
+  createInterface({ input: socket })
+    .on("line", (line) => tell(`heard ${line.length > 100 ? line.length : line}`))
+    .on("error", () => {});
+}
+
+function dial(url: URL): void {
+  const socket = connect({ host: url.hostname, port: Number(url.port) });
+  socket.setNoDelay(true);
+  socket.on("error", () => {});
+  socket.on("connect", () => tell("connected"));
+  socket.on("close", () => tell("ended"));
+  listen(socket);
+  dialled = socket;
+}
+
+for (const port of ports) {
+  const listener = createServer((socket) => {
+    callers.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => callers.delete(socket));
+    listen(socket);
+  });
+  listener.listen(Number(port), host, () => tell(`listens on ${port}`));
+}
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const [verb, rest = ""] = line.split(" ", 2);
+  if (verb === "dial") dial(new URL(rest));
+  else if (verb === "say") dialled?.write(`${rest}\n`);
+  else for (const caller of callers) caller.write(`${rest}\n`);
+});
+process.stdin.on("close", () => process.exit());
+tell("ready");
