@@ -20,6 +20,7 @@ interface StreamCopy {
 const namesMax = 3;
 const askMsMax = 5_000;
 const growMsMax = 60_000;
+const namesMsMax = 60_000;
 const againMs = 200;
 const steadyMs = 2_000;
 
@@ -77,7 +78,20 @@ async function askToGrow(readerUrl: string): Promise<void> {
   }
 }
 
+/** The node that is asked may be the last to hear of JetStream's leader, and says until then that there is none. */
 async function namesIn(url: string): Promise<string[]> {
+  const deadline = performance.now() + namesMsMax;
+  for (;;) {
+    try {
+      return await askForNames(url);
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await delay(againMs);
+    }
+  }
+}
+
+async function askForNames(url: string): Promise<string[]> {
   const connection = await connect({ servers: url.split(",") });
   try {
     const names: string[] = [];

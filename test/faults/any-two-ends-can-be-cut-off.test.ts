@@ -9,7 +9,7 @@ import { freePort } from "../kit/free-port.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
 const kinds = networkKindsHere();
-const heardMsMax = 15_000;
+const heardMsMax = 30_000;
 
 interface Talker {
   tell(command: string): void;
