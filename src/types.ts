@@ -7,7 +7,7 @@ import type { ErrorCode, Problem } from "./errors.ts";
 export type Lane = "live" | "historical";
 
 /** The public endpoints, as a bounded metrics label. */
-export type Route = "capture" | "batch";
+export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage";
 
 /** A project of the registry. Replaced, never mutated, when its registry entry changes. */
 export interface Project {
@@ -159,6 +159,10 @@ export interface Exchange {
   readonly clientAddress: string;
   /** Of the body, as it came over the wire. */
   readonly bytesArrived: number;
+  /** When the client says it sent this, by its own clock: milliseconds since the epoch, from 2020 on. NaN where the query does not say. */
+  readonly sentAtMs: number;
+  /** Sent to where an object without `event` says who somebody is. */
+  readonly isEngage: boolean;
   /** Of bodies that came in pieces or were inflated on the pool; undefined for others, which a scan costs less than the queue. */
   readonly hint: BodyHint | undefined;
   /** Whose it is, told by the intake when it knows; "" until then. */

@@ -6,6 +6,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { errorTable } from "../src/errors.ts";
+import { endpoints } from "../src/http/endpoints.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "./kit/gateway.ts";
 
 interface Described {
@@ -53,7 +54,7 @@ async function answered(path: string, request: RequestInit): Promise<number> {
   const response = await fetch(gateway.url + path, request);
   const text = await response.text();
   const method = (request.method ?? "GET").toLowerCase();
-  const described = (api.paths[path] ?? api.paths["/{other}"])?.[method]?.responses[response.status];
+  const described = (api.paths[path.split("?")[0]!] ?? api.paths["/{other}"])?.[method]?.responses[response.status];
   const what = `${method} ${path}: ${response.status} ${text}`;
   if (described === undefined) throw new Error(`${what}: is not in openapi.yaml`);
   for (const [name, { required, schema }] of Object.entries(described.headers ?? {})) {
@@ -92,17 +93,27 @@ function many(batch: readonly object[]): string {
 }
 
 test.each(posts)("POST: %s", async (_, status, request) => {
-  for (const path of ["/capture/", "/capture", "/batch/", "/batch"]) {
+  for (const [path] of endpoints) {
     expect(await answered(path, { ...request(), method: "POST" })).toBe(status);
+  }
+});
+
+test("events in the query, and beacons", async () => {
+  const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
+  for (const [path] of endpoints) {
+    expect(await answered(`${path}?data=${data}`, {})).toBe(200);
+    expect(await answered(`${path}?beacon=1&data=${data}`, {})).toBe(204);
+    expect(await answered(`${path}?beacon=1`, { method: "POST", body: many([single]) })).toBe(204);
+    expect(await answered(path, {})).toBe(400);
   }
 });
 
 test("preflights, other methods and other paths", async () => {
   const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "content-type" };
-  for (const path of ["/capture/", "/capture", "/batch/", "/batch"]) {
+  for (const [path] of endpoints) {
     expect(await answered(path, { method: "OPTIONS", headers })).toBe(200);
     expect(await answered(path, { method: "OPTIONS" })).toBe(200);
-    for (const method of ["GET", "PUT", "PATCH", "DELETE", "HEAD"]) expect(await answered(path, { method })).toBe(405);
+    for (const method of ["PUT", "PATCH", "DELETE", "HEAD"]) expect(await answered(path, { method })).toBe(405);
   }
   for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
     expect(await answered("/nothing", { method })).toBe(404);

@@ -41,6 +41,19 @@ export class BodyBuffer {
     this.#hint = hint;
   }
 
+  /** Takes over a block that has the body in its first `length` bytes. */
+  static of(memory: BodyMemory, block: Buffer, length: number): BodyBuffer {
+    const buffer = new BodyBuffer(memory, undefined);
+    buffer.#block = block;
+    buffer.length = length;
+    return buffer;
+  }
+
+  /** Of a body in one piece, the first bytes are what is left of it. */
+  shorten(length: number): void {
+    this.length = Math.min(this.length, length);
+  }
+
   get capacity(): number {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }

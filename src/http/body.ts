@@ -8,31 +8,24 @@ import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Intake } from "../types.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
-import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
+import { looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
-import { atOnceInflatedBytesMax, inflateAtOnce, inflateStart, lookedIntoBytes, workOf } from "./inflate.ts";
-import { InflateQueue } from "./inflate-queue.ts";
-import { PooledInflation } from "./pooled-inflation.ts";
+import { lookedIntoBytes } from "./inflate.ts";
+import { beginsAsJson } from "./payload-form.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
-import { TurnBudget } from "./turn-budget.ts";
+import { createUnpacker } from "./unpacking.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
-/** Bodies inflated on the pool: a decoder has a window of up to 16 MiB, outside of the budget. */
-const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
 /** A body that comes in pieces is looked at for its key each time it has come so far, not with every piece, which may be a byte. */
 const lookMarks = [1, lookedIntoBytes, 1_024, 4_096];
 const lookedAtBytesMax = lookMarks.at(-1)!;
-/** What a look into a compressed body counts as, at least: most of it is to set up the decoder. */
-const lookWork = 16_384;
 const noBytes = Buffer.alloc(0);
 /** Who gives way is looked for among all bodies: not for each small piece of one anew. */
 const roomMadeAtOnce = 4_096;
-/** What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip. The others go to the pool. */
-const inflatedPerTurnMax = 1_048_576;
 
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
@@ -56,8 +49,7 @@ export interface BodyReaderOptions {
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, intake, log, monotonicMs } = options;
   const memory = new BodyMemory();
-  const inflating = new InflateQueue(poolLimits, monotonicMs);
-  const onLoop = new TurnBudget(inflatedPerTurnMax);
+  const unpacker = createUnpacker({ inflatedBytesMax, memory, monotonicMs, hold, gather, handOn });
   let slowCheck: NodeJS.Timeout | undefined;
 
   return { refuse, makeRoom, chunk };
@@ -109,6 +101,11 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   function append(exchange: HttpExchange, bytes: Uint8Array): void {
+    // What counts is in the query: this is read to its end, and no more.
+    if (exchange.queryData !== "") {
+      exchange.release();
+      return;
+    }
     const hint = exchange.bytesDeclared < 0 ? undefined : exchange.bytesDeclared;
     const buffer = exchange.buffer ?? new BodyBuffer(memory, hint);
     exchange.buffer = buffer;
@@ -124,28 +121,19 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   function lookFor(exchange: HttpExchange, buffer: BodyBuffer): void {
     const { bytesLookedAt } = exchange;
     if (!lookMarks.some((mark) => bytesLookedAt < mark && mark <= buffer.length) || !buffer.isInOnePiece) return;
-    if (exchange.contentEncoding !== "" && onLoop.isSpent) {
-      // With a piece of a later turn, then. Until it is looked at it shows no key.
-      if (exchange.hint === undefined) exchange.look(noBytes, false);
-      return;
-    }
-    const coding = codingOf(exchange.contentEncoding) ?? "identity";
     const bytes = buffer.bytes();
-    if (coding === "identity") {
+    if (exchange.isPlain && beginsAsJson(bytes[0])) {
       exchange.bytesLookedAt = bytes.length;
       exchange.look(bytes, false);
-      return;
+    } else if (unpacker.isBusy) {
+      // With a piece of a later turn, then. Until it is looked at it shows no key.
+      if (exchange.hint === undefined) exchange.look(noBytes, false);
+    } else {
+      // Of what is compressed there is no more to see: it is inflated as far as it makes sense.
+      const isCompressed = exchange.contentEncoding !== "" || looksGzipped(bytes);
+      exchange.bytesLookedAt = isCompressed && bytes.length >= lookedIntoBytes ? lookedAtBytesMax : bytes.length;
+      unpacker.lookInto(exchange, bytes);
     }
-    exchange.bytesLookedAt = bytes.length < lookedIntoBytes ? bytes.length : lookedAtBytesMax;
-    lookInto(exchange, coding, bytes);
-  }
-
-  /** Looks at what the first bytes of a compressed body inflate to. */
-  function lookInto(exchange: HttpExchange, coding: Coding, compressed: Buffer): void {
-    const startedMs = monotonicMs();
-    const start = inflateStart(coding, compressed);
-    onLoop.spend(workOf({ bytesRead: 0, bytesWritten: lookWork, ms: monotonicMs() - startedMs }));
-    exchange.look(start, false);
   }
 
   function checkSlow(): void {
@@ -164,13 +152,13 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   /** The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong with it. */
   function whole(exchange: HttpExchange, lastPiece: Buffer): Problem | undefined {
+    if (exchange.queryData !== "") return takeQueryData(exchange);
     if (exchange.bytesArrived === 0) return emptyBody;
     if (exchange.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX) append(exchange, lastPiece);
     const buffer = exchange.buffer;
     if (buffer === undefined) return decode(exchange, lastPiece);
     if (buffer.isInOnePiece) return decode(exchange, buffer.bytes());
     gather(exchange, buffer, () => {
-      exchange.buffer = buffer;
       const problem = decode(exchange, buffer.bytes());
       if (problem !== undefined) exchange.answerProblem(problem);
     });
@@ -183,93 +171,34 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     exchange.buffer = undefined;
     buffer
       .gather(nextTurn)
-      .then(() => (exchange.over ? buffer.free() : then()))
+      .then(() => {
+        if (exchange.over) {
+          buffer.free();
+          return;
+        }
+        exchange.buffer = buffer;
+        then();
+      })
       .catch((error: unknown) => intakeFailed(exchange, error));
+  }
+
+  /** The payload is in the query, whatever came as a body beside it. */
+  function takeQueryData(exchange: HttpExchange): Problem | undefined {
+    exchange.bytesArrived += exchange.queryData.length;
+    return unpacker.unpackQuery(exchange);
   }
 
   /** `body` lies in the exchange's buffer, if it has one. */
   function decode(exchange: HttpExchange, body: Buffer): Problem | undefined {
-    const named = codingOf(exchange.contentEncoding);
-    if (named === undefined) return unsupportedEncoding;
-    const coding = named === "identity" && looksGzipped(body) ? "gzip" : named;
-    if (coding !== "identity") return inflate(exchange, coding, body);
-    const buffer = exchange.buffer;
-    if (buffer === undefined) handBorrowed(exchange, body);
+    if (!exchange.isPlain || !beginsAsJson(body[0])) return unpacker.unpack(exchange, body);
+    handOn(exchange, body);
+    return undefined;
+  }
+
+  function handOn(exchange: HttpExchange, payload: Buffer): void {
+    const { buffer } = exchange;
+    if (buffer === undefined) handBorrowed(exchange, payload);
     else handOver(exchange, buffer);
-    return undefined;
-  }
-
-  function inflate(exchange: HttpExchange, coding: Coding, body: Buffer): Problem | undefined {
-    const result = onLoop.isSpent ? undefined : tryAtOnce(coding, body);
-    if (result === undefined) {
-      inflateInQueue(exchange, coding, body);
-      return undefined;
-    }
-    if (!Buffer.isBuffer(result)) return result;
-    if (result.length === 0) return emptyInflated;
-    // It came in pieces, of which not all have been looked at.
-    if (exchange.hint !== undefined) exchange.look(result, true);
-    if (!hold(exchange, result.length)) return noRoom;
-    handBorrowed(exchange, result);
-    return undefined;
-  }
-
-  function tryAtOnce(coding: Coding, body: Buffer): Buffer | Problem | undefined {
-    const startedMs = monotonicMs();
-    const result = inflateAtOnce(coding, body, inflatedBytesMax);
-    const ms = monotonicMs() - startedMs;
-    if (result === undefined) onLoop.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
-    else {
-      // What failed may have come to as much as is tried.
-      const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
-      onLoop.spend(workOf({ bytesRead: body.length, bytesWritten, ms }));
-    }
-    return result;
-  }
-
-  function inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
-    const compressed = exchange.buffer?.bytes() ?? Buffer.from(body);
-    if (!exchange.showsProject) lookInto(exchange, coding, compressed);
-    // From here on the pool may read this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
-    const source = exchange.buffer;
-    exchange.buffer = undefined;
-    const inflation = new PooledInflation(coding, compressed, {
-      bytesMax: inflatedBytesMax,
-      memory,
-      sink: {
-        isKnown: () => exchange.isKnown,
-        begun: (bytes) => exchange.look(bytes, false),
-        hold: (bytes) => hold(exchange, bytes),
-        left() {
-          source?.free();
-          inflating.leave(work);
-        },
-        done(result) {
-          exchange.cancel = undefined;
-          if (!(result instanceof BodyBuffer)) exchange.answerProblem(result);
-          else if (result.length === 0) exchange.answerProblem(emptyInflated);
-          else if (result.isInOnePiece) handOver(exchange, result);
-          else gather(exchange, result, () => handOver(exchange, result));
-        },
-      },
-    });
-    const work = {
-      deadlineMs: exchange.deadlineMs,
-      memoryBytes: inflation.memoryBytes,
-      get owner() {
-        return exchange.hint?.projectId ?? exchange.senderAddress;
-      },
-      get isKnown() {
-        return exchange.isKnown;
-      },
-      get bytesLeft() {
-        return inflation.bytesLeft;
-      },
-      step: (yielded: () => void) => inflation.step(yielded),
-      late: () => exchange.answerProblem(tooManyBefore),
-    };
-    exchange.cancel = () => inflation.cancel();
-    inflating.add(work);
   }
 
   /** Hands over a body in memory that is not ours for long: uWS's own, or what was inflated at once. */
@@ -313,13 +242,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 }
 
 const emptyBody: Problem = { code: "empty_body", detail: "The request has no body" };
-const emptyInflated: Problem = { code: "empty_body", detail: "The body is empty after decompression" };
 const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
-const tooManyBefore: Problem = { code: "overloaded", detail: "Too many bodies to decompress came before this one" };
-const unsupportedEncoding: Problem = {
-  code: "unsupported_encoding",
-  detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
-};
 
 export function bodyTooLarge(bodyBytesMax: number): Problem {
   return { code: "body_too_large", detail: `The body is longer than ${bodyBytesMax} bytes` };

@@ -1,23 +1,32 @@
 // Which coding a body is in: by its Content-Encoding, or by gzip's magic bytes where there is none. Decodes nothing.
 
-export type Coding = "gzip" | "deflate" | "br" | "zstd";
+import type { Compression } from "./compression.ts";
 
-const codings: Readonly<Record<string, Coding>> = {
+export type Coding = "gzip" | "deflate" | "br" | "zstd";
+/** Beside those of HTTP, what PostHog's clients call so. */
+export type BodyCoding = Coding | Compression | "identity";
+
+const codings: Readonly<Record<string, BodyCoding>> = {
   gzip: "gzip",
   "x-gzip": "gzip",
+  "gzip-js": "gzip",
   deflate: "deflate",
   br: "br",
   zstd: "zstd",
+  lz64: "lz64",
+  "lz-string": "lz64",
+  base64: "base64",
+  b64: "base64",
 };
 
 /**
  * The coding a Content-Encoding names; `identity` for none, undefined for one that is not supported. One coding only:
  * of a list, all but one must be `identity`; nobody sends stacked codings but to multiply a bomb.
  */
-export function codingOf(header: string): Coding | "identity" | undefined {
+export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
   if (header === "gzip") return "gzip";
-  let found: Coding | "identity" = "identity";
+  let found: BodyCoding = "identity";
   for (const part of header.split(",")) {
     const name = part.trim().toLowerCase();
     if (name === "" || name === "identity") continue;

@@ -4,6 +4,7 @@
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Admission, BodyHint, EarlyLook, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
+import type { Compression } from "./compression.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
@@ -93,6 +94,15 @@ export class HttpExchange implements Exchange {
    */
   endsInDoubt = false;
   #isPutOff = false;
+  /** As the query names it, or where that does not, the form. */
+  compression: Compression | undefined = undefined;
+  /** What has been taken off the body: see payload-form.ts. */
+  layers = 0;
+  /** A payload in the query, as it stands there; "" for none. */
+  queryData = "";
+  sentAtMs = Number.NaN;
+  /** Nobody reads the answer to what is stored: it has no body. */
+  answersNothing = false;
   phase: AbortPhase = "head";
   bytesArrived = 0;
   bytesChecked = 0;
@@ -128,7 +138,16 @@ export class HttpExchange implements Exchange {
   }
 
   get route(): Route {
-    return this.label === "batch" ? "batch" : "capture";
+    return this.label === "other" ? "capture" : this.label;
+  }
+
+  /** Nothing that came before the body says that it is packed. */
+  get isPlain(): boolean {
+    return this.contentEncoding === "" && this.compression === undefined;
+  }
+
+  get isEngage(): boolean {
+    return this.label === "engage";
   }
 
   /** True once answered or aborted: what still comes for it is to be ignored. */
@@ -140,8 +159,9 @@ export class HttpExchange implements Exchange {
     if (this.#putsOff(() => this.answerStored(report))) return;
     const response = this.#finish();
     if (response === undefined) return;
-    this.#shared.reply.stored(response, report, this);
-    this.#count(200);
+    if (this.answersNothing) this.#shared.reply.nothing(response, this);
+    else this.#shared.reply.stored(response, report, this);
+    this.#count(this.answersNothing ? 204 : 200);
   }
 
   answerProblem(problem: Problem): void {

@@ -3,6 +3,7 @@
 
 import zlib from "node:zlib";
 import type { Problem } from "../errors.ts";
+import type { Compression } from "./compression.ts";
 import { type Coding, hasZlibHeader } from "./content-encoding.ts";
 import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
 
@@ -36,7 +37,15 @@ export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
 }
 
 /** As far as deflate can go, whatever it is given. */
-export const DEFLATE_RATIO_MAX = 1_032;
+const DEFLATE_RATIO_MAX = 1_032;
+/**
+ * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as deflate can go. Brotli,
+ * zstd and lz64 go a hundred times as far, and then 77 bytes keep a thread busy for a second. Events that differ in their ids or times
+ * come to 10 to 200 times, all equal ones to 10,000 and more.
+ */
+const FREE_OF_RATIO_BYTES = 8_388_608;
+/** The same for a body whose first bytes are not a project's: as far as events go that differ. */
+const UNKNOWN_RATIO_MAX = 200;
 /** What is inflated for a look, of what was sent. */
 export const lookedIntoBytes = 384;
 /** Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
@@ -127,12 +136,39 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(bytes.length - 4, true);
 }
 
+export interface InflatedSize {
+  readonly length: number;
+  /** What it was inflated from. */
+  readonly sent: number;
+  readonly bytesMax: number;
+  /** The body is a project's, as far as that is known. */
+  readonly isKnown: boolean;
+}
+
+/** Whether it has come to more than it may. */
+export function inflatedFault({ length, sent, bytesMax, isKnown }: InflatedSize): Problem | undefined {
+  if (length > bytesMax) return inflatedTooLarge(bytesMax);
+  const ratioMax = isKnown ? DEFLATE_RATIO_MAX : UNKNOWN_RATIO_MAX;
+  if (length <= FREE_OF_RATIO_BYTES || length <= ratioMax * sent) return undefined;
+  const unknown = isKnown ? "" : ", and no api_key of a project in its first bytes";
+  return {
+    code: "inflated_too_large",
+    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times what was sent${unknown}`,
+  };
+}
+
+/** What so many bytes may inflate to, whoever sent them. */
+export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
+  return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
+}
+
 export function inflatedTooLarge(bytesMax: number): Problem {
   return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };
 }
 
-export function invalidEncoding(coding: Coding, fault: string): Problem {
-  return { code: "invalid_encoding", detail: `Decompress the body as ${coding}: ${fault}` };
+export function invalidEncoding(coding: Coding | Compression, fault: string): Problem {
+  const action = coding === "base64" ? "Decode" : "Decompress";
+  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${fault}` };
 }
 
 function codeOf(error: unknown): unknown {

@@ -7,28 +7,11 @@ import type { Problem } from "../errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { type Coding, hasZlibHeader } from "./content-encoding.ts";
-import {
-  brotliWindowBits,
-  DEFLATE_RATIO_MAX,
-  inflatedTooLarge,
-  invalidEncoding,
-  messageOf,
-  sizeHint,
-  zstdParams,
-} from "./inflate.ts";
+import { brotliWindowBits, inflatedFault, invalidEncoding, messageOf, sizeHint, zstdParams } from "./inflate.ts";
 import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
 
 const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
-
-/**
- * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as deflate can go. Brotli and
- * zstd go a hundred times as far, and then 77 bytes keep a thread busy for a second. Events that differ in their ids or times
- * come to 10 to 200 times, all equal ones to 10,000 and more.
- */
-const FREE_OF_RATIO_BYTES = 8_388_608;
-/** The same for a body whose first bytes are not a project's: as far as events go that differ. */
-const UNKNOWN_RATIO_MAX = 200;
 
 export interface InflationSink {
   /** The body is a project's, as far as that is known: asked anew with every chunk. */
@@ -144,9 +127,9 @@ export class PooledInflation {
 
   #problemOf(bytes: number): Problem | undefined {
     const length = this.#inflated.length + bytes;
-    if (length > this.#bytesMax) return inflatedTooLarge(this.#bytesMax);
-    const ratioMax = this.#sink.isKnown() ? DEFLATE_RATIO_MAX : UNKNOWN_RATIO_MAX;
-    if (length > FREE_OF_RATIO_BYTES && length > ratioMax * this.#compressed.length) return inflatedTooFar(ratioMax);
+    const sent = this.#compressed.length;
+    const problem = inflatedFault({ length, sent, bytesMax: this.#bytesMax, isKnown: this.#sink.isKnown() });
+    if (problem !== undefined) return problem;
     if (bytes === 0 || this.#sink.hold(bytes)) return undefined;
     return { code: "overloaded", detail: "No room to decompress the body" };
   }
@@ -186,12 +169,4 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
     case "zstd":
       return zstdWindowBytes(compressed);
   }
-}
-
-function inflatedTooFar(ratioMax: number): Problem {
-  const unknown = ratioMax === DEFLATE_RATIO_MAX ? "" : ", and no api_key of a project in its first bytes";
-  return {
-    code: "inflated_too_large",
-    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times what was sent${unknown}`,
-  };
 }

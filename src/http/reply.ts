@@ -11,10 +11,11 @@ const RETRY_AFTER_SECONDS_MAX = 60;
 /** So many different seconds are named to clients refused at once, from the first that makes sense on. */
 const RETRY_AFTER_SPREAD = 5;
 const PREFLIGHT_SECONDS = "86400";
-export const allowedMethods = "POST, OPTIONS";
+export const allowedMethods = "GET, POST, OPTIONS";
 
 const statusLines = {
   200: "200 OK",
+  204: "204 No Content",
   400: "400 Bad Request",
   401: "401 Unauthorized",
   404: "404 Not Found",
@@ -23,7 +24,7 @@ const statusLines = {
   415: "415 Unsupported Media Type",
   429: "429 Too Many Requests",
   503: "503 Service Unavailable",
-} as const satisfies Record<200 | ErrorRow["status"], string>;
+} as const satisfies Record<200 | 204 | ErrorRow["status"], string>;
 
 export interface ReplyOptions {
   /** The request's Origin header, "" for none: mirrored. */
@@ -54,6 +55,17 @@ export class ReplyWriter {
 
   stored(response: HttpResponse, report: IntakeReport, options: ReplyOptions): void {
     this.#send(response, undefined, storedText(report), options);
+  }
+
+  /** Says that all is well, to whom cannot read more: a beacon of a page that is left. */
+  nothing(response: HttpResponse, { origin, close }: ReplyOptions): void {
+    response.cork(() => {
+      response.writeStatus(statusLines[204]);
+      if (origin !== "") writeCorsHeaders(response, origin);
+      // RFC 9110 (8.6): no length here. Only an end with a body, which says one, can close the connection.
+      if (close) response.end("", true);
+      else response.endWithoutBody();
+    });
   }
 
   problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {

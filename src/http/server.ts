@@ -8,6 +8,7 @@ import { type AddressSourceConfig, createAddressSource } from "./address-source.
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
+import { endpoints } from "./endpoints.ts";
 import {
   type Clock,
   type ExchangeShared,
@@ -19,6 +20,7 @@ import {
 import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
+import { readQuery } from "./query.ts";
 import { ReplyWriter } from "./reply.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
@@ -67,10 +69,12 @@ export interface HttpServer {
 /** Clients that had their last answer before the drain send the next request on the same connection: they get an answer, not a reset. */
 const lingerMsMax = 100;
 
-const endpoints = { "/capture": "capture", "/capture/": "capture", "/batch": "batch", "/batch/": "batch" } as const;
-
 /** Of a path that is named in an answer: enough to see which it is. */
 const PATH_CHARS_MAX = 80;
+const NOTHING_SENT: Problem = {
+  code: "empty_body",
+  detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
+};
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
@@ -113,8 +117,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function prepare(app: TemplatedApp): void {
     app.filter(clients.follow);
-    for (const [path, label] of Object.entries(endpoints)) {
+    for (const [path, label] of endpoints) {
       app.post(path, (response, request) => void begin(response, request, label));
+      app.get(path, (response, request) => {
+        const exchange = begin(response, request, label);
+        if (exchange.queryData === "") refuse(exchange, NOTHING_SENT);
+      });
       app.options(path, (response, request) => preflight(response, request, label));
       app.any(path, (response, request) => {
         const exchange = begin(response, request, label);
@@ -139,6 +147,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       clientAddress: config.recordIp ? senderAddress : "",
       senderAddress,
     });
+    const query = request.getQuery();
+    if (query !== "" && query !== undefined) readQuery(query, exchange);
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
     const framing = framingOf(request, bytesDeclared, clients.isReadByOthers(request));

@@ -13,7 +13,10 @@ import { placesOf, rowsOf, Tally } from "./tally.ts";
 
 const lanes = ["live", "historical"] as const satisfies readonly Lane[];
 /** `other` is every path that is not an endpoint. */
-const routes = ["capture", "batch", "other"] as const satisfies readonly (Route | "other")[];
+const routes = ["capture", "batch", "e", "i_v0_e", "track", "engage", "other"] as const satisfies readonly (
+  | Route
+  | "other"
+)[];
 /** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
 const abortPhases = ["head", "body", "answer"] as const;
 const ackFailureCauses = [

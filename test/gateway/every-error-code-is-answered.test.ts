@@ -45,6 +45,7 @@ function batchText(item: string, count: number): string {
 const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   empty_body: [
     ["no body", () => gateway.post("/capture/", "")],
+    ["a GET without data", () => get("/e/")],
     ["white space", () => gateway.post("/batch/", " \r\n\t")],
     ["gzip of nothing", () => gateway.post("/batch/", gzipSync(""))],
   ],
@@ -117,7 +118,7 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ["below a path", () => get("/batch/x")],
   ],
   method_not_allowed: [
-    ["GET", () => get("/batch/")],
+    ["DELETE", async () => toAnswer(await fetch(`${gateway.url}/batch/`, { method: "DELETE" }))],
     ["PUT", async () => toAnswer(await fetch(`${gateway.url}/capture`, { method: "PUT", body: "{}" }))],
   ],
   body_too_large: [["over the cap", () => gateway.post("/batch/", " ".repeat(1_048_577))]],
@@ -185,8 +186,8 @@ test("invalid_json says the byte offset, each time its own", async () => {
 });
 
 test("405 says what is allowed", async () => {
-  const response = await fetch(`${gateway.url}/batch`);
-  expect(response.headers.get("allow")).toBe("POST, OPTIONS");
+  const response = await fetch(`${gateway.url}/batch`, { method: "PUT" });
+  expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
 });
 
 test("a batch of nothing but item errors is answered with the first of them, and names them", async () => {

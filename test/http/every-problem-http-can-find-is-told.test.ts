@@ -23,7 +23,7 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["empty_body", post("", { "Content-Encoding": "gzip" })],
   ["invalid_encoding", post("{}", { "Content-Encoding": "gzip" })],
   ["not_found", post("{}").fill("x", 6, 13)],
-  ["method_not_allowed", head({}, "GET /capture/")],
+  ["empty_body", head({}, "GET /capture/")],
   ["method_not_allowed", head({}, "DELETE /batch")],
   ["method_not_allowed", Buffer.concat([head({ "Content-Length": "2" }, "PUT /capture"), Buffer.from("{}")])],
   ["body_too_large", post("x".repeat(bodyBytesMax + 1))],
@@ -48,7 +48,7 @@ test.each(found)(
     const { detail, ...rest } = JSON.parse(reply.body);
     expect(rest).toEqual({ type: `urn:penstock:problem:${code}`, title, status, code });
     expect(detail).toMatch(/\S/);
-    expect(reply.headers.get("allow")).toBe(status === 405 ? "POST, OPTIONS" : undefined);
+    expect(reply.headers.get("allow")).toBe(status === 405 ? "GET, POST, OPTIONS" : undefined);
     expect(reply.headers.get("retry-after") ?? "").toMatch(status === 503 ? /^[1-5]$/ : /^$/);
     expect(server.taken).toEqual([]);
 

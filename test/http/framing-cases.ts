@@ -65,7 +65,7 @@ const hidden: Record<string, FramingCase> = {
     hears: [404],
   },
   "the same with another method": {
-    bytes: withoutBody("GET /capture/ HTTP/1.1", ": x", "Content-Length: 400"),
+    bytes: withoutBody("DELETE /capture/ HTTP/1.1", ": x", "Content-Length: 400"),
     hears: [405],
   },
   "a header without a name in a preflight": {

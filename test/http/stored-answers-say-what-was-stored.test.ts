@@ -28,7 +28,7 @@ test.each([
 
 test.each([
   ["/capture", "capture"],
-  ["/capture/?compression=gzip-js", "capture"],
+  ["/capture/?ip=0&ver=1.449.0", "capture"],
   ["/batch", "batch"],
   ["/batch/", "batch"],
 ])("%s is the endpoint %s", async (path, route) => {

@@ -101,6 +101,8 @@ async function send(batch: object[]): Promise<string> {
       receivedAtMs: 0,
       deadlineMs: 1_000,
       clientAddress: "",
+      sentAtMs: Number.NaN,
+      isEngage: false,
       bytesArrived: 1_000_000_000,
       hint: undefined,
       projectId: "",

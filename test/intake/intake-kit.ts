@@ -101,6 +101,7 @@ export class IntakeKit {
     const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
     const exchange: Exchange = {
       ...({ route: "batch", receivedAtMs: 0, clientAddress: "", bytesArrived: 1_000_000_000, projectId: "" } as const),
+      ...{ sentAtMs: Number.NaN, isEngage: false },
       deadlineMs: options.deadlineMs ?? this.nowMs() + 30_000,
       hint: options.hint,
       answerStored: ({ accepted }) => {

@@ -1,0 +1,18 @@
+// The paths that take events, and what each is called in metrics. What is done with a body is the same on all of them, but for one thing:
+// see Exchange.isEngage.
+
+import type { Route } from "../types.ts";
+
+const labels = {
+  "/capture": "capture",
+  "/batch": "batch",
+  "/e": "e",
+  "/i/v0/e": "i_v0_e",
+  "/track": "track",
+  "/engage": "engage",
+} as const satisfies Record<string, Route>;
+
+/** Each path, with the slash at its end and without. */
+export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(labels).flatMap(
+  ([path, route]) => [[path, route] as const, [`${path}/`, route] as const],
+);

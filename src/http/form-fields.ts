@@ -1,0 +1,51 @@
+// The fields of an application/x-www-form-urlencoded body that mean something: `data`, and `compression`, which says how that is packed.
+// Found in the bytes; `data` is not decoded here. Reads a bounded number of them, but for the search of the end of `data`.
+
+import { type Compression, compressionNamed } from "./compression.ts";
+
+export interface FormFields {
+  /** Where the value of `data` stands, percent-encoded. */
+  readonly dataStart: number;
+  readonly dataEnd: number;
+  readonly compression: Compression | undefined;
+  /** There is another `data`: which one is meant nobody can tell. */
+  readonly isDoubled: boolean;
+}
+
+/** Other fields may have so many bytes before `data`, and are looked at so far behind it. */
+const OTHERS_BYTES_MAX = 4_096;
+const AMPERSAND = 0x26;
+const DATA = "data=";
+
+/** The fields of a body that is a form with a field `data`; undefined for anything else. */
+export function fieldsOf(bytes: Buffer): FormFields | undefined {
+  const name = bytes.toString("latin1", 0, DATA.length);
+  // Most bodies that are no form end here: fields have names of such characters.
+  if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
+  const before = name === DATA ? "" : othersBefore(bytes);
+  if (before === undefined) return undefined;
+  const dataStart = before.length + DATA.length;
+  const ampersand = bytes.indexOf(AMPERSAND, dataStart);
+  const dataEnd = ampersand < 0 ? bytes.length : ampersand;
+  const behind = bytes.toString("latin1", dataEnd, Math.min(bytes.length, dataEnd + OTHERS_BYTES_MAX));
+  return {
+    dataStart,
+    dataEnd,
+    compression: compressionIn(`&${before}`) ?? compressionIn(behind),
+    isDoubled: behind.includes(`&${DATA}`),
+  };
+}
+
+/** What stands before `data`, with the `&` at its end, where that is fields of a form. */
+function othersBefore(bytes: Buffer): string | undefined {
+  const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
+  const at = text.indexOf(`&${DATA}`);
+  if (at < 0) return undefined;
+  const before = text.slice(0, at + 1);
+  return /^(?:[^=&{}"\s]+(?:=[^&{}"\s]*)?&)+$/.test(before) ? before : undefined;
+}
+
+function compressionIn(fields: string): Compression | undefined {
+  const [, value] = /&compression=([^&]{1,40})/.exec(fields) ?? [];
+  return value === undefined ? undefined : compressionNamed(value.replace(/%2d/i, "-"));
+}

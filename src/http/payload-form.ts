@@ -1,0 +1,65 @@
+// What a body is, as its first bytes show: the payload, or a form, a text or a compressed body around it. Headers and content types are
+// not believed where the bytes say it: JSON begins with a brace, gzip with its magic bytes. Decodes no more than a few bytes.
+
+import type { Compression } from "./compression.ts";
+import { looksGzipped } from "./content-encoding.ts";
+import { type FormFields, fieldsOf } from "./form-fields.ts";
+
+/** What has been taken off a body already, as bits: each comes once. */
+export const Layer = {
+  /** gzip, deflate, br, zstd or lz64: one of them, or a few bytes would be a bomb of bombs. */
+  Compressed: 1,
+  Form: 2,
+  Base64: 4,
+} as const;
+
+export type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
+
+/** White space before the payload that is looked past. */
+const SPACE_BYTES_MAX = 1_024;
+/** Of a text that may be base64, decoded for a look. */
+const SAMPLE_BYTES = 64;
+/** `{` and `[`. */
+const OPEN_BRACE = 0x7b;
+const OPEN_BRACKET = 0x5b;
+
+/** Whether the body begins as JSON that holds events: all that is asked of a plain body. */
+export function beginsAsJson(first: number | undefined): boolean {
+  return first === OPEN_BRACE || first === OPEN_BRACKET;
+}
+
+/** `layers`: those taken off. `named`: how the payload is packed, as far as that was said. */
+export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
+  const at = payloadStart(bytes);
+  if (beginsAsJson(bytes[at])) return "json";
+  const isCompressed = (layers & Layer.Compressed) !== 0;
+  if (looksGzipped(bytes)) return isCompressed ? "twice" : "gzip";
+  const fields = (layers & Layer.Form) === 0 ? fieldsOf(bytes) : undefined;
+  if (fields !== undefined) return fields;
+  if (named === "lz64" && !isCompressed) return "lz64";
+  if ((layers & Layer.Base64) === 0 && (named === "base64" || looksLikeBase64(bytes, at))) return "base64";
+  return "unknown";
+}
+
+/** Past a byte order mark and white space, as far as a look goes. */
+function payloadStart(bytes: Buffer): number {
+  let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  const end = Math.min(bytes.length, SPACE_BYTES_MAX);
+  while (at < end && isSpace(bytes[at]!)) at++;
+  return at;
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+/**
+ * By what its beginning stands for: JSON, perhaps behind white space, or gzip. The alphabet alone would not do, since `true` and `1234`
+ * are of it; the rest is checked as it is decoded.
+ */
+function looksLikeBase64(bytes: Buffer, at: number): boolean {
+  const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
+  if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
+  const start = Buffer.from(text.replaceAll(" ", "+"), "base64");
+  return looksGzipped(start) || beginsAsJson(start[payloadStart(start)]);
+}

@@ -1,0 +1,52 @@
+// What a request says of itself in its query, as browser SDKs do: the payload itself, how it is compressed, when it was sent. Parameters
+// that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy adds) are passed over, and so is a value that cannot be read.
+
+import { type Compression, compressionNamed } from "./compression.ts";
+
+export interface QueryTarget {
+  compression: Compression | undefined;
+  queryData: string;
+  sentAtMs: number;
+  answersNothing: boolean;
+}
+
+/** 2020-01-01. A time before it, taken as milliseconds, was seconds. */
+const SENT_AT_MS_MIN = 1_577_836_800_000;
+/** The last that a date can have. */
+const SENT_AT_MS_MAX = 8_640_000_000_000_000;
+
+/** Notes what the query says. Of a parameter that stands twice, the first that says something counts. */
+export function readQuery(query: string, target: QueryTarget): void {
+  for (let start = 0; start < query.length; ) {
+    let end = query.indexOf("&", start);
+    if (end < 0) end = query.length;
+    const equals = query.indexOf("=", start);
+    if (equals > start && equals < end) note(target, query.slice(start, equals), query.slice(equals + 1, end));
+    start = end + 1;
+  }
+}
+
+function note(target: QueryTarget, name: string, value: string): void {
+  switch (name) {
+    case "_":
+    case "sent_at":
+      if (Number.isNaN(target.sentAtMs)) target.sentAtMs = sentAtMsOf(value);
+      break;
+    case "compression":
+      target.compression ??= compressionNamed(value);
+      break;
+    case "beacon":
+      if (value === "1") target.answersNothing = true;
+      break;
+    case "data":
+      if (target.queryData === "") target.queryData = value;
+      break;
+  }
+}
+
+/** Milliseconds since the epoch; NaN for what is no such time. */
+function sentAtMsOf(value: string): number {
+  if (!/^\d{1,16}$/.test(value)) return Number.NaN;
+  const sentAtMs = Number(value);
+  return sentAtMs >= SENT_AT_MS_MIN && sentAtMs <= SENT_AT_MS_MAX ? sentAtMs : Number.NaN;
+}
