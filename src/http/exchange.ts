@@ -156,7 +156,7 @@ export class HttpExchange implements Exchange {
   }
 
   answerStored(report: IntakeReport): void {
-    if (this.#putsOff(() => this.answerStored(report))) return;
+    if (this.endsInDoubt && this.#putsOff(() => this.answerStored(report))) return;
     const response = this.#finish();
     if (response === undefined) return;
     if (this.answersNothing) this.#shared.reply.nothing(response, this);
@@ -167,7 +167,7 @@ export class HttpExchange implements Exchange {
   answerProblem(problem: Problem): void {
     if (this.#shared.problemsInTurn++ === 0) setImmediate(this.#shared.turnEnded);
     if (this.#shared.problemsInTurn > PROBLEMS_A_TURN) this.endsInDoubt = true;
-    if (this.#putsOff(() => this.answerProblem(problem))) return;
+    if (this.endsInDoubt && this.#putsOff(() => this.answerProblem(problem))) return;
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.problem(response, problem, this);
@@ -185,7 +185,7 @@ export class HttpExchange implements Exchange {
   }
 
   #putsOff(answer: () => void): boolean {
-    if (!this.endsInDoubt || this.#isPutOff) return false;
+    if (this.#isPutOff) return false;
     this.endsInDoubt = false;
     this.close = true;
     this.#isPutOff = true;

@@ -23,7 +23,7 @@ import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker, type Job } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
-import { type PendingOf, PendingRequest } from "./pending-request.ts";
+import { type PendingOf, type PendingReports, PendingRequest } from "./pending-request.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, overCaps, type RequestCaps } from "./request-caps.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
@@ -84,6 +84,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals(nowMs);
   const scanners = new ScannerQueue({ createScanner, nowMs });
+  const reports: PendingReports = { metrics, publisher, shares };
 
   /** Little bodies go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {
@@ -116,7 +117,8 @@ export function createIntake(options: IntakeOptions): Intake {
     if (work > placedAtOnceMax || work > publisher.frameBytesMax || mustWait(request)) {
       return takeInTurns(exchange, kept(body), { projectId: request.project.id, lane: request.lane });
     }
-    const overrun = overLimits(request);
+    // What came in one piece has just got its deadline.
+    const overrun = exchange.hint !== undefined && isLate(exchange) ? tooLate : overLimits(request);
     if (overrun !== undefined) {
       exchange.answerProblem(overrun);
       return undefined;
@@ -182,7 +184,7 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   async function placeInTurns(exchange: Exchange, request: OpenRequest): Promise<Problem | undefined> {
-    const overrun = overLimits(request);
+    const overrun = isLate(exchange) ? tooLate : overLimits(request);
     if (overrun !== undefined) return overrun;
     const placing = startPlacing(request, fillsFrames(request) ? await bodyIdOf(request, share) : undefined);
     const { pending, scanner, frames } = placing;
@@ -244,12 +246,8 @@ export function createIntake(options: IntakeOptions): Intake {
     return overCaps(request, caps) ?? request;
   }
 
-  /**
-   * Holds the request against its deadline, what its stream is fit for, and what its project may send: once a request, as soon as the
-   * project is known.
-   */
+  /** Holds the request against what its stream is fit for, and what its project may send: once a request, as soon as the project is known. */
   function overLimits(request: OpenRequest): Problem | undefined {
-    if (isLate(request.exchange)) return tooLate;
     const unfit = publisher.refusalOf(request.lane, request.project.id);
     if (unfit !== undefined) return unfit;
     const waitMs = request.project.meter.admit(request);
@@ -272,7 +270,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const { exchange, body, malformed, scanner, lane, project } = request;
     const { receivedAtMs, clientAddress, deadlineMs } = exchange;
     const tally = new Tally();
-    const pending = new PendingRequest(request, tally, { metrics, publisher, shares });
+    const pending = new PendingRequest(request, tally, reports);
     const place = { publisher, lane, project, pending, deadlineMs };
     return {
       body,

@@ -8,7 +8,7 @@ import type {
   FrameOutcome,
   FrameWaiter,
   Lane,
-  ProjectMeter,
+  MeteredProject,
   ProjectShares,
   Publisher,
   RequestCost,
@@ -45,11 +45,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   readonly #exchange: Exchange;
   readonly #tally: Tally;
   readonly #lane: Lane;
-  readonly #meter: ProjectMeter;
-  readonly #metrics: IntakeMetrics;
-  readonly #publisher: PendingReports["publisher"];
-  readonly #projectId: string;
-  readonly #shares: ProjectShares | undefined;
+  readonly #project: MeteredProject;
+  readonly #reports: PendingReports;
   #isPlaced = false;
   // The intake's own hold, so that no early outcome answers before the last line is placed.
   #framesOpen = 1;
@@ -64,7 +61,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   #isUnfit = false;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor(request: PendingOf, tally: Tally, { metrics, publisher, shares }: PendingReports) {
+  constructor(request: PendingOf, tally: Tally, reports: PendingReports) {
     this.events = request.events;
     this.bytes = request.bytes;
     this.eventsTaken = request.eventsTaken;
@@ -72,11 +69,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     this.#exchange = request.exchange;
     this.#tally = tally;
     this.#lane = request.lane;
-    this.#meter = request.project.meter;
-    this.#metrics = metrics;
-    this.#publisher = publisher;
-    this.#projectId = request.project.id;
-    this.#shares = shares;
+    this.#project = request.project;
+    this.#reports = reports;
   }
 
   /** One more frame carries lines of this request. */
@@ -128,10 +122,11 @@ export class PendingRequest implements FrameWaiter, RequestCost {
 
   /** The rest of a request whose project has come to its share is not placed any more. */
   #countShare(bytes: number): void {
-    if (this.#shares === undefined) return;
-    this.#shares.stored(this.#lane, this.#projectId, bytes);
+    const { shares } = this.#reports;
+    if (shares === undefined) return;
+    shares.stored(this.#lane, this.#project.id, bytes);
     if (this.#isPlaced) return;
-    this.#failure ??= this.#shares.refusalOf(this.#lane, this.#projectId)?.code;
+    this.#failure ??= shares.refusalOf(this.#lane, this.#project.id)?.code;
   }
 
   /** Gives up one hold; the last one answers. */
@@ -149,14 +144,14 @@ export class PendingRequest implements FrameWaiter, RequestCost {
       return;
     }
     // Not before: a request that is refused is sent again, and would count each time.
-    if (this.#tally.dropped > 0) this.#meter.countDropped(this.#tally.dropped, this);
+    if (this.#tally.dropped > 0) this.#project.meter.countDropped(this.#tally.dropped, this);
     this.#exchange.answerStored(this.#tally);
   }
 
   #detailOf(failure: ErrorCode): string {
     const detail = details[failure] ?? "";
     if (failure !== "unavailable" && !this.#isUnfit) return detail;
-    const unfit = this.#publisher.refusalOf(this.#lane, this.#projectId)?.detail;
+    const unfit = this.#reports.publisher.refusalOf(this.#lane, this.#project.id)?.detail;
     if (!this.#isUnfit) return unfit ?? detail;
     return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
   }
@@ -168,18 +163,20 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   }
 
   #count(): void {
+    const { metrics } = this.#reports;
+    const { meter } = this.#project;
     if (this.#stored > 0) {
-      this.#metrics.events(this.#lane, "none", this.#stored);
-      this.#meter.countStored(this.#stored, this.#storedBytes);
+      metrics.events(this.#lane, "none", this.#stored);
+      meter.countStored(this.#stored, this.#storedBytes);
     }
-    if (this.#duplicates > 0) this.#metrics.events(this.#lane, "duplicate", this.#duplicates);
+    if (this.#duplicates > 0) metrics.events(this.#lane, "duplicate", this.#duplicates);
     if (this.#unknown > 0) {
-      this.#metrics.events(this.#lane, "timeout", this.#unknown);
-      this.#meter.countUnknown(this.#unknown);
+      metrics.events(this.#lane, "timeout", this.#unknown);
+      meter.countUnknown(this.#unknown);
     }
     // For the retry of what is not stored there is room again.
     if (this.#failure !== undefined || this.#abandoned) {
-      this.#meter.giveBack(this, this.#stored + this.#unknown);
+      meter.giveBack(this, this.#stored + this.#unknown);
     }
   }
 }

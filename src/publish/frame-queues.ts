@@ -61,15 +61,26 @@ export function createFrameQueues(config: FrameQueuesConfig, streams: StreamStat
     return queue;
   }
 
+  // A request asks several times for the same one.
+  let lastWay: Way = "live";
+  let last: FrameQueue | undefined;
+  let lastProjectId = "";
+
   return {
     of(way, projectId) {
-      const found = known[way].get(projectId);
-      if (found !== undefined) return found;
-      const partition = partitionOf(projectId, config.partitions);
-      const mixed = way === "live" && config.frameScope === "partition";
-      const queue = mixed ? ofPartition(partition) : create(way, partition, projectId);
-      known[way].set(projectId, queue);
-      return queue;
+      if (last !== undefined && lastProjectId === projectId && lastWay === way) return last;
+      last = known[way].get(projectId) ?? created(way, projectId);
+      lastProjectId = projectId;
+      lastWay = way;
+      return last;
     },
   };
+
+  function created(way: Way, projectId: string): FrameQueue {
+    const partition = partitionOf(projectId, config.partitions);
+    const mixed = way === "live" && config.frameScope === "partition";
+    const queue = mixed ? ofPartition(partition) : create(way, partition, projectId);
+    known[way].set(projectId, queue);
+    return queue;
+  }
 }

@@ -89,6 +89,8 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     lanes.map((lane) => [lane, Array.from({ length: partitions }, (_, at) => newStream(lane, at))]),
   );
   let over = 0;
+  /** Where the last lines went: requests of one project follow one another, since they share frames. */
+  let last: { lane: Lane; stream: Stream; fill: Fill } | undefined;
 
   function newStream(lane: Lane, partition: number): Stream {
     const name = streamName(subjectPrefix, lane, partition);
@@ -102,12 +104,8 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
 
   function stored(lane: Lane, projectId: string, bytes: number): void {
     if (isOff) return;
-    const stream = streamOf(lane, projectId);
-    let fill = stream.fills.get(projectId);
-    if (fill === undefined) {
-      fill = { projectId, counted: 0, countedIn: 0, acked: 0, ackedLately: 0, isOver: false };
-      stream.fills.set(projectId, fill);
-    }
+    if (last === undefined || last.lane !== lane || last.fill.projectId !== projectId) last = placeOf(lane, projectId);
+    const { stream, fill } = last;
     fill.acked += bytes;
     fill.ackedLately += bytes;
     stream.acked += bytes;
@@ -116,6 +114,16 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     stream.judgeAt = stream.acked + stream.bytesMax * judgePart;
     judge(stream);
     if (stream.acked >= stream.bytesMax * askPart) void ask(stream);
+  }
+
+  function placeOf(lane: Lane, projectId: string): { lane: Lane; stream: Stream; fill: Fill } {
+    const stream = streamOf(lane, projectId);
+    let fill = stream.fills.get(projectId);
+    if (fill === undefined) {
+      fill = { projectId, counted: 0, countedIn: 0, acked: 0, ackedLately: 0, isOver: false };
+      stream.fills.set(projectId, fill);
+    }
+    return { lane, stream, fill };
   }
 
   /** Says anew who is over, from what was counted in the last look and what has come since. */

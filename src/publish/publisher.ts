@@ -324,7 +324,7 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     refusal() {
       if (draining) return "draining";
       if (!link.connected) return "unavailable";
-      return streams.refusalOfAll(nowMs());
+      return streams.refusalOfAll(nowMs);
     },
     refusalOf(lane, projectId) {
       const { stream } = queues.of(lane, projectId);

@@ -49,7 +49,7 @@ export interface StreamStates {
   /** The whole server or account has no room. */
   allFullUntil(untilMs: number): void;
   /** One stream with room is enough for undefined: a full history must not cost live events, nor the other way round. */
-  refusalOfAll(nowMs: number): "store_full" | "unavailable" | undefined;
+  refusalOfAll(nowMs: () => number): "store_full" | "unavailable" | undefined;
 }
 
 /** Why nothing may be sent to the stream now. */
@@ -116,7 +116,7 @@ export function createStreamStates(subjectPrefix: string, partitions: number): S
       let unfit = false;
       for (const state of all) {
         if (state.refusal !== undefined) unfit = true;
-        else if (nowMs >= state.fullUntilMs) return undefined;
+        else if (state.fullUntilMs === 0 || nowMs() >= state.fullUntilMs) return undefined;
       }
       return unfit ? "unavailable" : "store_full";
     },
