@@ -36,6 +36,8 @@ import {
   placedAtOnceMax,
   rowsAtOnceMax,
   scannedAtOnceBytesMax,
+  scanWorkOf,
+  slowWorkOf,
   workOf,
 } from "./work.ts";
 
@@ -93,10 +95,8 @@ export function createIntake(options: IntakeOptions): Intake {
     if (length > scannedAtOnceBytesMax || share.isSpent) {
       return takeInTurns(exchange, kept(body), exchange.hint ?? look(body, true));
     }
-    const beganMs = nowMs();
-    const work = takeAtOnce(exchange, body);
-    share.spend(nowMs() - beganMs);
-    return work;
+    share.spend(scanWorkOf(length));
+    return takeAtOnce(exchange, body);
   }
 
   /** From scan to frames in this turn, unless it turns out to be more than a little work, or others are first. */
@@ -129,6 +129,9 @@ export function createIntake(options: IntakeOptions): Intake {
     } catch (bug) {
       giveUp(placing);
       throw bug;
+    }
+    if (body.length > littleBytesMax) {
+      share.spend(placing.tally.slowPathItems === 0 ? work : work + slowWorkOf(body.length));
     }
     finish(exchange, placing);
     return undefined;

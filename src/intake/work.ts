@@ -17,6 +17,19 @@ export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
 /** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
 const slowPathFactor = 8;
 
+/** A byte takes 8 ns to scan at the most, where it is a bracket or ends a token: as long as this many of work. */
+const scanFactor = 10;
+
+/** What scanning a body may take, in bytes copied. */
+export function scanWorkOf(bytes: number): number {
+  return bytes * scanFactor;
+}
+
+/** What placing a body takes that is not in plain form, in bytes copied, beside what it takes in any case. */
+export function slowWorkOf(bytes: number): number {
+  return bytes * slowPathFactor;
+}
+
 /** What placing a body takes, in bytes copied: no more than that, if its items are plain. */
 export function workOf(bytes: number, events: number): number {
   return bytes + events * recordOverheadBytesMax;
