@@ -8,7 +8,7 @@ export interface ErrorRow {
 
 export const errorTable = {
   empty_body: { status: 400, title: "The body is empty" },
-  invalid_framing: { status: 400, title: "The end of the request could be read in two ways" },
+  invalid_framing: { status: 400, title: "The body's length or chunks are not as they may be" },
   invalid_encoding: { status: 400, title: "The body is not in the encoding it claims" },
   invalid_json: { status: 400, title: "The body is not valid JSON" },
   invalid_payload: { status: 400, title: "The body is not an event or a batch" },

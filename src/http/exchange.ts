@@ -105,6 +105,8 @@ export class HttpExchange implements Exchange {
   answersNothing = false;
   phase: AbortPhase = "head";
   bytesArrived = 0;
+  /** In which the body has come so far. */
+  pieces = 0;
   bytesChecked = 0;
   idleChecks = 0;
   /** So much had come when it was last looked at for its key. */
@@ -174,6 +176,13 @@ export class HttpExchange implements Exchange {
     this.#shared.metrics.problemAnswered(problem.code);
     this.#shared.remarks?.refused(this.projectId, problem);
     this.#count(errorTable[problem.code].status);
+  }
+
+  /** Answers now, in the middle of the body: what more of it has come is not read. */
+  answerAndEnd(problem: Problem): void {
+    this.endsInDoubt = false;
+    this.close = true;
+    this.answerProblem(problem);
   }
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
