@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "event_scan.h"
+
 namespace fuzz {
 
 /**
@@ -16,7 +18,10 @@ namespace fuzz {
  */
 bool is_json(const uint8_t* text, size_t length);
 
-/** The header, then a row for each item, of a text that is JSON: table.ts, written once more. */
+/** Words of an item where the table is compared: its row, then its extra, zeros if it has none. */
+inline constexpr size_t kItemWords = size_t{penstock::kRowWords} + penstock::kExtraWords;
+
+/** The header, then the words of each item, of a text that is JSON: table.ts, written once more. */
 std::vector<uint32_t> expected_table(const uint8_t* text, size_t length);
 
 }  // namespace fuzz

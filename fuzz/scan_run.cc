@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "check.h"
+#include "oracle.h"
 #include "simdjson.h"
 #include "utf8_repair.h"
 
@@ -51,20 +52,38 @@ uint32_t check_row(const uint32_t* row, uint32_t from, uint32_t length) {
     const uint32_t type = row[penstock::kFieldTypes] >> 4 * field & 15;
     check_span(row + penstock::kFirstFieldStart + 2 * field, type, start + 1, end - 1);
   }
+  const uint32_t* const extra = row + penstock::kRowWords;
+  for (uint32_t part = 0; part < penstock::kExtraParts; part++) {
+    check_span(extra + 2 * part, extra[penstock::kExtraTypes] >> 4 * part & 15, start + 1, end - 1);
+  }
   return end;
 }
 
 void check_rows(const ScanRun& run) {
   const auto length = static_cast<uint32_t>(run.text.size());
   uint32_t from = 0;
-  for (size_t at = penstock::kHeaderWords; at < run.table.size(); at += penstock::kRowWords) {
+  for (size_t at = penstock::kHeaderWords; at < run.table.size(); at += kItemWords) {
     from = check_row(&run.table[at], from, length);
   }
-  for (const uint32_t word : {penstock::kApiKeyType, penstock::kAltKeyType, penstock::kSentAtType}) {
+  for (const uint32_t word : {penstock::kKeyType, penstock::kCreatedAtType, penstock::kSentAtType}) {
     check_span(&run.table[word + 1], run.table[word], 1, length);
   }
-  const size_t rows = (run.table.size() - penstock::kHeaderWords) / penstock::kRowWords;
+  const size_t rows = (run.table.size() - penstock::kHeaderWords) / kItemWords;
   check(rows == run.table[penstock::kItemCount], "every item has a row in the end");
+}
+
+/** Appends the rows of a call, each with its extra, or zeros in its place. */
+void append_items(std::vector<uint32_t>& items, const uint32_t* table, size_t row_capacity) {
+  const uint32_t* row = table + penstock::kHeaderWords;
+  const uint32_t* extra = row + row_capacity * penstock::kRowWords;
+  for (uint32_t count = table[penstock::kRowCount]; count > 0; count--) {
+    const bool has_extra = (row[penstock::kMoreTypes] >> penstock::kHasExtraShift & 1) != 0;
+    items.insert(items.end(), row, row + penstock::kRowWords);
+    if (has_extra) items.insert(items.end(), extra, extra + penstock::kExtraWords);
+    else items.insert(items.end(), penstock::kExtraWords, 0);
+    row += penstock::kRowWords;
+    extra += penstock::kExtraWords;
+  }
 }
 
 void check_text(const ScanRun& run, const uint8_t* before) {
@@ -107,7 +126,7 @@ void check_refusal(const ScanRun& run) {
 
 ScanRun run_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t length, size_t row_capacity) {
   const auto body = copy_of(text, length);
-  const auto block = block_of<uint32_t>(penstock::kHeaderWords + row_capacity * penstock::kRowWords);
+  const auto block = block_of<uint32_t>(penstock::kHeaderWords + row_capacity * kItemWords);
   uint32_t* const table = block.get();
   ScanRun run;
   run.status = scanner.scan(body.get(), length, table, row_capacity);
@@ -121,8 +140,7 @@ ScanRun run_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t le
     check(count <= row_capacity, "no more rows than the table holds");
     const bool is_last = delivered + count == table[penstock::kItemCount];
     check(count == row_capacity || is_last, "a table is filled while it can be");
-    const uint32_t* const rows = table + penstock::kHeaderWords;
-    run.table.insert(run.table.end(), rows, rows + size_t{count} * penstock::kRowWords);
+    append_items(run.table, table, row_capacity);
     delivered += count;
     scanner.scan_more(body.get(), table, row_capacity);
     check(table[penstock::kFirstItem] == delivered, "further rows begin where the last ones ended");
@@ -142,7 +160,7 @@ ScanRun run_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t le
 
 void abandon_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t length) {
   const auto body = copy_of(text, length);
-  const auto table = block_of<uint32_t>(penstock::kHeaderWords + penstock::kRowWords);
+  const auto table = block_of<uint32_t>(penstock::kHeaderWords + kItemWords);
   scanner.scan(body.get(), length, table.get(), 1);
 }
 

@@ -13,7 +13,7 @@ namespace fuzz {
 
 struct ScanRun {
   penstock::ScanStatus status;
-  /** The header as `scan` left it, but for the count of rows; then the rows of all calls. */
+  /** The header as `scan` left it, but for the count of rows; then the items of all calls, kItemWords each. */
   std::vector<uint32_t> table;
   /** The body after the last call. */
   std::vector<uint8_t> text;

@@ -49,7 +49,7 @@ void check_same(const ScanRun& one, const ScanRun& other) {
 void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
   check(penstock::find_json_fault(text, length) == penstock::kNoFault, "the judge finds no fault in what was accepted");
   check(run.table == fuzz::expected_table(text, length), "the table is the one that On-Demand gives");
-  for (size_t row = penstock::kHeaderWords; row < run.table.size(); row += penstock::kRowWords) {
+  for (size_t row = penstock::kHeaderWords; row < run.table.size(); row += fuzz::kItemWords) {
     fuzz::check_item_in_plain_form(run.text.data(), &run.table[row]);
   }
 }

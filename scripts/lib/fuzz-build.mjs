@@ -15,12 +15,24 @@ const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
 const sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 const common = ["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...sanitizers, "-isystem", simdjsonDir];
 // Small limits: short texts are to go past them. The oracles have to know the same ones.
-const limits = ["-DPENSTOCK_DEPTH_MAX=6", "-DPENSTOCK_NUMBER_DIGITS_MAX=24"];
+const limits = ["-DPENSTOCK_DEPTH_MAX=6", "-DPENSTOCK_NUMBER_DIGITS_MAX=24", "-DPENSTOCK_KEY_TOKEN_BYTES_MAX=16"];
 const own = [...common, ...limits, "-Wall", "-Wextra", "-I", coreDir, "-I", fuzzDir];
-const core = ["event_scan", "event_walk", "json_fault", "json_walk", "name_set", "normalise", "utf8_repair"];
+const core = [
+  ...["array_keys", "ascii_text", "event_scan", "event_walk", "item_reader", "json_fault", "json_walk", "name_set"],
+  ...["normalise", "utf8_repair"],
+];
 // Small windows: short texts are to cross from one to the next.
 const coreDefines = ["-DPENSTOCK_WINDOW_BYTES=64"];
-const oracles = ["target", "scan_run", "plain_form", "dom_oracle", "table_oracle", "fault_oracle", "lexer"];
+const oracles = [
+  "target",
+  "scan_run",
+  "plain_form",
+  "dom_oracle",
+  "table_oracle",
+  "key_oracle",
+  "fault_oracle",
+  "lexer",
+];
 
 /** In the order of preference. `watched` makes the compiler tell which ways an input takes through the core. */
 const engines = [

@@ -4,6 +4,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../types.ts";
+import { Byte, endOfValue, spaceEnd, spaceStart, startOfValue, stringEnd, stringStart } from "./json-bytes.ts";
 
 /** How far from the start, and from the end, a look goes. */
 export const lookedAtBytesMax = 4_096;
@@ -11,26 +12,20 @@ const lookedAtFromEndBytesMax = 1_024;
 /** A key has 200 characters at most. */
 const keyBytesMax = 256;
 
-const Byte = {
-  Tab: 0x09,
-  LineFeed: 0x0a,
-  CarriageReturn: 0x0d,
-  Space: 0x20,
-  Quote: 0x22,
-  Comma: 0x2c,
-  Colon: 0x3a,
-  OpenBracket: 0x5b,
-  Backslash: 0x5c,
-  CloseBracket: 0x5d,
-  OpenBrace: 0x7b,
-  CloseBrace: 0x7d,
-} as const;
-
-/** What members of the root say; a later one of a name replaces an earlier. */
+/** What members say; a later one of a name replaces an earlier. */
 interface Seen {
   apiKey: string;
   token: string;
+  dollarToken: string;
+  propertiesToken: string;
+  isEnvelope: boolean;
   lane: Lane | undefined;
+}
+
+/** Bytes [start, end) of the body. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
 }
 
 const nothing: BodyHint = { projectId: undefined, lane: undefined };
@@ -39,39 +34,86 @@ export function createEarlyLook(projects: ProjectLookup): EarlyLook {
   return look;
 
   function look(body: Buffer, isWhole: boolean): BodyHint {
-    const seen: Seen = { apiKey: "", token: "", lane: undefined };
-    const rootEnded = readStart(body, seen);
-    if (isWhole && !rootEnded) readEnd(body, seen);
-    // What is seen whole has no flag but those seen.
-    if (rootEnded) seen.lane ??= "live";
-    const key = seen.apiKey === "" ? seen.token : seen.apiKey;
+    const end = Math.min(body.length, lookedAtBytesMax);
+    const start = spaceEnd(body, 0, end);
+    const seen =
+      body[start] === Byte.OpenBracket ? readArray(body, { start, end }) : readRoot(body, { start, end }, isWhole);
+    const key = keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
     const projectId = project?.enabled === true ? project.id : undefined;
     return projectId === undefined && seen.lane === undefined ? nothing : { projectId, lane: seen.lane };
   }
 }
 
-/** The root's members from the start on. True when the root ends within what is looked at. */
-function readStart(body: Buffer, seen: Seen): boolean {
-  const end = Math.min(body.length, lookedAtBytesMax);
-  let at = spaceEnd(body, 0, end);
-  if (body[at] !== Byte.OpenBrace) return false;
-  at = spaceEnd(body, at + 1, end);
+function nothingSeen(): Seen {
+  return { apiKey: "", token: "", dollarToken: "", propertiesToken: "", isEnvelope: false, lane: undefined };
+}
+
+/** In the order in which the scan takes them. */
+function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen): string {
+  if (apiKey !== "") return apiKey;
+  if (token !== "" || isEnvelope) return token;
+  return dollarToken === "" ? propertiesToken : dollarToken;
+}
+
+function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
+  const seen = nothingSeen();
+  if (body[range.start] !== Byte.OpenBrace) return seen;
+  const ended = readEvent(body, range, seen) >= 0;
+  if (isWhole && !ended) readEnd(body, seen);
+  // What is seen whole has no flag but those seen, and an event has none.
+  if (ended && (!seen.isEnvelope || seen.lane === undefined)) seen.lane = "live";
+  return seen;
+}
+
+/** Of an array, which is always live, the first item that shows a key. */
+function readArray(body: Buffer, { start, end }: Range): Seen {
+  let seen = nothingSeen();
+  let at = start;
+  do {
+    seen = nothingSeen();
+    const itemStart = spaceEnd(body, at + 1, end);
+    const isObject = body[itemStart] === Byte.OpenBrace;
+    const itemEnd = isObject ? readEvent(body, { start: itemStart, end }, seen) : endOfValue(body, itemStart, end);
+    seen.isEnvelope = false;
+    at = itemEnd < 0 ? end : spaceEnd(body, itemEnd, end);
+  } while (at < end && body[at] === Byte.Comma && keyIn(seen) === "");
+  seen.lane = "live";
+  return seen;
+}
+
+/** An event or an envelope, from its first member on. Answers one past its last byte, or -1 where that is not reached. */
+function readEvent(body: Buffer, range: Range, seen: Seen): number {
+  return readMembers(body, range, (member) => {
+    if (isProperties(body, member)) {
+      seen.propertiesToken = "";
+      readMembers(body, { start: member.valueStart, end: member.valueEnd }, (property) => {
+        const isWhole = property.valueEnd < member.valueEnd;
+        if (isWhole && nameIs(body, property, "token")) seen.propertiesToken = keyAt(body, property);
+      });
+    } else if (member.valueEnd < range.end) {
+      note(body, seen, member);
+    }
+  });
+}
+
+/** The members of the object that begins there, the last perhaps cut off. Answers as above. */
+function readMembers(body: Buffer, { start, end }: Range, take: (member: Member) => void): number {
+  let at = spaceEnd(body, start + 1, end);
   while (at < end && body[at] === Byte.Quote) {
     const nameStart = at + 1;
     const nameEnd = stringEnd(body, nameStart, end);
     at = spaceEnd(body, nameEnd + 1, end);
-    if (body[at] !== Byte.Colon) return false;
+    if (body[at] !== Byte.Colon) return -1;
     const valueStart = spaceEnd(body, at + 1, end);
     const valueEnd = endOfValue(body, valueStart, end);
-    if (valueEnd >= end) return false;
-    note(body, seen, { nameStart, nameEnd, valueStart, valueEnd });
+    take({ nameStart, nameEnd, valueStart, valueEnd });
     at = spaceEnd(body, valueEnd, end);
-    if (at < end && body[at] === Byte.CloseBrace) return true;
-    if (body[at] !== Byte.Comma) return false;
+    if (at < end && body[at] === Byte.CloseBrace) return at + 1;
+    if (at >= end || body[at] !== Byte.Comma) return -1;
     at = spaceEnd(body, at + 1, end);
   }
-  return at < end && body[at] === Byte.CloseBrace;
+  return at < end && body[at] === Byte.CloseBrace ? at + 1 : -1;
 }
 
 /**
@@ -80,7 +122,7 @@ function readStart(body: Buffer, seen: Seen): boolean {
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - lookedAtFromEndBytesMax);
-  const late: Seen = { apiKey: "", token: "", lane: undefined };
+  const late = nothingSeen();
   let at = spaceStart(body, body.length, start);
   if (body[at - 1] !== Byte.CloseBrace) return;
   at--;
@@ -96,15 +138,17 @@ function readEnd(body: Buffer, seen: Seen): void {
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Byte.Comma) break;
     // The last of a name counts, and comes first here.
-    const one: Seen = { apiKey: "", token: "", lane: undefined };
+    const one = nothingSeen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
     if (late.token === "") late.token = one.token;
+    if (late.dollarToken === "") late.dollarToken = one.dollarToken;
     late.lane ??= one.lane;
     at--;
   }
   if (late.apiKey !== "") seen.apiKey = late.apiKey;
   if (late.token !== "") seen.token = late.token;
+  if (late.dollarToken !== "") seen.dollarToken = late.dollarToken;
   seen.lane = late.lane ?? seen.lane;
 }
 
@@ -116,104 +160,31 @@ interface Member {
   readonly valueEnd: number;
 }
 
-function note(body: Buffer, seen: Seen, { nameStart, nameEnd, valueStart, valueEnd }: Member): void {
-  switch (nameEnd - nameStart) {
-    case "token".length:
-      if (isText(body, "token", nameStart)) seen.token = keyAt(body, valueStart, valueEnd);
-      break;
-    case "api_key".length:
-      if (isText(body, "api_key", nameStart)) seen.apiKey = keyAt(body, valueStart, valueEnd);
-      break;
-    case "historical_migration".length:
-      if (!isText(body, "historical_migration", nameStart)) return;
-      seen.lane = valueEnd - valueStart === "true".length && isText(body, "true", valueStart) ? "historical" : "live";
-      break;
+function note(body: Buffer, seen: Seen, member: Member): void {
+  const { valueStart, valueEnd } = member;
+  if (nameIs(body, member, "api_key")) seen.apiKey = keyAt(body, member);
+  else if (nameIs(body, member, "token")) seen.token = keyAt(body, member);
+  else if (nameIs(body, member, "$token")) seen.dollarToken = keyAt(body, member);
+  else if (nameIs(body, member, "properties")) seen.propertiesToken = "";
+  else if (nameIs(body, member, "batch")) seen.isEnvelope = true;
+  else if (nameIs(body, member, "historical_migration")) {
+    seen.lane = valueEnd - valueStart === "true".length && isText(body, "true", valueStart) ? "historical" : "live";
   }
+}
+
+function isProperties(body: Buffer, member: Member): boolean {
+  return body[member.valueStart] === Byte.OpenBrace && nameIs(body, member, "properties");
+}
+
+function nameIs(body: Buffer, { nameStart, nameEnd }: Member, name: string): boolean {
+  return nameEnd - nameStart === name.length && isText(body, name, nameStart);
 }
 
 function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-function keyAt(body: Buffer, start: number, end: number): string {
-  if (body[start] !== Byte.Quote || end - start > keyBytesMax) return "";
-  return body.toString("latin1", start + 1, end - 1).trim();
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === Byte.Space || byte === Byte.LineFeed || byte === Byte.CarriageReturn || byte === Byte.Tab;
-}
-
-function spaceEnd(body: Buffer, start: number, end: number): number {
-  let at = start;
-  while (at < end && isSpace(body[at])) at++;
-  return at;
-}
-
-/** Where white space before `end` starts. */
-function spaceStart(body: Buffer, end: number, start: number): number {
-  let at = end;
-  while (at > start && isSpace(body[at - 1])) at--;
-  return at;
-}
-
-/** Where the closing quote is, from within the text; `end` where that is not reached. */
-function stringEnd(body: Buffer, start: number, end: number): number {
-  let at = start;
-  while (at < end && body[at] !== Byte.Quote) at += body[at] === Byte.Backslash ? 2 : 1;
-  return Math.min(at, end);
-}
-
-/** Where the opening quote is, from the closing one; -1 where it is not reached, or the text has escapes. */
-function stringStart(body: Buffer, closing: number, start: number): number {
-  if (closing <= start || body[closing] !== Byte.Quote) return -1;
-  for (let at = closing - 1; at >= start; at--) {
-    if (body[at] === Byte.Backslash) return -1;
-    if (body[at] === Byte.Quote) return at > start && body[at - 1] === Byte.Backslash ? -1 : at;
-  }
-  return -1;
-}
-
-/** One past the value's last byte; `end` where that is not reached. */
-function endOfValue(body: Buffer, start: number, end: number): number {
-  const first = body[start];
-  if (first === Byte.Quote) return Math.min(stringEnd(body, start + 1, end) + 1, end);
-  if (first !== Byte.OpenBrace && first !== Byte.OpenBracket) return endOfWord(body, start, end);
-  let depth = 0;
-  for (let at = start; at < end; at++) {
-    const byte = body[at];
-    if (byte === Byte.Quote) at = stringEnd(body, at + 1, end);
-    else if (byte === Byte.OpenBrace || byte === Byte.OpenBracket) depth++;
-    else if (byte === Byte.CloseBrace || byte === Byte.CloseBracket) {
-      depth--;
-      if (depth === 0) return at + 1;
-    }
-  }
-  return end;
-}
-
-function endOfWord(body: Buffer, start: number, end: number): number {
-  let at = start;
-  while (at < end && body[at] !== Byte.Comma && body[at] !== Byte.CloseBrace && !isSpace(body[at])) at++;
-  return at;
-}
-
-/** Where a text, number or word starts that ends before `end`; below `start` for anything else. */
-function startOfValue(body: Buffer, end: number, start: number): number {
-  if (body[end - 1] === Byte.Quote) return stringStart(body, end - 1, start);
-  let at = end;
-  while (at > start && isWordByte(body[at - 1]!)) at--;
-  return at === end ? -1 : at;
-}
-
-/** Of numbers, true, false and null. */
-function isWordByte(byte: number): boolean {
-  return (
-    (byte >= 0x30 && byte <= 0x39) ||
-    (byte >= 0x61 && byte <= 0x7a) ||
-    byte === 0x2d ||
-    byte === 0x2e ||
-    byte === 0x2b ||
-    byte === 0x45
-  );
+function keyAt(body: Buffer, { valueStart, valueEnd }: Member): string {
+  if (body[valueStart] !== Byte.Quote || valueEnd - valueStart > keyBytesMax) return "";
+  return body.toString("latin1", valueStart + 1, valueEnd - 1).trim();
 }

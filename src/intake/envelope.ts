@@ -3,14 +3,9 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
-import { Header, ScanStatus, TokenType } from "../scan/table.ts";
+import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../scan/table.ts";
 import type { Lane, MeteredProject, ProjectLookup } from "../types.ts";
 
-/**
- * A key has 200 characters at most, however many of them are escaped and whatever white space is around it. What is longer is not read:
- * it may be as long as a body.
- */
-const keyTokenBytesMax = 4_096;
 /** Keys are of printable characters. */
 const nobodysKey = "\0";
 
@@ -39,12 +34,21 @@ export function scanProblem(status: ScanStatus, table: Uint32Array): Problem {
 
 /** The envelope of the body in the table, or what is wrong with it. The key is judged before the shape of the batch. */
 export function readEnvelope(body: Buffer, table: Uint32Array, projects: ProjectLookup): Envelope | Problem {
-  if (table[Header.RootType] !== TokenType.Object) {
-    return { code: "invalid_payload", detail: "The body must be a JSON object: an event, or a batch of events" };
+  const rootType = table[Header.RootType]!;
+  if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
+    const detail = "The body must be a JSON object or array: an event, a batch of events, or an array of events";
+    return { code: "invalid_payload", detail };
   }
-  const key = readKey(body, table);
-  if (key === undefined) {
-    return { code: "missing_api_key", detail: "api_key (or token) must be a string that is not empty" };
+  // It is nobody's, so no key is missing.
+  if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
+    return { code: "invalid_payload", detail: "The array holds no event" };
+  }
+  const key = keyText(body, table);
+  if (key === "") return { code: "missing_api_key", detail: missingKey(table) };
+  const other = table[Header.OtherKeyItem]!;
+  if (other !== 0) {
+    const detail = `Item ${other} of the array has another API key than one before it: an array is of one project`;
+    return { code: "unknown_api_key", detail };
   }
   const project = projects.byKey(key);
   if (project === undefined) return noProject(key, projects);
@@ -64,24 +68,23 @@ export function readEnvelope(body: Buffer, table: Uint32Array, projects: Project
   }
 }
 
+function missingKey(table: Uint32Array): string {
+  if (table[Header.BatchType] !== TokenType.Absent) return "api_key (or token) must be a string that is not empty";
+  const places = "api_key (or token, $token, properties.token) must be a string that is not empty";
+  return table[Header.RootType] === TokenType.Array ? `${places}, in one item of the array at least` : places;
+}
+
 function noProject(key: string, projects: ProjectLookup): Problem {
   const why = projects.refusalOf(key);
   if (why !== undefined) return { code: "unavailable", detail: why };
   return { code: "unknown_api_key", detail: "No project has this API key" };
 }
 
-/** `api_key`, or `token` where there is no `api_key`; undefined when neither is a string with something in it. */
-function readKey(body: Buffer, table: Uint32Array): string | undefined {
-  const type = table[Header.ApiKeyType]!;
-  const absent = type === TokenType.Absent || type === TokenType.Null || type === TokenType.EmptyString;
-  const key = absent
-    ? keyText(body, table[Header.AltKeyType]!, table[Header.AltKeyStart]!, table[Header.AltKeyEnd]!)
-    : keyText(body, type, table[Header.ApiKeyStart]!, table[Header.ApiKeyEnd]!);
-  return key === "" ? undefined : key;
-}
-
-function keyText(body: Buffer, type: number, start: number, end: number): string {
+/** Without white space around it; "" where there is none, or none that is a string. */
+function keyText(body: Buffer, table: Uint32Array): string {
+  const type = table[Header.KeyType]!;
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
+  const [start, end] = [table[Header.KeyStart]!, table[Header.KeyEnd]!];
   if (end - start > keyTokenBytesMax) return nobodysKey;
   if (type === TokenType.EscapedString) return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
   // Read as Latin-1: keys are ASCII, and what is not cannot match one.

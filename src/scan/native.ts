@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { type BackgroundScanner, Header, Row, rowsMax, type ScanStatus } from "./table.ts";
+import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
 interface NativeScanner {
   scan(body: Buffer): ScanStatus;
@@ -44,7 +44,7 @@ export function loadAddon(): Addon {
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();
-  const table = new Uint32Array(Header.Words + rows * Row.Words);
+  const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
     table,

@@ -1,144 +1,57 @@
 // The reference scanner: the table of table.ts in plain JavaScript. It is what the addon is tested against, and what
 // stands in where the addon is not built. It must share nothing with the addon but the layout.
 
+import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./reference-keys.ts";
 import { normaliseText } from "./reference-normalise.ts";
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
+import { fillItem } from "./reference-rows.ts";
 import { countMalformed, repairMalformed } from "./reference-utf8.ts";
 import {
   type BackgroundScanner,
-  depthMax,
-  FieldShift,
+  Extra,
+  extraOf,
   Header,
-  ItemFlag,
-  MoreShift,
   malformedMax,
   NotNormal,
-  PropertyShift,
   Row,
   rowsMax,
   ScanStatus,
   TokenType,
+  tableWords,
 } from "./table.ts";
 
-/** The root and its batch. */
-const batchDepth = 2;
-
-interface FieldPlace {
-  readonly start: number;
-  readonly shift: number;
+/** The items of a body, and how many containers they stand in. */
+interface Items {
+  readonly items: readonly JsonChild[];
+  readonly depth: number;
 }
 
-const fieldPlaces = new Map<string, FieldPlace>([
-  ["event", { start: Row.EventStart, shift: FieldShift.Event }],
-  ["distinct_id", { start: Row.DistinctIdStart, shift: FieldShift.DistinctId }],
-  ["timestamp", { start: Row.TimestampStart, shift: FieldShift.Timestamp }],
-  ["uuid", { start: Row.UuidStart, shift: FieldShift.Uuid }],
-  ["properties", { start: Row.PropertiesStart, shift: FieldShift.Properties }],
-  ["$set", { start: Row.SetStart, shift: FieldShift.Set }],
-  ["$set_once", { start: Row.SetOnceStart, shift: FieldShift.SetOnce }],
-]);
-
-const propertyPlaces = new Map<string, { readonly word: number; readonly shift: number }>([
-  ["alias", { word: Row.PropertyTypes, shift: PropertyShift.Alias }],
-  ["$group_type", { word: Row.PropertyTypes, shift: PropertyShift.GroupType }],
-  ["$group_key", { word: Row.PropertyTypes, shift: PropertyShift.GroupKey }],
-  ["$survey_id", { word: Row.PropertyTypes, shift: PropertyShift.SurveyId }],
-  ["$set", { word: Row.PropertyTypes, shift: PropertyShift.Set }],
-  ["$group_set", { word: Row.PropertyTypes, shift: PropertyShift.GroupSet }],
-  ["$groups", { word: Row.PropertyTypes, shift: PropertyShift.Groups }],
-  ["$process_person_profile", { word: Row.PropertyTypes, shift: PropertyShift.ProcessPersonProfile }],
-  ["$current_url", { word: Row.MoreTypes, shift: MoreShift.CurrentUrl }],
-  ["$screen_name", { word: Row.MoreTypes, shift: MoreShift.ScreenName }],
-  ["distinct_id", { word: Row.FieldTypes, shift: FieldShift.PropertiesDistinctId }],
-]);
-
-const envelopePlaces = new Map<string, { readonly type: number; readonly start?: number }>([
-  ["batch", { type: Header.BatchType }],
-  ["api_key", { type: Header.ApiKeyType, start: Header.ApiKeyStart }],
-  ["token", { type: Header.AltKeyType, start: Header.AltKeyStart }],
-  ["historical_migration", { type: Header.HistoricalType }],
-  ["sent_at", { type: Header.SentAtType, start: Header.SentAtStart }],
-]);
-
-function hasEscapedKey(node: JsonNode): boolean {
-  return node.children.some(({ key }) => key.includes("\\"));
+function put(header: Uint32Array, word: number, value: JsonNode | undefined): void {
+  if (value !== undefined) header.set([value.type, value.start, value.end], word);
 }
 
-/** The member of each key that JSON.parse would keep: the last. Keys with escapes stand under another name. */
-function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
-  return new Map(node.children.map(({ key, node: value }) => [key, value]));
-}
-
-function hasDuplicateProperty(properties: JsonNode): boolean {
-  const reserved = properties.children.map(({ key }) => key).filter((key) => propertyPlaces.has(key));
-  return new Set(reserved).size < reserved.length;
-}
-
-function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
-  let low = 0;
-  let high = offsets.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (offsets[middle]! < node.start) low = middle + 1;
-    else high = middle;
-  }
-  return low < offsets.length && offsets[low]! < node.end;
-}
-
-function fillProperties(row: Uint32Array, properties: JsonNode): number {
-  for (const [key, value] of lastOfEachKey(properties)) {
-    const place = propertyPlaces.get(key);
-    if (place === undefined) continue;
-    row[place.word]! |= value.type << place.shift;
-    if (key === "distinct_id") row.set([value.start, value.end], Row.PropertiesDistinctIdStart);
-  }
-  return (
-    (hasEscapedKey(properties) ? ItemFlag.EscapedKey : 0) |
-    (hasDuplicateProperty(properties) ? ItemFlag.DuplicateKey : 0)
-  );
-}
-
-/** `depth`: how many containers the item stands in. */
-function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
-  return deep.some((at) => at.offset >= item.start && at.offset < item.end && at.depth - depth > depthMax);
-}
-
-function fillRow(row: Uint32Array, item: JsonNode, tree: JsonTree, depth: number): void {
-  row.fill(0);
-  row[Row.ItemStart] = item.start;
-  row[Row.ItemEnd] = item.end;
-  let flags = hasOffsetWithin(tree.replaced, item) ? ItemFlag.ReplacedCharacter : 0;
-  if (hasOffsetWithin(tree.longNumbers, item)) flags |= ItemFlag.LongNumber;
-  if (isTooDeep(tree, item, depth)) flags |= ItemFlag.TooDeep;
-  if (item.type === TokenType.Object) {
-    if (hasEscapedKey(item)) flags |= ItemFlag.EscapedKey;
-    for (const [key, value] of lastOfEachKey(item)) {
-      const place = fieldPlaces.get(key);
-      if (place === undefined) continue;
-      row.set([value.start, value.end], place.start);
-      row[Row.FieldTypes]! |= value.type << place.shift;
-      if (key === "properties" && value.type === TokenType.Object) flags |= fillProperties(row, value);
-    }
-  }
-  row[Row.MoreTypes]! |= (item.type << MoreShift.Item) | (flags << MoreShift.Flags);
-}
-
-/** Fills the header and answers with the items: those of the batch, or the one event the root is. */
-function fillHeader(header: Uint32Array, root: JsonNode): readonly JsonChild[] {
+/** Fills the header and answers with the items: those of the batch, those of the array, or the one event the root is. */
+function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
-  if (root.type !== TokenType.Object) return [];
-  // The envelope's keys are known however they are written.
-  const members = new Map(root.children.map(({ key, node }) => [JSON.parse(`"${key}"`) as string, node]));
-  for (const [key, place] of envelopePlaces) {
-    const value = members.get(key);
-    if (value === undefined) continue;
-    header[place.type] = value.type;
-    if (place.start !== undefined) header.set([value.start, value.end], place.start);
+  if (root.type === TokenType.Array) {
+    const { key, otherItem } = keyOfArray(body, root);
+    put(header, Header.KeyType, key);
+    header[Header.OtherKeyItem] = otherItem;
+    return { items: root.children, depth: 1 };
   }
+  if (root.type !== TokenType.Object) return { items: [], depth: 0 };
+  // The envelope's names are known however they are written.
+  const members = membersByName(root);
+  const [sentAt, otherSentAt] = [members.get("sent_at"), members.get("sentAt")];
+  const says = sentAt !== undefined && sentAt.type !== TokenType.Null && sentAt.type !== TokenType.EmptyString;
+  put(header, Header.SentAtType, says ? sentAt : (otherSentAt ?? sentAt));
+  put(header, Header.CreatedAtType, members.get("created_at"));
+  header[Header.HistoricalType] = members.get("historical_migration")?.type ?? TokenType.Absent;
   const batch = members.get("batch");
-  const items = batch === undefined ? [{ key: "", node: root }] : batch.type === TokenType.Array ? batch.children : [];
-  header[Header.ItemCount] = items.length;
-  return items;
+  header[Header.BatchType] = batch?.type ?? TokenType.Absent;
+  put(header, Header.KeyType, batch === undefined ? keyOfEvent(root) : keyOfEnvelope(members));
+  if (batch === undefined) return { items: [{ key: "", node: root }], depth: 0 };
+  return { items: batch.type === TokenType.Array ? batch.children : [], depth: 2 };
 }
 
 function isJson(body: Buffer): boolean {
@@ -167,10 +80,11 @@ function replaceLineBreaks(body: Buffer): void {
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
-  const table = new Uint32Array(Header.Words + rows * Row.Words);
+  const table = new Uint32Array(tableWords(rows));
   const header = table.subarray(0, Header.Words);
   let items: readonly JsonChild[] = [];
   let tree: JsonTree | undefined;
+  let depth = 0;
   let itemsEnd = 0;
   let delivered = 0;
   let lastLength: number | undefined;
@@ -181,8 +95,12 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     header[Header.RowCount] = count;
     for (let index = 0; index < count; index += 1) {
       const start = Header.Words + index * Row.Words;
-      const depth = header[Header.BatchType] === TokenType.Absent ? 0 : batchDepth;
-      fillRow(table.subarray(start, start + Row.Words), items[delivered + index]!.node, tree!, depth);
+      const extra = extraOf(table, start);
+      const words = {
+        row: table.subarray(start, start + Row.Words),
+        extra: table.subarray(extra, extra + Extra.Words),
+      };
+      fillItem(words, items[delivered + index]!.node, tree!, depth);
     }
     delivered += count;
     // The tree of a large body is kept only while rows of it are left.
@@ -202,7 +120,7 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     if (utf8Fault !== undefined) {
       header[Header.ErrorOffset] = utf8Fault;
       const text = body.toString("latin1").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
-      if (text.startsWith("{") && text.endsWith("}")) {
+      if (/^(?:\{.*\}|\[.*\])$/s.test(text)) {
         const { malformed, bytes } = countMalformed(body, malformedMax);
         header[Header.Malformed] = malformed;
         header[Header.RepairedBytes] = bytes;
@@ -219,8 +137,8 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
       return ScanStatus.InvalidJson;
     }
     tree = parsed;
-    items = fillHeader(header, tree.root);
-    itemsEnd = items.length;
+    ({ items, depth } = fillHeader(header, body, tree.root));
+    header[Header.ItemCount] = itemsEnd = items.length;
     fillRows();
     replaceLineBreaks(body);
     return ScanStatus.Ok;

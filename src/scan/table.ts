@@ -37,40 +37,54 @@ export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 /** Words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** TokenType of the whole body. Anything but Object: no other word is set. */
+  /** TokenType of the whole body. Array: its items are the rows. Anything but Object and Array: no other word is set. */
   RootType: 1,
-  /** TokenType of the envelope's `batch`; Absent: the body is one event, in row 0. */
+  /** TokenType of the envelope's `batch`; Absent in an object: the body is one event, in row 0. */
   BatchType: 2,
-  /** Items in `batch`, or 1. Counts the items past the rows too. */
+  /** Items in `batch` or in the array, or 1. Counts the items past the rows too. */
   ItemCount: 3,
   /** Rows written by this call. */
   RowCount: 4,
-  ApiKeyType: 5,
-  ApiKeyStart: 6,
-  ApiKeyEnd: 7,
-  /** The envelope's `token`, the other spelling of `api_key`. */
-  AltKeyType: 8,
-  AltKeyStart: 9,
-  AltKeyEnd: 10,
+  /**
+   * Whose the body is: of the places where a key may stand, the first that holds anything but null or "". In an envelope these are
+   * `api_key`, then `token`; in an event also `$token`, then `properties.token`; of an array it is the key of the first item that
+   * has one. Escapes in their names do not hide them.
+   */
+  KeyType: 5,
+  KeyStart: 6,
+  KeyEnd: 7,
+  CreatedAtType: 8,
+  CreatedAtStart: 9,
+  CreatedAtEnd: 10,
   HistoricalType: 11,
+  /** `sent_at`; `sentAt`, where that is there and the other is absent, null or "". */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
   /** Index in the batch of row 0. */
   FirstItem: 15,
-  /** With InvalidUtf8, if it may be an object: malformed sequences, at most `malformedMax`; else 0. */
+  /** With InvalidUtf8, if it may be an object or an array: malformed sequences, at most `malformedMax`; else 0. */
   Malformed: 16,
   /** Bytes of the body with U+FFFD in place of each of them. */
   RepairedBytes: 17,
+  /**
+   * Of an array: index of the first of all its items whose key is not that above; 0 if they agree. Keys are the same if their bytes
+   * are, or their texts without white space around, where these are ASCII and written in `keyTokenBytesMax` bytes.
+   */
+  OtherKeyItem: 18,
   Words: 20,
 } as const;
 
-/** Words of a row, one row an item. */
+/** What is longer is nobody's key, however much of it is escaped or white space. */
+export const keyTokenBytesMax = 4_096;
+
+/** Words of a row, one row an item. All rows come before all extras. */
 export const Row = {
   ItemStart: 0,
   ItemEnd: 1,
   EventStart: 2,
   EventEnd: 3,
+  /** `distinct_id`; `$distinct_id`, where that is there and the other is absent or null. */
   DistinctIdStart: 4,
   DistinctIdEnd: 5,
   TimestampStart: 6,
@@ -83,16 +97,44 @@ export const Row = {
   SetEnd: 13,
   SetOnceStart: 14,
   SetOnceEnd: 15,
-  /** properties.distinct_id */
+  /** properties.distinct_id, or properties.$distinct_id as above. */
   PropertiesDistinctIdStart: 16,
   PropertiesDistinctIdEnd: 17,
   /** Eight TokenTypes, four bits each, see FieldShift. */
   FieldTypes: 18,
   /** Eight TokenTypes, four bits each, see PropertyShift. */
   PropertyTypes: 19,
-  /** Two TokenTypes (PropertyShift2), the item's own TokenType, and ItemFlag bits. */
+  /** Of MoreShift: three TokenTypes of properties, the item's own, whether it has an extra, and ItemFlag bits. */
   MoreTypes: 20,
   Words: 21,
+} as const;
+
+/**
+ * Words of an extra: the parts of an item that few items have. Every row has room for one, at a place of its own (`extraOf`), which
+ * holds anything at all unless the row has the bit at MoreShift.HasExtra.
+ */
+export const Extra = {
+  /** properties.$set, as in PropertyTypes. */
+  PropertiesSetStart: 0,
+  PropertiesSetEnd: 1,
+  PropertiesSetOnceStart: 2,
+  PropertiesSetOnceEnd: 3,
+  PropertiesUnsetStart: 4,
+  PropertiesUnsetEnd: 5,
+  /** The item's `$unset`. */
+  UnsetStart: 6,
+  UnsetEnd: 7,
+  OffsetStart: 8,
+  OffsetEnd: 9,
+  SessionIdStart: 10,
+  SessionIdEnd: 11,
+  WindowIdStart: 12,
+  WindowIdEnd: 13,
+  OptionsStart: 14,
+  OptionsEnd: 15,
+  /** Eight TokenTypes, four bits each, see ExtraShift. */
+  Types: 16,
+  Words: 17,
 } as const;
 
 /** Bit positions in Row.FieldTypes. */
@@ -127,8 +169,24 @@ export const MoreShift = {
   ScreenName: 4,
   /** The item itself; anything but Object: all spans and types of the row but the item's are zero. */
   Item: 8,
+  /** properties.$ignore_sent_at */
+  IgnoreSentAt: 12,
+  /** One bit: one of the parts of Extra is there. */
+  HasExtra: 16,
   /** ItemFlag bits. */
-  Flags: 12,
+  Flags: 20,
+} as const;
+
+/** Bit positions in Extra.Types. */
+export const ExtraShift = {
+  PropertiesSet: 0,
+  PropertiesSetOnce: 4,
+  PropertiesUnset: 8,
+  Unset: 12,
+  Offset: 16,
+  SessionId: 20,
+  WindowId: 24,
+  Options: 28,
 } as const;
 
 /** Why an item is not plain; any of the first three sends it the slow way, the others end it. Bits at MoreShift.Flags. */
@@ -165,6 +223,26 @@ export interface Repair {
 
 /** What `normalise` answers where it wrote nothing of use. */
 export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
+
+/** Words of a table of so many rows. */
+export function tableWords(rows: number): number {
+  return Header.Words + rows * (Row.Words + Extra.Words);
+}
+
+/** Rows that a table has room for. */
+export function tableRows(table: Uint32Array): number {
+  return Math.floor((table.length - Header.Words) / (Row.Words + Extra.Words));
+}
+
+/** Where the extra of the row at word `row` begins, whether or not there is anything in it. */
+export function extraOf(table: Uint32Array, row: number): number {
+  return Header.Words + tableRows(table) * Row.Words + ((row - Header.Words) / Row.Words) * Extra.Words;
+}
+
+/** Whether the row at word `row` has an extra. */
+export function hasExtra(table: Uint32Array, row: number): boolean {
+  return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
+}
 
 /** Most rows one scan fills; the rest of a longer batch comes by `scanMore`. */
 export const rowsMax = 65_536;

@@ -45,7 +45,21 @@ test.each([
   [`{"api_key":"phc_a","historical_migration":true,"batch":${long}}`, "a", "historical"],
   [`{"batch":${long},"properties":{"api_key":"phc_a"}}`, undefined, undefined],
   [`{"batch":${long},"x":"\\\\\\",\\"api_key\\":\\"phc_a"}`, undefined, undefined],
-  ["[1,2]", undefined, undefined],
+  ["[1,2]", undefined, "live"],
+  ["[", undefined, "live"],
+  ['[{},[1],7,{"event":"e","token":"phc_a"}]', "a", "live"],
+  ['[{"token":null,"properties":{"token":"phc_b"}},{"token":"phc_a"}]', "b", "live"],
+  ['[{"$token":"phc_a","properties":{"token":"phc_b"}}', "a", "live"],
+  ['[{"event":"e","properties":{"title":"t","token":"phc_a","cut":"of', "a", "live"],
+  ['[{"event":"e","properties":{"title":"t","token":"phc_', undefined, "live"],
+  ['[{"event":"e","properties":{"text":"\\"token\\":\\"phc_a\\"","x":{"token":"phc_a"}}}]', undefined, "live"],
+  ['[{"batch":[{"token":"phc_a"}],"historical_migration":true,"token":"phc_b"}]', "b", "live"],
+  [`[{"batch":${long},"token":"phc_b"},{"token":"phc_a"}]`, undefined, "live"],
+  ['{"event":"e","properties":{"token":"phc_a"}}', "a", "live"],
+  ['{"event":"e","properties":{"token":"phc_a"},"properties":7}', undefined, "live"],
+  ['{"event":"e","$token":"phc_a","historical_migration":true}', "a", "live"],
+  [`{"event":"e","properties":{"token":"phc_a","long":${long}}}`, "a", undefined],
+  ['{"batch":[],"$token":"phc_a","properties":{"token":"phc_a"}}', undefined, "live"],
   ["", undefined, undefined],
   ["}", undefined, undefined],
   ['"api_key":"phc_a"}', undefined, undefined],
@@ -60,38 +74,80 @@ test("of a part nothing is taken from its end", () => {
   expect(of('{"api_key":"phc_a"', false)).toEqual({ projectId: undefined, lane: undefined });
 });
 
-test("what is said of JSON agrees with JSON.parse", () => {
-  const name = fc.constantFrom("api_key", "token", "historical_migration", "batch", "x", 'q"\\');
-  const scalar = fc.oneof(
-    fc.constantFrom("phc_a", "phc_b", "phc_off", ""),
-    fc.boolean(),
-    fc.integer(),
-    fc.constant(null),
-  );
-  const value = fc.oneof(scalar, fc.array(fc.dictionary(name, scalar)), fc.dictionary(name, scalar), fc.string());
-  const filler = fc
-    .nat({ max: 2 * lookedAtBytesMax })
-    .map((length): [string, unknown] => ["batch", ["x".repeat(length)]]);
-  const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, { weight: 1, arbitrary: filler });
-  const space = fc.constantFrom("", " ", "\n\t");
+type Members = Record<string, unknown>;
+
+/** Whose the parsed event or envelope is, where its keys are texts. */
+function keyOf(members: Members): unknown {
+  const inner = (members["properties"] as Members | undefined)?.["token"];
+  const places = "batch" in members ? [] : [members["$token"], inner];
+  return [members["api_key"], members["token"], ...places].find((held) => typeof held === "string" && held !== "");
+}
+
+function withoutBatch({ batch: _, ...rest }: Members): Members {
+  return rest;
+}
+
+function idOf(key: unknown): string | undefined {
+  const project = typeof key === "string" ? known.get(key) : undefined;
+  return project?.enabled ? project.id : undefined;
+}
+
+const name = fc.constantFrom("api_key", "token", "$token", "historical_migration", "batch", "x", 'q"\\');
+const scalar = fc.oneof(
+  fc.constantFrom("phc_a", "phc_b", "phc_off", ""),
+  fc.boolean(),
+  fc.integer(),
+  fc.constant(null),
+);
+const value = fc.oneof(scalar, fc.array(fc.dictionary(name, scalar)), fc.dictionary(name, scalar), fc.string());
+const filler = fc
+  .nat({ max: 2 * lookedAtBytesMax })
+  .map((length): [string, unknown] => ["batch", ["x".repeat(length)]]);
+const properties = fc.tuple(fc.constant("properties"), fc.dictionary(fc.constantFrom("token", "x"), value));
+const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, properties);
+const space = fc.constantFrom("", " ", "\n\t");
+
+function textOf(members: readonly (readonly [string, unknown])[], gap: string): string {
+  return `{${members.map(([key, held]) => `${gap}${JSON.stringify(key)}${gap}:${gap}${JSON.stringify(held)}`).join(`${gap},`)}${gap}}`;
+}
+
+test("what is said of an object agrees with JSON.parse", () => {
+  const members = fc.array(fc.oneof({ weight: 6, arbitrary: member }, { weight: 1, arbitrary: filler }));
   fc.assert(
-    fc.property(fc.array(member), space, (members, gap) => {
-      const text = `{${members.map(([key, held]) => `${gap}${JSON.stringify(key)}${gap}:${gap}${JSON.stringify(held)}`).join(`${gap},`)}${gap}}`;
+    fc.property(members, space, (held, gap) => {
+      const text = textOf(held, gap);
       const hint = of(text);
-      const parsed = JSON.parse(text) as Record<string, unknown>;
-      const isSeenWhole = text.length <= lookedAtBytesMax;
-      const nameCounts = new Set(members.map(([key]) => key));
-      const key = [parsed["api_key"], parsed["token"]].find((held) => typeof held === "string" && held !== "");
-      const project = typeof key === "string" ? known.get(key) : undefined;
-      const expected = project?.enabled ? project.id : undefined;
-      if (isSeenWhole) {
+      const parsed = JSON.parse(text) as Members;
+      const names = held.map(([key]) => key);
+      const expected = idOf(keyOf(parsed));
+      if (text.length <= lookedAtBytesMax) {
         expect(hint.projectId).toBe(expected);
-        expect(hint.lane).toBe(parsed["historical_migration"] === true ? "historical" : "live");
-      } else if (nameCounts.size === members.length && !nameCounts.has("token") && hint.projectId !== undefined) {
+        const isHistorical = "batch" in parsed && parsed["historical_migration"] === true;
+        expect(hint.lane).toBe(isHistorical ? "historical" : "live");
+      } else if (new Set(names).size === names.length && !/"\$?token"/.test(text) && hint.projectId !== undefined) {
         expect(hint.projectId).toBe(expected);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 1_000 },
+  );
+});
+
+test("what is said of an array agrees with JSON.parse, and it is always live", () => {
+  const item = fc.oneof(
+    { weight: 4, arbitrary: fc.array(member).map((held) => textOf(held, " ")) },
+    value.map((held) => JSON.stringify(held)),
+  );
+  fc.assert(
+    fc.property(fc.array(item), space, (items, gap) => {
+      const text = `${gap}[${gap}${items.join(`${gap},${gap}`)}${gap}]`;
+      fc.pre(text.length <= lookedAtBytesMax);
+      const keys = (JSON.parse(text) as unknown[]).map((held) => {
+        const isEvent = typeof held === "object" && held !== null && !Array.isArray(held);
+        return isEvent ? keyOf(withoutBatch(held as Members)) : undefined;
+      });
+      expect(of(text)).toEqual({ projectId: idOf(keys.find((key) => key !== undefined)), lane: "live" });
+    }),
+    { numRuns: 1_000 },
   );
 });
 

@@ -59,7 +59,7 @@ test.each([
   ["between tokens", (key: string) => `{"api_key":"${key}","batch":[${good}\xff]}`],
   ["instead of JSON", () => "\x89PNG\r\n\x1a\n\xff\xfe"],
   ["in braces that are no JSON", () => `{${"\xff".repeat(5_000)}}`],
-  ["in a text that is no object", () => '["\xff"]'],
+  ["in a text that is no object", () => '"\xff"'],
 ])("%s, the body is refused", async (_title, text) => {
   const answer = await send(text);
   expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_encoding"]);

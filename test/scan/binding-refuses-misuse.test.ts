@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";
-import { Header, Row, ScanStatus } from "../../src/scan/table.ts";
+import { ScanStatus, tableWords } from "../../src/scan/table.ts";
 
 const { EventScanner } = loadAddon();
-const oneRow = Header.Words + Row.Words;
+const oneRow = tableWords(1);
 
 const methods = ["scan", "scanMore", "scanInBackground", "scanMoreInBackground"] as const;
 

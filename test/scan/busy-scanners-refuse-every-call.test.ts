@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createNativeScanner, loadAddon } from "../../src/scan/native.ts";
-import { Header, Row, ScanStatus } from "../../src/scan/table.ts";
+import { Header, ScanStatus, tableWords } from "../../src/scan/table.ts";
 
 const states = ["scanInBackground", "scanMoreInBackground"] as const;
 const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
@@ -37,7 +37,7 @@ test("a start that is refused does not make a scanner busy", async () => {
 });
 
 test("a body or a table that is taken away during the scan is told, and the scanner is free again", async () => {
-  const table = new Uint32Array(Header.Words + Row.Words);
+  const table = new Uint32Array(tableWords(1));
   const scanner = new (loadAddon().EventScanner)(table);
   const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");
   const bodyTaken = scanner.scanInBackground(body);
@@ -50,5 +50,5 @@ test("a body or a table that is taken away during the scan is told, and the scan
   copies.push(structuredClone(table.buffer, { transfer: [table.buffer] }));
   await expect(tableTaken).rejects.toThrow(/detached or resized/);
   expect(() => scanner.scan(Buffer.from("{}"))).toThrow(/table has been detached/);
-  expect(copies.map((copy) => copy.byteLength)).toEqual([1_000_000, 4 * (Header.Words + Row.Words)]);
+  expect(copies.map((copy) => copy.byteLength)).toEqual([1_000_000, 4 * tableWords(1)]);
 });

@@ -70,19 +70,39 @@ function objectOf(names: readonly string[], inner: ReadonlyMap<string, fc.Arbitr
 const propertyNames = [
   ...["alias", "distinct_id", "$group_type", "$group_key", "$survey_id", "$set", "$group_set", "$groups"],
   ...["$process_person_profile", "$current_url", "$screen_name", "plan"],
+  ...["token", "$distinct_id", "$set_once", "$unset", "$ignore_sent_at"],
 ];
-const itemNames = ["event", "distinct_id", "timestamp", "uuid", "properties", "$set", "$set_once", "extra"];
-const envelopeNames = ["api_key", "token", "historical_migration", "sent_at"];
+const keyNames = ["api_key", "token", "$token"];
+const itemNames = [
+  ...["event", "distinct_id", "timestamp", "uuid", "properties", "$set", "$set_once", "extra"],
+  ...["$distinct_id", "$unset", "offset", "session_id", "window_id", "options", ...keyNames],
+];
+const envelopeNames = [...keyNames, "historical_migration", "sent_at", "sentAt", "created_at"];
 
-const properties = objectOf(propertyNames, new Map());
-const item = objectOf(itemNames, new Map([['"properties"', properties]]));
+// The same key, however it is written, and some others.
+const projectKey = fc.constantFrom(
+  '"phc_a"',
+  '"phc_a"',
+  '" phc_a\\t"',
+  '"\\u0070hc_a"',
+  '"phc_b"',
+  '"phc_é"',
+  '""',
+  "null",
+  "7",
+);
+const keyed = new Map(keyNames.map((name) => [`"${name}"`, projectKey]));
+
+const properties = objectOf(propertyNames, keyed);
+const item = objectOf(itemNames, new Map([...keyed, ['"properties"', properties]]));
 const batch = fc
   .array(fc.oneof({ weight: 5, arbitrary: item }, value), { maxLength: 6 })
   .chain((items) => whiteSpace.map((space) => `[${space}${items.join(`${space},`)}]`));
 
 const root = fc.oneof(
-  objectOf([...envelopeNames, "batch", "batch", "batch", "event"], new Map([['"batch"', batch]])),
-  objectOf([...itemNames, ...envelopeNames], new Map([['"properties"', properties]])),
+  objectOf([...envelopeNames, "batch", "batch", "batch", "event"], new Map([...keyed, ['"batch"', batch]])),
+  objectOf([...itemNames, ...envelopeNames], new Map([...keyed, ['"properties"', properties]])),
+  batch,
   value,
 );
 

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";
-import { Header, Row, ScanStatus } from "../../src/scan/table.ts";
+import { ScanStatus, tableWords } from "../../src/scan/table.ts";
 import { occupyThreadPool } from "./thread-pool.ts";
 
 setFlagsFromString("--expose-gc");
@@ -18,7 +18,7 @@ interface Started {
 
 // In a function of its own, so that nothing but the scan holds on to what it works with.
 function startScan(): Started {
-  const table = new Uint32Array(Header.Words + Row.Words);
+  const table = new Uint32Array(tableWords(1));
   const scanner = new (loadAddon().EventScanner)(table);
   const body = Buffer.from(text);
   return {

@@ -17,7 +17,7 @@ for (const [name, createScanner] of [
     const copy = Buffer.from(body);
     const { table } = scanner;
     expect(scanner.scan(copy)).toBe(ScanStatus.Ok);
-    expect([table[Header.ItemCount], table[Header.ApiKeyEnd]! - table[Header.ApiKeyStart]!]).toEqual([itemCount, 10]);
+    expect([table[Header.ItemCount], table[Header.KeyEnd]! - table[Header.KeyStart]!]).toEqual([itemCount, 10]);
     const calls: (readonly [number, number])[] = [];
     let seen = 0;
     while (table[Header.RowCount]! > 0) {

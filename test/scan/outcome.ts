@@ -1,18 +1,34 @@
 // What a scanner makes of a body, in a form two scanners can be compared by.
 
 import { Buffer } from "node:buffer";
-import { type BackgroundScanner, Header, Row, type Scanner, ScanStatus } from "../../src/scan/table.ts";
+import {
+  type BackgroundScanner,
+  Extra,
+  extraOf,
+  Header,
+  hasExtra,
+  Row,
+  type Scanner,
+  ScanStatus,
+} from "../../src/scan/table.ts";
 
 export interface Outcome {
   readonly status: ScanStatus;
-  /** The header, then the rows, of `scan` and of each `scanMore`. */
+  /** The header, then the rows, each with its extra if it has one, of `scan` and of each `scanMore`. */
   readonly tables: readonly (readonly number[])[];
   /** The body after the scan: text, so that a difference can be read. */
   readonly body: string;
 }
 
 export function written(table: Uint32Array): number[] {
-  return [...table.subarray(0, Header.Words + table[Header.RowCount]! * Row.Words)];
+  const words = [...table.subarray(0, Header.Words)];
+  for (let index = 0; index < table[Header.RowCount]!; index += 1) {
+    const row = Header.Words + index * Row.Words;
+    words.push(...table.subarray(row, row + Row.Words));
+    const extra = extraOf(table, row);
+    if (hasExtra(table, row)) words.push(...table.subarray(extra, extra + Extra.Words));
+  }
+  return words;
 }
 
 /** Scans a copy of the body and fetches all its rows. */

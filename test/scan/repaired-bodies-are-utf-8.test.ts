@@ -44,11 +44,14 @@ test("the addon and the reference replace what TextDecoder replaces, at the same
 }, 60_000);
 
 test("what is no object, or has too much to repair, is not repaired", () => {
-  for (const text of ["\xff", "[\xff]", '"\xff"', "{\xff", "}\xff{", "\xff{}", "  "]) {
+  for (const text of ["\xff", '"\xff"', "{\xff", "[\xff}", "{\xff]", "]\xff[", "}\xff{", "\xff{}", "  "]) {
     if (!text.includes("\xff")) continue;
     const body = Buffer.from(text, "latin1");
     expect(repairedBy(native, body, 1)).toBeUndefined();
     expect(repairedBy(reference, body, 1)).toBeUndefined();
+  }
+  for (const scanner of [native, reference]) {
+    expect(repairedBy(scanner, Buffer.from(" [\xff]\n", "latin1"), 1)?.text).toBe(" [\xef\xbf\xbd]\n");
   }
   const most = Buffer.alloc(malformedMax + 2, 0xff);
   most[0] = 0x7b;

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";
 import {
+  Extra,
+  ExtraShift,
   FieldShift,
   Header,
   ItemFlag,
@@ -17,9 +19,11 @@ test("the addon's numbers are those of table.ts", () => {
     ScanStatus,
     Header,
     Row,
+    Extra,
     FieldShift,
     PropertyShift,
     MoreShift,
+    ExtraShift,
     ItemFlag,
   };
   const expected = Object.entries(groups).flatMap(([group, numbers]) =>

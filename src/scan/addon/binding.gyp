@@ -37,10 +37,13 @@
       "target_name": "event_scan",
       "sources": [
         "addon.cc",
+        "array_keys.cc",
+        "ascii_text.cc",
         "background.cc",
         "call.cc",
         "event_scan.cc",
         "event_walk.cc",
+        "item_reader.cc",
         "json_fault.cc",
         "json_walk.cc",
         "layout.cc",

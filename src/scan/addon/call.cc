@@ -5,7 +5,7 @@
 namespace penstock {
 
 ScanStatus Job::run() const noexcept {
-  const size_t row_capacity = (table.length - kHeaderWords) / kRowWords;
+  const size_t row_capacity = (table.length - kHeaderWords) / (kRowWords + kExtraWords);
   if (task == Task::kScan) return binding->scanner.scan(body.bytes, body.length, table.words, row_capacity);
   binding->scanner.scan_more(body.bytes, table.words, row_capacity);
   return ScanStatus::kOk;
@@ -16,7 +16,7 @@ bool get_table(napi_env env, napi_value value, Table& table) {
   void* data = nullptr;
   if (napi_get_typedarray_info(env, value, &type, &table.length, &data, nullptr, nullptr) != napi_ok) return false;
   table.words = static_cast<uint32_t*>(data);
-  return type == napi_uint32_array && data != nullptr && table.length >= kHeaderWords + kRowWords;
+  return type == napi_uint32_array && data != nullptr && table.length >= kHeaderWords + kRowWords + kExtraWords;
 }
 
 bool get_body(napi_env env, napi_value value, Body& body) {

@@ -35,12 +35,12 @@ TokenType type_of_scalar(const uint8_t* text, size_t start, size_t length) {
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Anything else that is not UTF-8 is not worth a repair.
-bool may_be_object(const uint8_t* text, size_t length) {
+bool may_hold_events(const uint8_t* text, size_t length) {
   const uint8_t* first = text;
   const uint8_t* last = text + length;
   while (first != last && is_space(*first)) first++;
   while (last != first && is_space(last[-1])) last--;
-  return last - first >= 2 && *first == '{' && last[-1] == '}';
+  return last - first >= 2 && (*first == '{' || *first == '[') && last[-1] == *first + 2;
 }
 
 ScanStatus judge(const uint8_t* text, size_t length, uint32_t* header) {
@@ -48,7 +48,7 @@ ScanStatus judge(const uint8_t* text, size_t length, uint32_t* header) {
   size_t fault = find_utf8_fault(text, length);
   if (fault != kNoFault) {
     error_offset = static_cast<uint32_t>(fault);
-    if (may_be_object(text, length)) {
+    if (may_hold_events(text, length)) {
       const Utf8Faults faults = count_utf8_faults(text, length);
       header[kMalformed] = faults.malformed;
       header[kRepairedBytes] = static_cast<uint32_t>(faults.repaired_length);
@@ -64,6 +64,11 @@ ScanStatus judge(const uint8_t* text, size_t length, uint32_t* header) {
 
 void replace_line_breaks(uint8_t* text, size_t from, size_t length) {
   for (size_t i = from; i < length; i++) text[i] = text[i] == '\n' || text[i] == '\r' ? uint8_t{' '} : text[i];
+}
+
+Batch batch_in(uint32_t* table, size_t row_capacity) {
+  uint32_t* const rows = table + kHeaderWords;
+  return {rows, rows + kRowWords * row_capacity, row_capacity};
 }
 
 }  // namespace
@@ -134,7 +139,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   } else {
     if (text[end[-1]] != opener + 2) return ScanStatus::kInvalidJson;
     header[kRootType] = opener == '{' ? kObject : kArray;
-    const Cursor after = opener == '{' ? walk_root(walk, first, header, batch) : walk.skip_container(first);
+    const Cursor after = opener == '{' ? walk_object(walk, first, header, batch) : walk_array(walk, first, header, batch);
     if (walk.out_of_memory()) return ScanStatus::kOutOfMemory;
     if (after != end) return ScanStatus::kInvalidJson;
   }
@@ -155,7 +160,7 @@ ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table, siz
   last_length_ = length;
   if (state_ == nullptr || length >= UINT32_MAX) return ScanStatus::kOutOfMemory;
   State& state = *state_;
-  Batch batch{table + kHeaderWords, row_capacity};
+  Batch batch = batch_in(table, row_capacity);
   ScanStatus status = state.walk(text, length, table, batch);
   if (status == ScanStatus::kOk) {
     table[kItemCount] = batch.item_count;
@@ -177,10 +182,10 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
   State& state = *state_;
   table[kFirstItem] = state.rows_delivered;
   if (state.resume == nullptr) return;
-  Batch batch{table + kHeaderWords, row_capacity};
+  Batch batch = batch_in(table, row_capacity);
   batch.resume = state.resume;
   Walk walk(text, static_cast<uint32_t>(last_length_), *batch.resume, state.open);
-  walk_rest_of_batch(walk, batch);
+  walk_rest_of_items(walk, batch);
   table[kRowCount] = batch.row_count;
   state.rows_delivered += batch.row_count;
   state.resume = batch.resume;

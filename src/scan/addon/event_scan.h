@@ -3,7 +3,8 @@
 //
 // Lifetime: `text` is read (and its line breaks overwritten) during a call only; nothing points at it afterwards.
 // Padding: none needed; no byte outside [text, text + length) is read.
-// Capacity: the table has kHeaderWords + row_capacity * kRowWords words, row_capacity at least 1; lengths below 4 GiB.
+// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words, row_capacity at least 1: the header, all
+//   rows, all extras. Lengths are below 4 GiB.
 // Threads: no state outside the objects but simdjson's choice of code, see choose_processor_code. One EventScanner is one
 //   thread's at a time; several may run at once. No other thread may write to the text during a call.
 // Memory: an index of four bytes a token (at most four a byte of text), kept for the next call up to kIndexKeptBytes.
@@ -42,13 +43,14 @@ enum HeaderWord : uint32_t {
   kBatchType = 2,
   kItemCount = 3,
   kRowCount = 4,
-  kApiKeyType = 5,
-  kAltKeyType = 8,
+  kKeyType = 5,
+  kCreatedAtType = 8,
   kHistoricalType = 11,
   kSentAtType = 12,
   kFirstItem = 15,
   kMalformed = 16,
   kRepairedBytes = 17,
+  kOtherKeyItem = 18,
   kHeaderWords = 20,
 };
 
@@ -74,7 +76,29 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/** The keys looked for inside `properties`: type at bit 4 * property of kPropertyTypes, the last two in kMoreTypes. */
+/** A row's further parts, which few items have; kHasExtra in the row says whether its extra was written. */
+enum ExtraWord : uint32_t {
+  kExtraTypes = 16,
+  kExtraWords = 17,
+};
+
+/** Of an extra: span at 2 * part, type at bit 4 * part of kExtraTypes. */
+enum ExtraPart : uint32_t {
+  kPropertiesSet = 0,
+  kPropertiesSetOnce = 1,
+  kPropertiesUnset = 2,
+  kUnset = 3,
+  kOffset = 4,
+  kSessionId = 5,
+  kWindowId = 6,
+  kOptions = 7,
+};
+inline constexpr uint32_t kExtraParts = 8;
+
+/**
+ * The keys looked for inside `properties`: type at bit 4 * property of 64 bits. The first eight are kPropertyTypes; of the others
+ * some are in kMoreTypes, and some in the row's spans or its extra.
+ */
 enum Property : uint32_t {
   kAlias = 0,
   kGroupType = 1,
@@ -87,10 +111,16 @@ enum Property : uint32_t {
   kCurrentUrl = 8,
   kScreenName = 9,
   kPropertyDistinctId = 10,
+  kPropertySetOnce = 11,
+  kPropertyUnset = 12,
+  kPropertyOtherDistinctId = 13,
+  kIgnoreSentAt = 15,
 };
 
 inline constexpr uint32_t kItemTypeShift = 8;
-inline constexpr uint32_t kItemFlagsShift = 12;
+inline constexpr uint32_t kIgnoreSentAtShift = 12;
+inline constexpr uint32_t kHasExtraShift = 16;
+inline constexpr uint32_t kItemFlagsShift = 20;
 
 enum ItemFlag : uint32_t {
   kItemEscapedKey = 1,
@@ -107,11 +137,17 @@ enum ItemFlag : uint32_t {
 #if !defined(PENSTOCK_NUMBER_DIGITS_MAX)
 #define PENSTOCK_NUMBER_DIGITS_MAX 400
 #endif
+#if !defined(PENSTOCK_KEY_TOKEN_BYTES_MAX)
+#define PENSTOCK_KEY_TOKEN_BYTES_MAX 4096
+#endif
 
 /** Objects and arrays in one another, the item among them, past which it is flagged as too deep. */
 inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
 /** Digits of one number past which its item is flagged. */
 inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
+
+/** A longer token is nobody's key, and the same as another only if all its bytes are. */
+inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
 /**
  * A scan that wrote more index than this gives it back when its last row is delivered. A 20 MB batch of small events
@@ -135,7 +171,7 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * Validates the whole text and fills the header and the first rows. Ok: line breaks between tokens are spaces now.
+   * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks between tokens are spaces now.
    * Otherwise the text is unchanged and the header is zero but for kErrorOffset and, of
    * malformed UTF-8 that may be repaired, kMalformed and kRepairedBytes.
    */

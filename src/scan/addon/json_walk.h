@@ -68,6 +68,7 @@ class Walk {
     while (window_end_ < length_) next_window(window_end_);
   }
 
+  const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
   /** Calls `member(key, cursor of the value)` for each member of the object; it returns the cursor after the value. */

@@ -1,0 +1,41 @@
+// Keys of other bytes may still be the same one: written with escapes, or with white space around.
+
+#include "array_keys.h"
+
+#include "ascii_text.h"
+
+namespace penstock {
+namespace {
+
+// What String.prototype.trim takes off, of ASCII.
+bool is_trimmed(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The text of a key without white space around it: its start in `room`, its length.
+const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[kKeyTokenBytesMax], size_t& length) {
+  length = kNoAsciiText;
+  const bool is_string = key.type == kPlainString || key.type == kEscapedString;
+  if (!is_string || key.end - key.start > kKeyTokenBytesMax) return room;
+  length = ascii_text(text + key.start + 1, key.end - key.start - 2, room, sizeof room);
+  if (length == kNoAsciiText) return room;
+  const uint8_t* start = room;
+  while (length > 0 && is_trimmed(start[length - 1])) length--;
+  for (; length > 0 && is_trimmed(*start); start++) length--;
+  return start;
+}
+
+}  // namespace
+
+// The first one is read once: it may be long, and the others many.
+bool ArrayKeys::has_text_of_first(const Token& key) noexcept {
+  if (!first_is_read_) {
+    const uint8_t* const start = key_text(text_, first_, first_text_, first_length_);
+    if (first_length_ != kNoAsciiText) std::memmove(first_text_, start, first_length_);
+    first_is_read_ = true;
+  }
+  uint8_t room[kKeyTokenBytesMax];
+  size_t length;
+  const uint8_t* const start = key_text(text_, key, room, length);
+  return length != kNoAsciiText && length == first_length_ && std::memcmp(start, first_text_, length) == 0;
+}
+
+}  // namespace penstock

@@ -1,0 +1,146 @@
+// What an item holds, put where the table has it. Of a member that is told again the last counts, in all there is to it.
+
+#include "item_reader.h"
+
+namespace penstock {
+namespace {
+
+// Of the properties that have an extra: their types, where the extra has them.
+uint32_t extra_types_of(uint64_t property_types) {
+  const auto type = [&](uint32_t property, uint32_t part) {
+    return static_cast<uint32_t>(type_in(property_types, property)) << 4 * part;
+  };
+  return type(kPropertySet, kPropertiesSet) | type(kPropertySetOnce, kPropertiesSetOnce) |
+         type(kPropertyUnset, kPropertiesUnset);
+}
+
+}  // namespace
+
+Cursor ItemReader::key_value(uint32_t place, Cursor value) {
+  Token token{};
+  const Cursor after = walk_.read(value, token);
+  set_type(key_types_, place, token.type);
+  keys_[place] = token;
+  return after;
+}
+
+Token ItemReader::key(uint32_t places) const {
+  for (uint32_t place = 0; place < places; place++) {
+    const TokenType type = type_in(key_types_, place);
+    if (!is_nothing(type) && type != kEmptyString) return keys_[place];
+  }
+  return {};
+}
+
+Cursor ItemReader::other_value(uint32_t name, Cursor value) {
+  if (name >= kFirstKeyName) return reads_key_ ? key_value(name - kFirstKeyName, value) : walk_.skip(value);
+  Token token{};
+  const Cursor after = walk_.read(value, token);
+  if (name == kOtherDistinctId) {
+    other_distinct_id_ = token;
+    other_distinct_id_type_ = token.type;
+  } else {
+    set_span(extra_ + 2 * (name - kFirstExtraName), token);
+    set_type(extra_types_, name - kFirstExtraName, token.type);
+  }
+  return after;
+}
+
+Cursor ItemReader::properties_value(Cursor cursor) {
+  uint64_t types = 0;
+  uint32_t flags = 0;
+  set_type(key_types_, kPropertiesToken, kAbsent);
+  walk_.depth++;
+  cursor = walk_.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
+    if (PENSTOCK_UNLIKELY(key.escaped)) {
+      flags |= kItemEscapedKey;
+      return escaped_property(key, value);
+    }
+    const uint32_t property = property_of(key);
+    if (property == kNoName) return walk_.skip(value);
+    if (property == kPropertyToken) return reads_key_ ? key_value(kPropertiesToken, value) : walk_.skip(value);
+    Token token{};
+    const Cursor after = walk_.read(value, token);
+    const uint32_t shift = 4 * property;
+    if ((types >> shift & 15) != 0) flags |= kItemDuplicateKey;
+    types = (types & ~(uint64_t{15} << shift)) | static_cast<uint64_t>(token.type) << shift;
+    keep_property(property, token);
+    return after;
+  });
+  walk_.depth--;
+  property_types_ = types;
+  properties_flags_ = flags;
+  return cursor;
+}
+
+void ItemReader::keep_property(uint32_t property, const Token& token) {
+  switch (property) {
+    case kPropertySet: set_span(extra_ + 2 * kPropertiesSet, token); break;
+    case kPropertySetOnce: set_span(extra_ + 2 * kPropertiesSetOnce, token); break;
+    case kPropertyUnset: set_span(extra_ + 2 * kPropertiesUnset, token); break;
+    case kPropertyDistinctId: property_distinct_ids_[0] = token; break;
+    case kPropertyOtherDistinctId: property_distinct_ids_[1] = token; break;
+    default: break;
+  }
+}
+
+// An item with such a member is written anew before it is stored, and its row read again then. But whose it is must be known now.
+Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
+  if (!reads_key_) return walk_.skip(value);
+  uint8_t room[kEscapedNameBytesMax];
+  const Key plain = unescaped(key, room);
+  const uint32_t name = item_name_of(plain);
+  if (name == kProperties) return escaped_properties(value);
+  return name != kNoName && name >= kFirstKeyName ? key_value(name - kFirstKeyName, value) : walk_.skip(value);
+}
+
+Cursor ItemReader::escaped_properties(Cursor value) {
+  set_type(key_types_, kPropertiesToken, kAbsent);
+  if (walk_.at(value) != '{') return walk_.skip(value);
+  walk_.depth++;
+  const Cursor after = walk_.members(value, [&](const Key& key, Cursor inner) PENSTOCK_LAMBDA_INLINE {
+    if (key.escaped) return escaped_property(key, inner);
+    return property_of(key) == kPropertyToken ? key_value(kPropertiesToken, inner) : walk_.skip(inner);
+  });
+  walk_.depth--;
+  return after;
+}
+
+Cursor ItemReader::escaped_property(const Key& key, Cursor value) {
+  if (!reads_key_) return walk_.skip(value);
+  uint8_t room[kEscapedNameBytesMax];
+  return property_of(unescaped(key, room)) == kPropertyToken ? key_value(kPropertiesToken, value) : walk_.skip(value);
+}
+
+void ItemReader::finish(const Token& item) {
+  set_span(row_ + kItemStart, item);
+  const uint64_t types = property_types_;
+  const uint32_t flags = flags_ | properties_flags_ | walk_.flags;
+  const uint32_t extra_types = extra_types_ | extra_types_of(types);
+  row_[kPropertyTypes] = static_cast<uint32_t>(types);
+  row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) | static_cast<uint32_t>(item.type) << kItemTypeShift |
+                     static_cast<uint32_t>(type_in(types, kIgnoreSentAt)) << kIgnoreSentAtShift |
+                     static_cast<uint32_t>(extra_types != 0) << kHasExtraShift | flags << kItemFlagsShift;
+  if (extra_types != 0) finish_extra(extra_types);
+
+  uint32_t& fields = row_[kFieldTypes];
+  if (other_distinct_id_type_ != kAbsent && is_nothing(type_in(fields, kDistinctId))) {
+    set_span(row_ + kFirstFieldStart + 2 * kDistinctId, other_distinct_id_);
+    set_type(fields, kDistinctId, other_distinct_id_type_);
+  }
+  const TokenType other = type_in(types, kPropertyOtherDistinctId);
+  const bool takes_other = other != kAbsent && is_nothing(type_in(types, kPropertyDistinctId));
+  const TokenType type = takes_other ? other : type_in(types, kPropertyDistinctId);
+  if (type == kAbsent) return;
+  set_span(row_ + kFirstFieldStart + 2 * kPropertiesDistinctId, property_distinct_ids_[takes_other ? 1 : 0]);
+  set_type(fields, kPropertiesDistinctId, type);
+}
+
+void ItemReader::finish_extra(uint32_t types) {
+  extra_[kExtraTypes] = types;
+  for (uint32_t part = 0; part < kExtraParts; part++) {
+    if (type_in(types, part) == kAbsent) set_span(extra_ + 2 * part, Token{});
+  }
+}
+
+}  // namespace penstock

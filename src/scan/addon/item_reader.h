@@ -1,0 +1,103 @@
+// One item on its way into its row: member by member, as they come. The root of a single event is read by the same code.
+
+#pragma once
+
+#include "event_names.h"
+
+namespace penstock {
+
+PENSTOCK_INLINE void set_span(uint32_t* words, const Token& token) {
+  words[0] = token.start;
+  words[1] = token.end;
+}
+
+PENSTOCK_INLINE TokenType type_in(uint64_t types, uint32_t place) {
+  return static_cast<TokenType>(types >> 4 * place & 15);
+}
+
+PENSTOCK_INLINE void set_type(uint32_t& types, uint32_t place, TokenType type) {
+  types = (types & ~(15u << 4 * place)) | static_cast<uint32_t>(type) << 4 * place;
+}
+
+PENSTOCK_INLINE bool is_nothing(TokenType type) { return type == kAbsent || type == kNull; }
+
+/** The memory for one item. */
+struct RowPlace {
+  uint32_t* row;
+  uint32_t* extra;
+};
+
+class ItemReader {
+ public:
+  /** `reads_key`: where the item may say whose it is. */
+  ItemReader(Walk& walk, RowPlace place, bool reads_key)
+      : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
+    std::memset(row_, 0, kRowWords * sizeof *row_);
+  }
+
+  PENSTOCK_INLINE Cursor member(const Key& key, Cursor value) {
+    if (PENSTOCK_UNLIKELY(key.escaped)) {
+      note_escaped_key();
+      return escaped_member(key, value);
+    }
+    const uint32_t name = item_name_of(key);
+    if (name == kNoName) return walk_.skip(value);
+    return name < kOtherDistinctId ? field_value(name, value) : other_value(name, value);
+  }
+
+  void note_escaped_key() { flags_ |= kItemEscapedKey; }
+
+  /** The value of a member that may be the key; of one that is told again the last counts. */
+  Cursor key_value(uint32_t place, Cursor value);
+  /** The first of so many places of the key that holds something; of type Absent if none does. */
+  Token key(uint32_t places) const;
+  void finish(const Token& item);
+
+ private:
+  PENSTOCK_INLINE Cursor field_value(uint32_t field, Cursor value) {
+    Token token{};
+    Cursor after;
+    if (field == kProperties && walk_.at(value) == '{') {
+      after = properties_value(value);
+      if (after == nullptr) return nullptr;
+      token = {*value, after[-1] + 1, kObject};
+    } else {
+      if (field == kProperties) forget_properties();
+      after = walk_.read(value, token);
+    }
+    set_span(row_ + kFirstFieldStart + 2 * field, token);
+    set_type(row_[kFieldTypes], field, token.type);
+    return after;
+  }
+
+  void forget_properties() {
+    property_types_ = 0;
+    properties_flags_ = 0;
+    set_type(key_types_, kPropertiesToken, kAbsent);
+  }
+
+  Cursor other_value(uint32_t name, Cursor value);
+  Cursor escaped_member(const Key& key, Cursor value);
+  Cursor escaped_properties(Cursor value);
+  Cursor escaped_property(const Key& key, Cursor value);
+  Cursor properties_value(Cursor value);
+  void keep_property(uint32_t property, const Token& token);
+  void finish_extra(uint32_t types);
+
+  Walk& walk_;
+  uint32_t* const row_;
+  uint32_t* const extra_;
+  const bool reads_key_;
+  uint32_t flags_ = 0;
+  uint32_t extra_types_ = 0;
+  uint32_t key_types_ = 0;
+  TokenType other_distinct_id_type_ = kAbsent;
+  uint32_t properties_flags_ = 0;
+  uint64_t property_types_ = 0;
+  // Spans are of use where the types say so.
+  Token other_distinct_id_;
+  Token property_distinct_ids_[2];
+  Token keys_[kEventKeyPlaces];
+};
+
+}  // namespace penstock

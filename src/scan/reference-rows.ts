@@ -1,0 +1,165 @@
+// What the reference scanner writes of one item: its row and its extra. It must share nothing with the addon.
+
+import type { JsonNode, JsonTree } from "./reference-parse.ts";
+import {
+  depthMax,
+  Extra,
+  ExtraShift,
+  FieldShift,
+  ItemFlag,
+  MoreShift,
+  PropertyShift,
+  Row,
+  TokenType,
+} from "./table.ts";
+
+interface FieldPlace {
+  readonly start: number;
+  readonly shift: number;
+}
+
+const fieldPlaces = new Map<string, FieldPlace>([
+  ["event", { start: Row.EventStart, shift: FieldShift.Event }],
+  ["distinct_id", { start: Row.DistinctIdStart, shift: FieldShift.DistinctId }],
+  ["timestamp", { start: Row.TimestampStart, shift: FieldShift.Timestamp }],
+  ["uuid", { start: Row.UuidStart, shift: FieldShift.Uuid }],
+  ["properties", { start: Row.PropertiesStart, shift: FieldShift.Properties }],
+  ["$set", { start: Row.SetStart, shift: FieldShift.Set }],
+  ["$set_once", { start: Row.SetOnceStart, shift: FieldShift.SetOnce }],
+]);
+
+const extraFieldPlaces = new Map<string, FieldPlace>([
+  ["$unset", { start: Extra.UnsetStart, shift: ExtraShift.Unset }],
+  ["offset", { start: Extra.OffsetStart, shift: ExtraShift.Offset }],
+  ["session_id", { start: Extra.SessionIdStart, shift: ExtraShift.SessionId }],
+  ["window_id", { start: Extra.WindowIdStart, shift: ExtraShift.WindowId }],
+  ["options", { start: Extra.OptionsStart, shift: ExtraShift.Options }],
+]);
+
+const extraPropertyPlaces = new Map<string, FieldPlace>([
+  ["$set", { start: Extra.PropertiesSetStart, shift: ExtraShift.PropertiesSet }],
+  ["$set_once", { start: Extra.PropertiesSetOnceStart, shift: ExtraShift.PropertiesSetOnce }],
+  ["$unset", { start: Extra.PropertiesUnsetStart, shift: ExtraShift.PropertiesUnset }],
+]);
+
+const propertyPlaces = new Map<string, { readonly word: number; readonly shift: number }>([
+  ["alias", { word: Row.PropertyTypes, shift: PropertyShift.Alias }],
+  ["$group_type", { word: Row.PropertyTypes, shift: PropertyShift.GroupType }],
+  ["$group_key", { word: Row.PropertyTypes, shift: PropertyShift.GroupKey }],
+  ["$survey_id", { word: Row.PropertyTypes, shift: PropertyShift.SurveyId }],
+  ["$set", { word: Row.PropertyTypes, shift: PropertyShift.Set }],
+  ["$group_set", { word: Row.PropertyTypes, shift: PropertyShift.GroupSet }],
+  ["$groups", { word: Row.PropertyTypes, shift: PropertyShift.Groups }],
+  ["$process_person_profile", { word: Row.PropertyTypes, shift: PropertyShift.ProcessPersonProfile }],
+  ["$current_url", { word: Row.MoreTypes, shift: MoreShift.CurrentUrl }],
+  ["$screen_name", { word: Row.MoreTypes, shift: MoreShift.ScreenName }],
+  ["$ignore_sent_at", { word: Row.MoreTypes, shift: MoreShift.IgnoreSentAt }],
+]);
+
+/** Names in `properties` that nothing may stand under twice. */
+const reservedProperties = new Set([
+  ...propertyPlaces.keys(),
+  ...extraPropertyPlaces.keys(),
+  ...["distinct_id", "$distinct_id"],
+]);
+
+function hasEscapedKey(node: JsonNode): boolean {
+  return node.children.some(({ key }) => key.includes("\\"));
+}
+
+/** The member of each key that JSON.parse would keep: the last. Keys with escapes stand under another name. */
+function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
+  return new Map(node.children.map(({ key, node: value }) => [key, value]));
+}
+
+function hasDuplicateProperty(properties: JsonNode): boolean {
+  const reserved = properties.children.map(({ key }) => key).filter((key) => reservedProperties.has(key));
+  return new Set(reserved).size < reserved.length;
+}
+
+function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
+  let low = 0;
+  let high = offsets.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (offsets[middle]! < node.start) low = middle + 1;
+    else high = middle;
+  }
+  return low < offsets.length && offsets[low]! < node.end;
+}
+
+/** Where a place of `distinct_id` is absent or null, `$distinct_id` beside it counts if it is there. */
+function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
+  const id = members.get("distinct_id");
+  return id === undefined || id.type === TokenType.Null ? (members.get("$distinct_id") ?? id) : id;
+}
+
+/** One item's words. */
+export interface ItemWords {
+  readonly row: Uint32Array;
+  readonly extra: Uint32Array;
+}
+
+/** The parts of these names into the extra. */
+function fillExtra(
+  { extra }: ItemWords,
+  members: ReadonlyMap<string, JsonNode>,
+  places: ReadonlyMap<string, FieldPlace>,
+): void {
+  for (const [name, { start, shift }] of places) {
+    const value = members.get(name);
+    if (value === undefined) continue;
+    extra.set([value.start, value.end], start);
+    extra[Extra.Types]! |= value.type << shift;
+  }
+}
+
+function fillProperties(words: ItemWords, properties: JsonNode): number {
+  const members = lastOfEachKey(properties);
+  for (const [name, { word, shift }] of propertyPlaces) {
+    words.row[word]! |= (members.get(name)?.type ?? TokenType.Absent) << shift;
+  }
+  fillField(words, distinctIdIn(members), {
+    start: Row.PropertiesDistinctIdStart,
+    shift: FieldShift.PropertiesDistinctId,
+  });
+  fillExtra(words, members, extraPropertyPlaces);
+  return (
+    (hasEscapedKey(properties) ? ItemFlag.EscapedKey : 0) |
+    (hasDuplicateProperty(properties) ? ItemFlag.DuplicateKey : 0)
+  );
+}
+
+function fillField({ row }: ItemWords, value: JsonNode | undefined, { start, shift }: FieldPlace): void {
+  if (value === undefined) return;
+  row.set([value.start, value.end], start);
+  row[Row.FieldTypes]! |= value.type << shift;
+}
+
+function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
+  return deep.some((at) => at.offset >= item.start && at.offset < item.end && at.depth - depth > depthMax);
+}
+
+/** `depth`: how many containers the item stands in. */
+export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth: number): void {
+  const { row, extra } = words;
+  row.fill(0);
+  extra.fill(0);
+  row[Row.ItemStart] = item.start;
+  row[Row.ItemEnd] = item.end;
+  let flags = hasOffsetWithin(tree.replaced, item) ? ItemFlag.ReplacedCharacter : 0;
+  if (hasOffsetWithin(tree.longNumbers, item)) flags |= ItemFlag.LongNumber;
+  if (isTooDeep(tree, item, depth)) flags |= ItemFlag.TooDeep;
+  if (item.type === TokenType.Object) {
+    if (hasEscapedKey(item)) flags |= ItemFlag.EscapedKey;
+    const members = lastOfEachKey(item);
+    for (const [name, place] of fieldPlaces) {
+      fillField(words, name === "distinct_id" ? distinctIdIn(members) : members.get(name), place);
+    }
+    fillExtra(words, members, extraFieldPlaces);
+    const properties = members.get("properties");
+    if (properties?.type === TokenType.Object) flags |= fillProperties(words, properties);
+  }
+  const hasExtra = extra[Extra.Types] === 0 ? 0 : 1;
+  row[Row.MoreTypes]! |= (item.type << MoreShift.Item) | (hasExtra << MoreShift.HasExtra) | (flags << MoreShift.Flags);
+}
