@@ -21,8 +21,11 @@ export interface ClusterNetwork {
   isolate(ends: readonly End[], how: Cut): void;
   /** Between the first and each of these bytes pass this late, and no faster than so many a second each way. Answers, in words, what of it there is. */
   slow(from: End, to: readonly End[], speed: { readonly delayMs: number; readonly bytesPerSecond: number }): string;
-  /** Everything passes again. `lost`: connections end, with what they held, as when a middlebox has forgotten them. */
-  heal(options?: { readonly lost?: boolean }): void;
+  /**
+   * Everything passes again. `lost`: connections end, with what they held, as when a middlebox has forgotten them. Answers for how many
+   * milliseconds from now on what was held back may still be on its way.
+   */
+  heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;
 }
 

@@ -40,6 +40,9 @@ const innerNetwork = "10.0.0.0/16";
 const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
+/** What TCP sends again it sends after so long at first, then after twice as long each time: after a silence at most as long again. */
+const sentAgainMs = 1_000;
+const sentAgainMsMax = 120_000;
 
 /** As rules name it. */
 function wayOf(from: Home, to: Home): string {
@@ -68,8 +71,9 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   }
 
   const fates = new Map<string, Fate>();
-  /** The two ends of ways on which nothing was heard. */
-  const silent = new Map<string, readonly [Home, Home]>();
+  /** The two ends of ways on which nothing is heard, and since when. */
+  const silent = new Map<string, { readonly ends: readonly [Home, Home]; readonly sinceMs: number }>();
+  let lateUntilMs = 0;
   const slowed = new Map<string, { readonly from: Home; readonly to: Home; readonly bytesPerSecond: number }>();
   const slowLinks = new Set<string>();
 
@@ -84,7 +88,8 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
         lines.push(...changeOf(way, fates.get(way), fate));
         fates.set(way, fate);
       }
-      if (how !== "reset") silent.set(wayOf(from, to), [from, to]);
+      const way = wayOf(from, to);
+      if (how !== "reset" && !silent.has(way)) silent.set(way, { ends: [from, to], sinceMs: performance.now() });
     }
     ip(lines, router);
     if (how === "reset") for (const [from, to] of pairs) endBetween(home(from), home(to));
@@ -121,7 +126,11 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
       return `${bytesPerSecond} bytes/s, late only by what waits before`;
     },
     heal({ lost = false } = {}) {
-      if (lost) for (const pair of silent.values()) endBetween(...pair);
+      const now = performance.now();
+      for (const { ends: pair, sinceMs } of silent.values()) {
+        if (lost) endBetween(...pair);
+        else lateUntilMs = Math.max(lateUntilMs, now + Math.min(now - sinceMs + sentAgainMs, sentAgainMsMax));
+      }
       silent.clear();
       ip(
         [...fates].flatMap(([way, fate]) => changeOf(way, fate, undefined)),
@@ -130,6 +139,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
       fates.clear();
       slowed.clear();
       slowAll();
+      return Math.max(0, Math.round(lateUntilMs - performance.now()));
     },
     placeOf: (end): Place => ({
       command: within(home(end).namespace),

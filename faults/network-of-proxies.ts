@@ -57,6 +57,7 @@ export async function createNetworkOfProxies(routePorts: readonly number[]): Pro
         way.proxy.open();
       }
       silent.clear();
+      return 0;
     },
     placeOf: () => here,
     routeUrl: (from, to) => (from < to ? nowhere(to) : (between(from, to)?.proxy.url ?? nowhere(to))),

@@ -22,8 +22,8 @@ export const clusterLeaderCutWithGateway: Scenario = {
       network.isolate(side, "silent");
       const others = nodes.filter((node) => node !== leader);
       await Promise.all([leaderOf(liveStream, others), context.hold(context.faultMs)]);
-      network.heal({ lost: cut.startsWith("second") });
-      await recovered(context, cut);
+      const lateMs = network.heal({ lost: cut.startsWith("second") });
+      await recovered(context, cut, lateMs);
       await whole(context);
     }
   },

@@ -55,9 +55,9 @@ export const clusterRandomWalk: Scenario = {
     }
 
     async function calm(): Promise<void> {
-      cluster.network.heal({ lost: random() < 0.5 });
+      const lateMs = cluster.network.heal({ lost: random() < 0.5 });
       for (const step of under.splice(0)) await step.end?.();
-      await recovered(context, "calm");
+      await recovered(context, "calm", lateMs);
       await complete(context);
     }
 

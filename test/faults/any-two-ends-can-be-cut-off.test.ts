@@ -85,7 +85,8 @@ test.each(kinds)(
     await hears(nodes[0], "heard passed", 2);
     expect(nodes[0].said()).not.toContain("heard held");
     expect(nodes[1].said()).not.toContain("heard held");
-    network.heal();
+    // TCP waits before it sends again; a proxy does not.
+    expect(network.heal() > 0).toBe(kind === "namespaces");
     await hears(nodes[0], "heard held");
     await hears(nodes[1], "heard held");
     expect(nodes[1].said()).not.toContain("ended");
@@ -133,7 +134,7 @@ test.each(kinds)(
     nodes[1].tell("say held");
     nodes[2].tell("say passed");
     await hears(nodes[0], "heard passed");
-    network.heal({ lost: true });
+    expect(network.heal({ lost: true })).toBe(0);
     await hears(nodes[1], "ended");
     dial();
     nodes[1].tell("say again");
