@@ -3,25 +3,24 @@
 // Reads types and bytes from the scan table, builds no object for the event. Must not write anything.
 
 import { Buffer } from "node:buffer";
-import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
-import { FieldShift, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
+import type { ItemErrorCode } from "../errors.ts";
+import { ExtraShift, FieldShift, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
-import { isStoredTimestamp, storedTimestamp } from "./timestamp.ts";
+import { judgeTime } from "./event-time.ts";
+import { extraTypes, type ItemView, isName, isNothing, isObjectOrNothing, isString, typeAt } from "./item-view.ts";
+import { hasPersonFields } from "./person-fields.ts";
 import { stringBeginning } from "./token-beginning.ts";
 import { UuidForm, uuidBytes, uuidForm } from "./uuid.ts";
+import { type Kind, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
 /** Every character written \uXXXX, and the quotes. */
 const escapedUuidBytesMax = 6 * uuidBytes + 2;
-/** No form of a timestamp that is read has 48 characters. */
-const escapedTimestampBytesMax = 6 * 48 + 2;
-
-export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey"] as const;
-export type Kind = (typeof kinds)[number];
 
 const specialKinds: ReadonlyMap<string, Kind> = new Map([
   ["$pageview", "pageview"],
   ["$screen", "screen"],
   ["$identify", "identify"],
+  ["$set", "set"],
   ["$create_alias", "alias"],
   ["$groupidentify", "group_identify"],
   ["$group_identify", "group_identify"],
@@ -30,81 +29,20 @@ const specialKinds: ReadonlyMap<string, Kind> = new Map([
   ["survey dismissed", "survey"],
 ]);
 
-export type DropReason = "no_event" | "no_distinct_id";
+const identify = "$identify";
 
-/** Bit n of `Verdict.warnings` is warningCodes[n]. */
-const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<WarningCode, number>;
-
-/** The one remark that is not of these rules: who repaired the body knows of it. */
-export const invalidUtf8Warning = warningBit.invalid_utf8;
-
-/**
- * What the rules say of one item; one object, reused for every item. Where a `…Text` is undefined, the record copies the token
- * from the body; otherwise it holds what to store instead.
- */
-export class Verdict {
-  drop: DropReason | undefined = undefined;
-  error: ItemErrorCode | undefined = undefined;
-  /** What was wrong, for the client; only with `error`. */
-  detail = "";
-  warnings = 0;
-  kind: Kind = "custom";
-  personProfile = true;
-  /** Span of the token that is the distinct id, quotes included; not used when there is a `distinctIdText`. */
-  distinctIdStart = 0;
-  distinctIdEnd = 0;
-  distinctIdText: string | undefined = undefined;
-  distinctIdCut = false;
-  /** `new`: none came, or no valid one. `converted`: `uuidText` is stored instead of the token. */
-  uuid: "sent" | "converted" | "new" = "sent";
-  uuidText = "";
-  /** `received`: none came, or no valid one. */
-  timestamp: "sent" | "converted" | "received" = "sent";
-  timestampText = "";
-}
-
-type StringToken = typeof TokenType.PlainString | typeof TokenType.EscapedString;
-
-/** A string with something in it. */
-export function isString(type: TokenType): type is StringToken {
-  return type === TokenType.PlainString || type === TokenType.EscapedString;
-}
-
-/** Absent, as far as an event is concerned: clients write null for "none". */
-export function isNothing(type: TokenType): type is typeof TokenType.Absent | typeof TokenType.Null {
-  return type === TokenType.Absent || type === TokenType.Null;
-}
-
-/** Sent as an object, or not sent. */
-export function isObjectOrNothing(type: TokenType): boolean {
-  return type === TokenType.Object || isNothing(type);
-}
-
-/** A value that can name something: a string that is not empty, or a number. */
-export function isName(type: TokenType): boolean {
-  return isString(type) || type === TokenType.Number;
-}
-
-function typeAt(word: number, shift: number): TokenType {
-  // The one place where a number out of the addon is taken for its type.
-  return ((word >>> shift) & 0xf) as TokenType;
-}
-
-/** An item as the rules look at it: a body, the scan table of that body, and the first word of the item's row. */
-export interface ItemView {
-  readonly body: Buffer;
-  readonly table: Uint32Array;
-  readonly row: number;
-}
-
-/** Judges the item; `historical`: a missing timestamp is worth a remark. */
-export function judgeItem(item: ItemView, historical: boolean, verdict: Verdict): void {
+export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
   verdict.drop = undefined;
   verdict.error = undefined;
   verdict.warnings = 0;
-  const name = eventName(item, typeAt(fields, FieldShift.Event));
+  verdict.eventText = undefined;
+  let name = eventName(item, typeAt(fields, FieldShift.Event));
+  if (name === undefined && request.isEngage && isNamelessObject(item, fields)) {
+    name = identify;
+    verdict.eventText = identify;
+  }
   if (name === undefined) {
     verdict.drop = "no_event";
     return;
@@ -113,14 +51,15 @@ export function judgeItem(item: ItemView, historical: boolean, verdict: Verdict)
   if (verdict.drop !== undefined) return;
   verdict.kind = specialKinds.get(name) ?? "custom";
   const properties = table[row + Row.PropertyTypes]!;
-  judgeObjects(fields, properties, verdict);
+  judgeObjects(item, verdict);
   if (verdict.error !== undefined) return;
   if (verdict.kind !== "custom") {
     judgeSpecial(item, fields, properties, verdict);
     if (verdict.error !== undefined) return;
   }
   judgePersonProfile(typeAt(properties, PropertyShift.ProcessPersonProfile), verdict);
-  judgeTimestamp(item, typeAt(fields, FieldShift.Timestamp), historical, verdict);
+  verdict.hasPersonFields = hasPersonFields(item);
+  judgeTime(item, request, verdict);
   judgeUuid(item, typeAt(fields, FieldShift.Uuid), verdict);
 }
 
@@ -151,6 +90,14 @@ function eventName({ body, table, row }: ItemView, type: TokenType): string | un
 /** An ASCII character that no trimming removes: what begins with it is not blank. */
 function isVisible(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f;
+}
+
+/** Of an item that is no object all types are Absent too. */
+function isNamelessObject({ table, row }: ItemView, fields: number): boolean {
+  return (
+    isNothing(typeAt(fields, FieldShift.Event)) &&
+    typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object
+  );
 }
 
 function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict: Verdict): void {
@@ -184,7 +131,9 @@ function fail(verdict: Verdict, error: ItemErrorCode, detail: string): void {
   verdict.detail = detail;
 }
 
-function judgeObjects(fields: number, properties: number, verdict: Verdict): void {
+function judgeObjects(item: ItemView, verdict: Verdict): void {
+  const fields = item.table[item.row + Row.FieldTypes]!;
+  const properties = item.table[item.row + Row.PropertyTypes]!;
   const wrong = !isObjectOrNothing(typeAt(fields, FieldShift.Properties))
     ? "properties"
     : !isObjectOrNothing(typeAt(fields, FieldShift.Set))
@@ -197,7 +146,9 @@ function judgeObjects(fields: number, properties: number, verdict: Verdict): voi
             ? "properties.$group_set"
             : !isObjectOrNothing(typeAt(properties, PropertyShift.Groups))
               ? "properties.$groups"
-              : undefined;
+              : !isObjectOrNothing(typeAt(extraTypes(item), ExtraShift.PropertiesSetOnce))
+                ? "properties.$set_once"
+                : undefined;
   if (wrong !== undefined) fail(verdict, "invalid_properties", `${wrong} must be an object`);
 }
 
@@ -232,6 +183,7 @@ function judgeSpecial({ table, row }: ItemView, fields: number, properties: numb
     case "screen":
       if (!isName(typeAt(more, MoreShift.ScreenName))) verdict.warnings |= warningBit.missing_screen_name;
       return;
+    case "set":
     case "custom":
       return;
   }
@@ -242,29 +194,6 @@ function judgePersonProfile(type: TokenType, verdict: Verdict): void {
   if (type !== TokenType.True && type !== TokenType.False && !isNothing(type)) {
     verdict.warnings |= warningBit.invalid_person_profile;
   }
-}
-
-function judgeTimestamp({ body, table, row }: ItemView, type: TokenType, historical: boolean, verdict: Verdict): void {
-  if (isNothing(type)) {
-    verdict.timestamp = "received";
-    if (historical) verdict.warnings |= warningBit.missing_timestamp;
-    return;
-  }
-  const start = table[row + Row.TimestampStart]!;
-  const end = table[row + Row.TimestampEnd]!;
-  if (type === TokenType.PlainString && isStoredTimestamp(body, start + 1, end - 1)) {
-    verdict.timestamp = "sent";
-    return;
-  }
-  const readable = isString(type) && end - start <= escapedTimestampBytesMax;
-  const stored = readable ? storedTimestamp(JSON.parse(body.toString("utf8", start, end)) as string) : undefined;
-  if (stored === undefined) {
-    verdict.timestamp = "received";
-    verdict.warnings |= warningBit.invalid_timestamp;
-    return;
-  }
-  verdict.timestamp = "converted";
-  verdict.timestampText = stored;
 }
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {

@@ -1,47 +1,116 @@
-// Timestamps as clients write them (ISO 8601, RFC 3339 and their near relatives) to the one stored form,
-// `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes. Must not consult the clock.
+// Timestamps as clients write them (ISO 8601, RFC 3339 and their near relatives), read to milliseconds and written in the one stored
+// form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes. Straight from bytes and into bytes, by the calendar's arithmetic: an event
+// has up to two of them, and a Date or a string for each takes as long as the rest of its record. Must not consult the clock.
 
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 
 /** Bytes of the stored form, without quotes. */
 export const storedTimestampBytes = 24;
 
+/** The first and the last millisecond that the stored form can name: years 0 to 9999. */
+export const storedMsMin = -62_167_219_200_000;
+export const storedMsMax = 253_402_300_799_999;
+
+const dayMs = 86_400_000;
 const DASH = 0x2d;
 const COLON = 0x3a;
+const DOT = 0x2e;
+const COMMA = 0x2c;
+const SPACE = 0x20;
+const PLUS = 0x2b;
+const LETTER_T = 0x54;
+const LETTER_Z = 0x5a;
+const toLower = 0x20;
+const DIGIT_0 = 0x30;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** More digits of a second are no timestamp. */
+const fractionDigitsMax = 12;
+/** No form of a timestamp has 48 characters, each written \uXXXX at most, and the quotes. */
+const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * Whether body[start, end), quotes not included, is in the stored form already and names a real moment: then the bytes
- * can be copied. Almost all SDKs send exactly this.
+ * The moment that body[start, end), quotes not included, names, in milliseconds since 1970; NaN when it names none from year 0 to 9999.
+ * A date, optionally a time after T or a space, optionally a zone: Z, +03:00, +0300 or +03; a zone needs a time before it.
+ * No zone means UTC; digits past the millisecond are cut; second 60 (a leap second) is the next minute's first.
  */
-export function isStoredTimestamp(body: Buffer, start: number, end: number): boolean {
-  if (end - start !== storedTimestampBytes) return false;
-  if (body[start + 4] !== DASH || body[start + 7] !== DASH || body[start + 10] !== 0x54) return false;
-  if (body[start + 13] !== COLON || body[start + 16] !== COLON) return false;
-  if (body[start + 19] !== 0x2e || body[start + 23] !== 0x5a) return false;
+export function timestampMs(body: Buffer, start: number, end: number): number {
+  const length = end - start;
+  if (length < 10 || body[start + 4] !== DASH || body[start + 7] !== DASH) return Number.NaN;
   const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
   const month = twoDigits(body, start + 5);
   const day = twoDigits(body, start + 8);
-  const milliseconds = twoDigits(body, start + 20) * 10 + twoDigits(body, start + 21);
-  return (
-    year >= 0 &&
-    milliseconds >= 0 &&
-    inRange(month, 1, 12) &&
-    inRange(day, 1, daysInMonth(year, month)) &&
-    inRange(twoDigits(body, start + 11), 0, 23) &&
-    inRange(twoDigits(body, start + 14), 0, 59) &&
-    inRange(twoDigits(body, start + 17), 0, 59)
-  );
+  if (year < 0 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return Number.NaN;
+  const days = daysBefore(year, month, day);
+  const ms = length === 10 ? days * dayMs : days * dayMs + timeMs(body, start + 10, end);
+  return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
+}
+
+/** The same of a whole JSON token, body[start, end): NaN also for what is no string. */
+export function timestampTokenMs(body: Buffer, start: number, end: number): number {
+  if (body[start] !== QUOTE || end - start > tokenBytesMax) return Number.NaN;
+  const ms = timestampMs(body, start + 1, end - 1);
+  if (!Number.isNaN(ms) || !body.subarray(start, end).includes(BACKSLASH)) return ms;
+  const text = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
+  return timestampMs(text, 0, text.length);
+}
+
+/** What the time of day and the zone in body[at, end) add to the day. */
+function timeMs(body: Buffer, at: number, end: number): number {
+  const separator = body[at]!;
+  if ((separator | toLower) !== (LETTER_T | toLower) && separator !== SPACE) return Number.NaN;
+  if (end - at < 6 || body[at + 3] !== COLON) return Number.NaN;
+  const hour = twoDigits(body, at + 1);
+  const minute = twoDigits(body, at + 4);
+  let second = 0;
+  let fraction = 0;
+  let next = at + 6;
+  if (next < end && body[next] === COLON) {
+    if (end - next < 3) return Number.NaN;
+    second = twoDigits(body, next + 1);
+    next += 3;
+    if (next < end && (body[next] === DOT || body[next] === COMMA)) {
+      const first = ++next;
+      for (let scale = 100; next < end && isDigit(body[next]!); next++) {
+        fraction += (body[next]! - DIGIT_0) * scale;
+        scale = (scale / 10) | 0;
+      }
+      if (next === first || next - first > fractionDigitsMax) return Number.NaN;
+    }
+  }
+  if (!inRange(hour, 23) || !inRange(minute, 59) || !inRange(second, 60)) return Number.NaN;
+  const sinceMidnight = ((hour * 60 + minute) * 60 + second) * 1_000 + fraction;
+  return next === end ? sinceMidnight : sinceMidnight - zoneMinutes(body, next, end) * 60_000;
+}
+
+/** Minutes that the zone in body[at, end) is ahead of UTC. */
+function zoneMinutes(body: Buffer, at: number, end: number): number {
+  const signAt = body[at] === SPACE ? at + 1 : at;
+  const length = end - signAt;
+  const sign = length > 0 ? body[signAt]! : 0;
+  if ((sign | toLower) === (LETTER_Z | toLower)) return length === 1 ? 0 : Number.NaN;
+  if (sign !== PLUS && sign !== DASH) return Number.NaN;
+  const hasColon = length === 6 && body[signAt + 3] === COLON;
+  if (length !== 3 && length !== 5 && !hasColon) return Number.NaN;
+  const hours = twoDigits(body, signAt + 1);
+  const minutes = length === 3 ? 0 : twoDigits(body, end - 2);
+  if (!inRange(hours, 23) || !inRange(minutes, 59)) return Number.NaN;
+  return (hours * 60 + minutes) * (sign === DASH ? -1 : 1);
 }
 
 // Anything that is no digit makes the result so negative that no sum of parts can hide it.
 function twoDigits(body: Buffer, at: number): number {
-  const tens = body[at]! - 0x30;
-  const ones = body[at + 1]! - 0x30;
+  const tens = body[at]! - DIGIT_0;
+  const ones = body[at + 1]! - DIGIT_0;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1_000_000;
 }
 
-function inRange(value: number, min: number, max: number): boolean {
-  return value >= min && value <= max;
+function isDigit(byte: number): boolean {
+  return byte >= DIGIT_0 && byte <= DIGIT_0 + 9;
+}
+
+function inRange(value: number, max: number): boolean {
+  return value >= 0 && value <= max;
 }
 
 function daysInMonth(year: number, month: number): number {
@@ -49,28 +118,60 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// Date, optionally a time after T or a space, optionally a zone: Z, +03:00, +0300 or +03. A zone needs a time before it.
-const isoPattern =
-  /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,12}))?)?(?: ?([Zz])| ?([+-])(\d{2})(?::?(\d{2}))?)?)?$/;
+// The arithmetic below counts years from March, so that a leap day is a year's last, and from 400 years (one cycle of the calendar) before
+// year 0, so that nothing is negative.
+const cycleYears = 400;
+const cycleDays = 146_097;
+const cycleDaysBefore1970 = 719_468 + cycleDays;
 
-/**
- * The stored form of a timestamp text, or undefined when it names no moment from year 0 to 9999.
- * No zone means UTC; digits past the millisecond are cut; second 60 (a leap second) is the next minute's first.
- */
-export function storedTimestamp(text: string): string | undefined {
-  const match = isoPattern.exec(text);
-  if (match === null) return undefined;
-  const part = (index: number): number => Number(match[index] ?? 0);
-  const [year, month, day] = [part(1), part(2), part(3)];
-  const [hour, minute, second] = [part(4), part(5), part(6)];
-  if (!inRange(month, 1, 12) || !inRange(day, 1, daysInMonth(year, month))) return undefined;
-  if (hour > 23 || minute > 59 || second > 60 || part(10) > 23 || part(11) > 59) return undefined;
-  const milliseconds = Number((match[7] ?? "").slice(0, 3).padEnd(3, "0"));
-  const offsetMinutes = (part(10) * 60 + part(11)) * (match[9] === "-" ? -1 : 1);
-  const moment = new Date(0);
-  // Not Date.UTC, which takes the years 0 to 99 for 1900 to 1999.
-  moment.setUTCFullYear(year, month - 1, day);
-  moment.setUTCHours(hour, minute - offsetMinutes, second, milliseconds);
-  const stored = moment.toISOString();
-  return stored.length === storedTimestampBytes ? stored : undefined;
+/** Days from 1970-01-01 to this date. */
+function daysBefore(year: number, month: number, day: number): number {
+  const fromMarch = (month <= 2 ? year - 1 : year) + cycleYears;
+  const leapDays = (fromMarch >> 2) - ((fromMarch / 100) | 0) + ((fromMarch / 400) | 0);
+  const dayOfYear = (((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) | 0) + day - 1;
+  return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
+}
+
+/** Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; answers where it ends. */
+export function writeTimestamp(target: Buffer, at: number, ms: number): number {
+  const days = Math.floor(ms / dayMs);
+  const ofDay = ms - days * dayMs;
+  const ofCycles = days + cycleDaysBefore1970;
+  const cycle = (ofCycles / cycleDays) | 0;
+  const ofCycle = ofCycles - cycle * cycleDays;
+  const leapless = ofCycle - ((ofCycle / 1_460) | 0) + ((ofCycle / 36_524) | 0) - ((ofCycle / 146_096) | 0);
+  const yearOfCycle = (leapless / 365) | 0;
+  const ofYear = ofCycle - (yearOfCycle * 365 + (yearOfCycle >> 2) - ((yearOfCycle / 100) | 0));
+  const monthFromMarch = ((5 * ofYear + 2) / 153) | 0;
+  const day = ofYear - (((153 * monthFromMarch + 2) / 5) | 0) + 1;
+  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9;
+  const year = (cycle - 1) * cycleYears + yearOfCycle + (month <= 2 ? 1 : 0);
+  const minutes = (ofDay / 60_000) | 0;
+  const ofMinute = ofDay - minutes * 60_000;
+  const second = (ofMinute / 1_000) | 0;
+  const thousandths = ofMinute - second * 1_000;
+  const hundreds = (thousandths / 100) | 0;
+  writeTwo(target, at, (year / 100) | 0);
+  writeTwo(target, at + 2, year % 100);
+  target[at + 4] = DASH;
+  writeTwo(target, at + 5, month);
+  target[at + 7] = DASH;
+  writeTwo(target, at + 8, day);
+  target[at + 10] = LETTER_T;
+  writeTwo(target, at + 11, (minutes / 60) | 0);
+  target[at + 13] = COLON;
+  writeTwo(target, at + 14, minutes % 60);
+  target[at + 16] = COLON;
+  writeTwo(target, at + 17, second);
+  target[at + 19] = DOT;
+  target[at + 20] = DIGIT_0 + hundreds;
+  writeTwo(target, at + 21, thousandths - hundreds * 100);
+  target[at + 23] = LETTER_Z;
+  return at + storedTimestampBytes;
+}
+
+function writeTwo(target: Buffer, at: number, value: number): void {
+  const tens = (value / 10) | 0;
+  target[at] = DIGIT_0 + tens;
+  target[at + 1] = DIGIT_0 + value - tens * 10;
 }

@@ -28,6 +28,7 @@ import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, overCaps, type RequestCaps } from "./request-caps.ts";
 import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
+import { readSentAt } from "./sent-at.ts";
 import { type IntakeMetrics, problemOfItems, Tally } from "./tally.ts";
 import {
   borrowedBytesMax,
@@ -271,7 +272,9 @@ export function createIntake(options: IntakeOptions): Intake {
   /** With a name for the body, its lines go to frames of their own. */
   function startPlacing(request: OpenRequest, bodyId?: string): Placing {
     const { exchange, body, malformed, scanner, lane, project } = request;
-    const { receivedAtMs, clientAddress, deadlineMs } = exchange;
+    const { receivedAtMs, clientAddress, deadlineMs, isEngage } = exchange;
+    const sentAt = readSentAt(body, scanner.table, exchange.sentAtMs);
+    const sentAtMs = sentAt.ms;
     const tally = new Tally();
     const pending = new PendingRequest(request, tally, reports);
     const place = { publisher, lane, project, pending, deadlineMs };
@@ -282,10 +285,14 @@ export function createIntake(options: IntakeOptions): Intake {
       lane,
       project,
       historical: lane === "historical",
+      isEngage,
+      receivedAtMs,
+      skewMs: Number.isNaN(sentAtMs) ? 0 : sentAtMs - receivedAtMs,
+      hasInvalidSentAt: sentAt.isInvalid,
       tally,
       pending,
       recordBytesMax: publisher.recordBytesMaxOf(lane, project.id),
-      record: records.begin({ projectId: project.id, lane, receivedAtMs, clientAddress }),
+      record: records.begin({ projectId: project.id, lane, receivedAtMs, sentAtMs, clientAddress }),
       frames: bodyId === undefined ? new SharedFrames(place) : new OwnFrames(place, bodyId),
     };
   }

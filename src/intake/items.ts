@@ -3,8 +3,11 @@
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../errors.ts";
-import { type ItemView, invalidUtf8Warning, judgeItem, Verdict } from "../events/guards.ts";
+import { judgeItem } from "../events/guards.ts";
+import type { ItemView } from "../events/item-view.ts";
+import { type JsonText, mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
 import type { RecordFrame, RecordWriter } from "../events/record.ts";
+import { invalidSentAtWarning, invalidUtf8Warning, type RequestFacts, Verdict } from "../events/verdict.ts";
 import {
   type BackgroundScanner,
   depthMax,
@@ -24,13 +27,14 @@ import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
 
 /** A request on its way from table to frames. */
-export interface Job {
+export interface Job extends RequestFacts {
   readonly body: Buffer;
   /** Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that came as UTF-8. */
   readonly malformed: Uint32Array | undefined;
   /** Holds the table of the body. */
   readonly scanner: BackgroundScanner;
-  readonly historical: boolean;
+  /** What the request calls now cannot be read. */
+  readonly hasInvalidSentAt: boolean;
   readonly tally: Tally;
   /** What the store takes in one record. */
   readonly recordBytesMax: number;
@@ -81,6 +85,7 @@ class OutOfMemoryError extends Error {}
 
 export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();
+  const personFields = new PersonFields(plainForm);
   const told = new Set<string>();
   const cursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   let plainText = Buffer.alloc(0);
@@ -102,7 +107,7 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
     let bytes = 0;
     try {
       item = judge(job);
-      if (verdict.drop === undefined && verdict.error === undefined) bytes = records.measure(item, verdict, record);
+      if (isStorable()) bytes = records.measure(item, verdict, record);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // One event's bug must not cost its neighbours: a 503 for the batch would, at every retry.
@@ -125,15 +130,27 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
     }
     records.write(item, verdict, record, frames.sinkFor(bytes, index, verdict.uuid !== "new"));
     if (job.malformed !== undefined && hasMalformed(job.malformed)) verdict.warnings |= invalidUtf8Warning;
+    // It is about the request, and said once.
+    if (job.hasInvalidSentAt && tally.accepted === 0) verdict.warnings |= invalidSentAtWarning;
     tally.store(index, verdict);
   }
 
   /** Fills the verdict; answers the view to write the record from: the item in the body, or its normalised form. */
-  function judge({ historical, tally }: Job): ItemView {
-    const item = isPlain(cursor) ? cursor : normalised(cursor, tally);
+  function judge(job: Job): ItemView {
+    const item = isPlain(cursor) ? cursor : normalised(cursor, job.tally);
     if (item === undefined) return cursor;
-    judgeItem(item, historical, verdict);
+    judgeItem(item, job, verdict);
+    if (verdict.hasPersonFields && isStorable() && !personFields.gather(item, verdict)) {
+      refuse(
+        "event_too_large",
+        `More than ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} of $unset, would have to be merged`,
+      );
+    }
     return item;
+  }
+
+  function isStorable(): boolean {
+    return verdict.drop === undefined && verdict.error === undefined;
   }
 
   /** The item in plain form, or undefined and the verdict says why there is none. */
@@ -156,15 +173,20 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
       );
     }
     const room = plainTextIn(end - start);
-    const written = slowScanner.normalise(body, start, end, room, itemPrefix.length);
-    if (written === NotNormal.OutOfMemory) throw new OutOfMemoryError("Normalising an event: no memory");
-    if (written < 0) throw new Error("Normalising an event: what was scanned is no JSON");
-    const itemEnd = itemPrefix.length + written;
+    const itemEnd = itemPrefix.length + plainForm({ body, start, end }, room, itemPrefix.length);
     slowCursor.body = room.subarray(0, itemEnd + room.write(itemSuffix, itemEnd, "latin1"));
     const status = slowScanner.scan(slowCursor.body);
     if (status === ScanStatus.OutOfMemory) throw new OutOfMemoryError("Scanning a normalised event: no memory");
     if (status !== ScanStatus.Ok) throw new Error(`Scanning a normalised event: it has status ${status}`);
     return slowCursor;
+  }
+
+  /** Writes it to the target from `at` on; answers how many bytes it takes. */
+  function plainForm({ body, start, end }: JsonText, target: Buffer, at: number): number {
+    const written = slowScanner.normalise(body, start, end, target, at);
+    if (written === NotNormal.OutOfMemory) throw new OutOfMemoryError("Normalising an event: no memory");
+    if (written < 0) throw new Error("Normalising an event: what was scanned is no JSON");
+    return written;
   }
 
   /** Memory for one item in plain form and what makes a batch of it, used again for the next. */

@@ -88,6 +88,8 @@ export class OwnFrames implements RequestFrames {
   #frame: FrameSink | undefined = undefined;
   #firstIndex = 0;
   #lastIndex = 0;
+  /** By what lines may take, not by what they take: a frame is to be cut at the same item when the body is sent again. */
+  #bytesPlanned = 0;
 
   /** `bodyId` names project, lane and body, and nothing else in the stream. */
   constructor(options: RequestFramesOptions, bodyId: string) {
@@ -97,14 +99,16 @@ export class OwnFrames implements RequestFrames {
 
   sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
     const { publisher, lane, project } = this.#options;
-    if (this.#frame !== undefined && this.#frame.length + bytes > ownFrameBytes(publisher)) this.finish();
+    if (this.#frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher)) this.finish();
     if (this.#frame === undefined) {
       this.#frame = publisher.ownFrame(lane, project, Math.max(bytes, ownFrameBytes(publisher)));
+      this.#bytesPlanned = 0;
       this.#firstIndex = index;
       this.#haveUuids = true;
     }
     if (!hasUuid) this.#haveUuids = false;
     this.#lastIndex = index;
+    this.#bytesPlanned += bytes;
     return this.#frame;
   }
 

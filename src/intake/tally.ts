@@ -1,7 +1,7 @@
 // Counts what became of a request's items, for the answer and, once a request, for the metrics.
 
 import { type ItemErrorCode, type Problem, type WarningCode, warningCodes } from "../errors.ts";
-import type { DropReason, Verdict } from "../events/guards.ts";
+import type { DropReason, Verdict } from "../events/verdict.ts";
 import type { IntakeReport, ItemNote, Lane, RemarkTaker } from "../types.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
@@ -27,6 +27,10 @@ const warningDetails: Record<WarningCode, string> = {
   missing_screen_name: "$screen carries no $screen_name",
   missing_timestamp: "timestamp is absent: stored with the time of receipt",
   invalid_timestamp: "timestamp cannot be read: stored with the time of receipt",
+  timestamp_in_future: "the event lies more than 23 hours ahead: stored with the time of receipt",
+  invalid_sent_at: "sent_at cannot be read: timestamps are stored as they came",
+  invalid_offset: "offset is no number of milliseconds that leads to a year from 0 to 9999: left aside",
+  invalid_unset: "$unset is to be an array of names, or an object with them: what is neither is left aside",
   invalid_uuid: "uuid is not a UUID: stored with a new one",
   invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
   invalid_utf8: "bytes that are not UTF-8: stored with U+FFFD in their place",

@@ -1,5 +1,6 @@
 // How much work a body makes, and how much of it is done at a time. What is large is decided here: by the work, not by the bytes.
 
+import { mayNeedMerging } from "../events/person-fields.ts";
 import { recordOverheadBytesMax } from "../events/record.ts";
 import { Header, Row } from "../scan/table.ts";
 import { isPlain } from "./items.ts";
@@ -41,7 +42,9 @@ export function endOfSlice(table: Uint32Array, start: number, rows: number): num
   for (let work = 0; end < rows && work < placedAtOnceMax; end++) {
     const row = Header.Words + end * Row.Words;
     const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-    work += workOf(isPlain({ table, row }) ? itemBytes : itemBytes * slowPathFactor, 1);
+    const item = { table, row };
+    const isQuick = isPlain(item) && !mayNeedMerging(item);
+    work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1);
   }
   return end;
 }

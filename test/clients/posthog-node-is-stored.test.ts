@@ -20,6 +20,11 @@ function named(events: StoredEvent[], name: string): StoredEvent {
   return found[0] as StoredEvent;
 }
 
+/** By what the SDK says of its clock with every batch. */
+function clockErrorMs(event: StoredEvent): number {
+  return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
+}
+
 test("capture, identify, alias and groupIdentify arrive whole", async () => {
   const project = await gateway.project();
   const sdk = new PostHog(project.key, { host: gateway.url });
@@ -46,11 +51,14 @@ test("capture, identify, alias and groupIdentify arrive whole", async () => {
   expect(named(events, "signed up")).toMatchObject({
     project_id: project.id,
     distinct_id: "user-1",
-    timestamp: "2026-02-03T04:05:06.789Z",
     kind: "custom",
     historical: false,
     properties: { plan: "pro", ünï: ["😀", 1.5], $lib: "posthog-node" },
   });
+  for (const event of events) expect(Math.abs(clockErrorMs(event))).toBeLessThan(60_000);
+  const { timestamp, timestamp_sent: timestampSent } = named(events, "signed up");
+  expect(timestampSent ?? timestamp).toBe("2026-02-03T04:05:06.789Z");
+  expect(Date.parse(timestamp as string)).toBe(when.getTime() - clockErrorMs(named(events, "signed up")));
   expect(named(events, "paid")).toMatchObject({
     uuid: "0199b1c2-2222-7000-8000-00000000000b",
     properties: { $groups: { company: "acme" } },

@@ -1,17 +1,19 @@
 import { expect, test } from "vitest";
-import { judgeItem, Verdict } from "../../src/events/guards.ts";
+import { judgeItem } from "../../src/events/guards.ts";
+import { Verdict } from "../../src/events/verdict.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
 
 const scanner = createNativeScanner(1);
 const verdict = new Verdict();
+const request = { historical: false, isEngage: false, receivedAtMs: Date.parse("2026-06-01T12:00:00Z"), skewMs: 0 };
 
 /** Judges the event; `spoil` stands anywhere past the beginning of a string and is no JSON, so that to read it would throw. */
 function judged(fields: string): Verdict {
   const body = Buffer.from(`{"distinct_id":"u",${fields}}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   for (let at = body.indexOf("<<"); at !== -1; at = body.indexOf("<<")) body.write("\\q", at, "latin1");
-  judgeItem({ body, table: scanner.table, row: Header.Words }, false, verdict);
+  judgeItem({ body, table: scanner.table, row: Header.Words }, request, verdict);
   return verdict;
 }
 
@@ -38,8 +40,11 @@ test("a name that is blank as far as it is read is none", () => {
 });
 
 test("a long timestamp is not read, one in escapes is", () => {
-  expect(judged(`"event":"e","timestamp":"2026-01-01 ${padding}<<"`).timestamp).toBe("received");
+  expect(judged(`"event":"e","timestamp":"2026-01-01 ${padding}<<"`)).toMatchObject({
+    timestampMs: request.receivedAtMs,
+    timestampSentMs: Number.NaN,
+  });
   const longest = "2026-01-02T03:04:05.123456789012 +01:00";
   const escaped = [...longest].map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`).join("");
-  expect(judged(`"event":"e","timestamp":"${escaped}"`).timestampText).toBe("2026-01-02T02:04:05.123Z");
+  expect(judged(`"event":"e","timestamp":"${escaped}"`).timestampMs).toBe(Date.parse("2026-01-02T02:04:05.123Z"));
 });

@@ -1,11 +1,34 @@
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isStoredTimestamp, storedTimestamp } from "../../src/events/timestamp.ts";
+import {
+  storedMsMax,
+  storedMsMin,
+  storedTimestampBytes,
+  timestampMs,
+  timestampTokenMs,
+  writeTimestamp,
+} from "../../src/events/timestamp.ts";
 
-function isStored(text: string): boolean {
+/** Read and written again; undefined where it names no moment. */
+function storedTimestamp(text: string): string | undefined {
   // Something stands around the text, as in a body.
-  return isStoredTimestamp(Buffer.from(`"${text}"`), 1, 1 + Buffer.byteLength(text));
+  const ms = timestampMs(Buffer.from(`"${text}"`), 1, 1 + Buffer.byteLength(text));
+  return Number.isNaN(ms) ? undefined : written(ms);
+}
+
+/** Date.parse takes 2026-02-30 for 2026-03-02, and 24:00 for the next day. */
+function isMoment(text: string): boolean {
+  const ms = Date.parse(text);
+  return !Number.isNaN(ms) && new Date(ms).toISOString() === text;
+}
+
+function written(ms: number): string {
+  const target = Buffer.alloc(storedTimestampBytes + 2, "#");
+  expect(writeTimestamp(target, 1, ms)).toBe(1 + storedTimestampBytes);
+  const text = target.toString("latin1");
+  expect(text).toMatch(/^#.*#$/);
+  return text.slice(1, -1);
 }
 
 describe("a timestamp text", () => {
@@ -56,25 +79,45 @@ describe("a timestamp text", () => {
     "2026-01-31T23:59:59.999Z\n",
   ])("%j names no moment", (text) => {
     expect(storedTimestamp(text)).toBeUndefined();
-    expect(isStored(text)).toBe(false);
+    const token = Buffer.from(JSON.stringify(text));
+    expect(timestampTokenMs(token, 0, token.length)).toBeNaN();
   });
 
-  test("what Date writes is in the stored form, and stays as it is", () => {
-    const moments = fc.date({
-      min: new Date("0000-01-01T00:00:00Z"),
-      max: new Date("9999-12-31T23:59:59.999Z"),
-      noInvalidDate: true,
-    });
+  test("every moment is read and written as Date does", () => {
+    const moments = fc.oneof(
+      fc.integer({ min: storedMsMin, max: storedMsMax }),
+      fc.constantFrom(storedMsMin, storedMsMax, -1, 0, 951_782_399_999, 951_782_400_000, -62_135_596_800_000),
+    );
     fc.assert(
-      fc.property(moments, (moment) => {
-        const text = moment.toISOString();
-        expect(isStored(text)).toBe(true);
+      fc.property(moments, (ms) => {
+        const text = new Date(ms).toISOString();
+        expect(written(ms)).toBe(text);
         expect(storedTimestamp(text)).toBe(text);
       }),
+      { numRuns: 5_000 },
     );
   });
 
-  test("the two readers agree on every text of the stored form's length, also with one character changed", () => {
+  test("every day of four centuries is read and written as Date does, and the days around a year's end", () => {
+    const texts: string[] = [];
+    for (let day = Date.UTC(1999, 11, 31); day < Date.UTC(2400, 2, 2); day += 86_400_000) {
+      texts.push(new Date(day + 43_200_001).toISOString());
+    }
+    for (let year = 0; year <= 9_999; year++) {
+      for (const date of ["01-01", "02-28", "03-01", "12-31"]) {
+        texts.push(`${String(year).padStart(4, "0")}-${date}T23:59:59.999Z`);
+      }
+    }
+    const target = Buffer.alloc(storedTimestampBytes);
+    const wrong = texts.filter((text) => {
+      const ms = timestampMs(Buffer.from(text), 0, text.length);
+      writeTimestamp(target, 0, ms);
+      return ms !== Date.parse(text) || target.toString("latin1") !== text;
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test("of texts of the stored form's length with one character changed, those are read that Date.parse takes for the same", () => {
     const texts = fc
       .tuple(fc.date({ noInvalidDate: true }), fc.nat(23), fc.constantFrom(..."0123456789-:.TZ /+"))
       .map(([moment, at, character]) => {
@@ -83,7 +126,8 @@ describe("a timestamp text", () => {
       });
     fc.assert(
       fc.property(texts, (text) => {
-        expect(isStored(text)).toBe(storedTimestamp(text) === text);
+        if (storedTimestamp(text) === text) expect(new Date(text).toISOString()).toBe(text);
+        else if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text)) expect(isMoment(text)).toBe(false);
       }),
       { numRuns: 2_000 },
     );

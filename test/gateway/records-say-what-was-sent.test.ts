@@ -19,17 +19,20 @@ const text = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.constantFrom("", " ", "$pageview", "$identify", "a\nb", "\u2028"),
 );
-const properties = fc.dictionary(
-  fc.oneof(fc.string(), fc.constantFrom("$set_once", "distinct_id", "alias", "$survey_id")),
+const members = fc.dictionary(
+  fc.oneof(fc.string(), fc.constantFrom("distinct_id", "alias", "$survey_id")),
   fc.jsonValue(),
   { maxKeys: 6 },
 );
+const properties = fc
+  .tuple(members, fc.option(members))
+  .map(([others, once]) => (once === null ? others : { ...others, $set_once: once }));
 const item = fc.record(
   {
     event: text,
     distinct_id: fc.oneof(text, fc.integer(), fc.boolean()),
     properties,
-    $set: properties,
+    $set: members,
     uuid: fc.uuid(),
     extra: fc.jsonValue(),
   },
@@ -51,11 +54,13 @@ function naive(sent: Item): Record<string, unknown> | undefined {
   if (id === undefined) return undefined;
   const idText = typeof id === "string" ? id : JSON.stringify(id);
   if (idText.trim() === "") return undefined;
+  const once = sent.properties?.["$set_once"];
   return {
     event: storable(sent.event),
     distinct_id: [...storable(idText)].slice(0, 200).join(""),
     properties: wellFormed(sent.properties ?? {}),
     ...(sent.$set === undefined ? {} : { $set: wellFormed(sent.$set) }),
+    ...(once === undefined ? {} : { $set_once: wellFormed(once) }),
     ...(sent.uuid === undefined ? {} : { uuid: sent.uuid }),
   };
 }

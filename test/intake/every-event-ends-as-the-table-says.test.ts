@@ -213,6 +213,34 @@ const cases: Case[] = [
   ],
   ["timestamp absent", { event: "e", distinct_id: "u" }, { stored: { timestamp: "received" } }],
   [
+    "timestamp far ahead",
+    { event: "e", distinct_id: "u", timestamp: "2999-01-02T03:04:05Z" },
+    {
+      stored: { timestamp: "received", timestamp_sent: "2999-01-02T03:04:05.000Z" },
+      warnings: ["timestamp_in_future"],
+    },
+  ],
+  [
+    "offset that is no number",
+    { event: "e", distinct_id: "u", offset: "12" },
+    { stored: { timestamp: "received" }, warnings: ["invalid_offset"] },
+  ],
+  [
+    "$unset that is no list of names",
+    { event: "e", distinct_id: "u", $unset: "a" },
+    { stored: { properties: {}, $unset: undefined }, warnings: ["invalid_unset"] },
+  ],
+  [
+    "person fields in properties",
+    { event: "$set", distinct_id: "u", properties: { $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] } },
+    { stored: { kind: "set", $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] } },
+  ],
+  [
+    "properties.$set_once not an object",
+    { event: "e", distinct_id: "u", properties: { $set_once: 1 } },
+    { error: "invalid_properties" },
+  ],
+  [
     "uuid",
     { event: "e", distinct_id: "u", uuid: "0199b1c2-1111-7000-8000-00000000000a" },
     { stored: { uuid: "0199b1c2-1111-7000-8000-00000000000a" } },
@@ -265,7 +293,9 @@ const recordFields = [
   "event",
   "distinct_id",
   "timestamp",
+  "timestamp_sent",
   "received_at",
+  "sent_at",
   "ip",
   "kind",
   "person_profile",
@@ -273,6 +303,7 @@ const recordFields = [
   "properties",
   "$set",
   "$set_once",
+  "$unset",
 ];
 
 function expectRecord(record: StoredEvent | undefined, outcome: Outcome, projectId: string): void {

@@ -38,8 +38,11 @@ function take(items: string, measure = records.measure): Taken {
   const taker = createItemTaker({ slowScanner, records: { ...records, measure }, onBug });
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
-  const record = records.begin({ projectId: "a", lane: "live", receivedAtMs: 0, clientAddress: "" });
-  const job: Job = { body, malformed: undefined, scanner, historical: false, tally, recordBytesMax, record, frames };
+  const record = records.begin({
+    ...{ projectId: "a", lane: "live", receivedAtMs: 0, sentAtMs: Number.NaN, clientAddress: "" },
+  });
+  const facts = { historical: false, isEngage: false, receivedAtMs: 0, skewMs: 0, hasInvalidSentAt: false };
+  const job: Job = { ...facts, body, malformed: undefined, scanner, tally, recordBytesMax, record, frames };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   return { tally, names: lines.map((line) => (JSON.parse(line) as { event: string }).event) };

@@ -1,0 +1,178 @@
+// What an event says of its person: `$set`, `$set_once` and `$unset`, at the top level, in `properties`, or in both, become the one text of
+// each that is stored at the top level. Where only one place has an object, its bytes are copied; where both have, their members are put one
+// behind the other and the addon keeps the last of each name: so numbers keep their digits. Takes plain items only.
+
+import { Buffer } from "node:buffer";
+import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../scan/table.ts";
+import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./item-view.ts";
+import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
+import { type Slice, type Verdict, warningBit } from "./verdict.ts";
+
+/** Objects that are merged may take so many bytes together: as much as PostHog keeps of a person, and some 7 ms at the worst. */
+export const mergedBytesMax = 524_288;
+/** And lists of names, which take 2 ms. */
+export const namesBytesMax = 65_536;
+/** The braces and the comma that are ours. */
+const punctuationBytes = 3;
+const bufferBytesMin = 4_096;
+
+const COMMA = 0x2c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const SPACE = 0x20;
+
+/** body[start, end) is a JSON value. */
+export interface JsonText {
+  readonly body: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Writes the plain form of the value to the target, as a scanner's `normalise` does, and answers its bytes; throws where it has none. */
+export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
+
+/** Words of the table where the spans of a field's two places are; 0: that place has none. */
+interface Places {
+  readonly top: number;
+  readonly nested: number;
+}
+
+const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
+const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
+const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
+
+/** Whether an item has any, be they what they may. */
+export function hasPersonFields(item: ItemRow): boolean {
+  return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
+}
+
+/** Whether it may take more than to copy them. */
+export function mayNeedMerging(item: ItemRow): boolean {
+  const extras = extraTypes(item);
+  return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
+}
+
+function hasTopFields({ table, row }: ItemRow): boolean {
+  return (table[row + Row.FieldTypes]! & topFields) !== 0;
+}
+
+export class PersonFields {
+  readonly #writePlainForm: WritePlainForm;
+  // Both are used again for the next event: the members of both places, and the plain form of that.
+  #joined = Buffer.alloc(0);
+  #joinedEnd = 0;
+  #merged = Buffer.alloc(0);
+  #mergedEnd = 0;
+
+  constructor(writePlainForm: WritePlainForm) {
+    this.#writePlainForm = writePlainForm;
+  }
+
+  /** Fills the verdict's slices, which are valid until the next call. False: there is too much to merge. */
+  gather(item: ItemView, verdict: Verdict): boolean {
+    const { table, row } = item;
+    const extra = extraOf(table, row);
+    const fields = table[row + Row.FieldTypes]!;
+    const extras = extraTypes(item);
+    const set = {
+      top: objectAt(typeAt(fields, FieldShift.Set), row + Row.SetStart),
+      nested: objectAt(typeAt(extras, ExtraShift.PropertiesSet), extra + Extra.PropertiesSetStart),
+    };
+    const setOnce = {
+      top: objectAt(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart),
+      nested: objectAt(typeAt(extras, ExtraShift.PropertiesSetOnce), extra + Extra.PropertiesSetOnceStart),
+    };
+    const unset = {
+      top: namesAt(typeAt(extras, ExtraShift.Unset), extra + Extra.UnsetStart, verdict),
+      nested: namesAt(typeAt(extras, ExtraShift.PropertiesUnset), extra + Extra.PropertiesUnsetStart, verdict),
+    };
+    this.#mergedEnd = 0;
+    return (
+      this.#takeObject(item, set, verdict.set) &&
+      this.#takeObject(item, setOnce, verdict.setOnce) &&
+      this.#takeNames(item, unset, verdict)
+    );
+  }
+
+  #takeObject({ body, table }: ItemView, { top, nested }: Places, slice: Slice): boolean {
+    slice.end = 0;
+    if (top === 0 || nested === 0) {
+      const span = top + nested;
+      if (span === 0) return true;
+      slice.bytes = body;
+      slice.start = table[span]!;
+      slice.end = table[span + 1]!;
+      return true;
+    }
+    const bytes = spanBytes(table, top) + spanBytes(table, nested);
+    if (bytes > mergedBytesMax) return false;
+    this.#makeRoom(bytes + punctuationBytes);
+    this.#joined[0] = OPEN_BRACE;
+    this.#joinedEnd = 1;
+    // The top level's come last, and the last of each name counts.
+    this.#appendMembers(body, table[nested]!, table[nested + 1]!);
+    this.#appendMembers(body, table[top]!, table[top + 1]!);
+    this.#joined[this.#joinedEnd++] = CLOSE_BRACE;
+    this.#mergeInto(slice, this.#joinedEnd);
+    return true;
+  }
+
+  /** The inside of the object body[start, end), unless it is blank. */
+  #appendMembers(body: Buffer, start: number, end: number): void {
+    let first = start + 1;
+    while (body[first]! <= SPACE) first++;
+    if (first === end - 1) return;
+    if (this.#joinedEnd > 1) this.#joined[this.#joinedEnd++] = COMMA;
+    this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
+  }
+
+  /** `$unset` of both places as one array of names, each once. */
+  #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
+    const slice = verdict.unset;
+    slice.end = 0;
+    if (top + nested === 0) return true;
+    const bytes = spanBytes(table, top) + spanBytes(table, nested);
+    if (bytes > namesBytesMax) return false;
+    this.#makeRoom(nameObjectBytesMax(bytes));
+    const names = new NameObject(this.#joined);
+    if (top !== 0) names.append(body, table[top]!, table[top + 1]!);
+    if (nested !== 0) names.append(body, table[nested]!, table[nested + 1]!);
+    if (names.leftOut) verdict.warnings |= warningBit.invalid_unset;
+    this.#mergeInto(slice, names.close());
+    slice.end = namesToArray(slice.bytes, slice.start, slice.end);
+    return true;
+  }
+
+  /** The plain form of the first bytes of what is joined. */
+  #mergeInto(slice: Slice, joinedEnd: number): void {
+    slice.bytes = this.#merged;
+    slice.start = this.#mergedEnd;
+    const text = { body: this.#joined, start: 0, end: joinedEnd };
+    this.#mergedEnd += this.#writePlainForm(text, this.#merged, this.#mergedEnd);
+    slice.end = this.#mergedEnd;
+  }
+
+  /** Slices of the event that lie in memory that was too small stay there. */
+  #makeRoom(bytes: number): void {
+    if (this.#joined.length < bytes) this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
+    if (this.#merged.length - this.#mergedEnd >= bytes) return;
+    this.#merged = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
+    this.#mergedEnd = 0;
+  }
+}
+
+/** The span, or none where what is there is no list of names; which is worth a remark, unless nothing is there. */
+function namesAt(type: TokenType, span: number, verdict: Verdict): number {
+  if (type === TokenType.Array || type === TokenType.Object) return span;
+  if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
+  return 0;
+}
+
+/** The span, or none where what is there is no object. */
+function objectAt(type: TokenType, span: number): number {
+  return type === TokenType.Object ? span : 0;
+}
+
+function spanBytes(table: Uint32Array, span: number): number {
+  return span === 0 ? 0 : table[span + 1]! - table[span]!;
+}

@@ -1,0 +1,71 @@
+// What the rules say of one event, for the record writer and for the answer. The rules write it, nobody else.
+
+import { Buffer } from "node:buffer";
+import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+
+export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey", "set"] as const;
+export type Kind = (typeof kinds)[number];
+
+export type DropReason = "no_event" | "no_distinct_id";
+
+/** Bit n of `Verdict.warnings` is warningCodes[n]. */
+export const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<
+  WarningCode,
+  number
+>;
+
+/** The two remarks that are not of the rules: who repaired the body, or read the envelope, knows of it. */
+export const invalidUtf8Warning = warningBit.invalid_utf8;
+export const invalidSentAtWarning = warningBit.invalid_sent_at;
+
+/** What the rules must know of an event's request. */
+export interface RequestFacts {
+  readonly historical: boolean;
+  /** An object without a name is a `$identify`. */
+  readonly isEngage: boolean;
+  /** Wall clock, milliseconds since 1970. */
+  readonly receivedAtMs: number;
+  /** So far is the client's clock ahead of ours; 0 where it did not say. */
+  readonly skewMs: number;
+}
+
+/** Part of some buffer that is stored as it is. */
+export class Slice {
+  bytes: Buffer = Buffer.alloc(0);
+  start = 0;
+  /** 0: nothing. */
+  end = 0;
+}
+
+/**
+ * What the rules say of one item; one object, reused for every item. Where a `…Text` is undefined, the record copies the token
+ * from the body; otherwise it holds what to store instead.
+ */
+export class Verdict {
+  drop: DropReason | undefined = undefined;
+  error: ItemErrorCode | undefined = undefined;
+  /** What was wrong, for the client; only with `error`. */
+  detail = "";
+  warnings = 0;
+  kind: Kind = "custom";
+  /** The event has no name of its own: it is stored under this one. */
+  eventText: string | undefined = undefined;
+  personProfile = true;
+  /** Span of the token that is the distinct id, quotes included; not used when there is a `distinctIdText`. */
+  distinctIdStart = 0;
+  distinctIdEnd = 0;
+  distinctIdText: string | undefined = undefined;
+  distinctIdCut = false;
+  /** `new`: none came, or no valid one. `converted`: `uuidText` is stored instead of the token. */
+  uuid: "sent" | "converted" | "new" = "sent";
+  uuidText = "";
+  /** When it happened, to be stored: milliseconds since 1970, of the years 0 to 9999. */
+  timestampMs = 0;
+  /** The same as the client's timestamp said; NaN where none came, or none that can be read. */
+  timestampSentMs = Number.NaN;
+  /** Some of $set, $set_once and $unset came, in one place or the other: the three slices are to be filled. */
+  hasPersonFields = false;
+  readonly set = new Slice();
+  readonly setOnce = new Slice();
+  readonly unset = new Slice();
+}
