@@ -19,8 +19,8 @@ export interface LzOptions {
 }
 
 /** In a step: what comes out of it, and how many codes that takes. Some tenths of a millisecond each. */
-const STEP_BYTES = 131_072;
-const STEP_CODES = 16_384;
+const STEP_BYTES = 65_536;
+const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
 /** What is copied for growth at most; past it there is room for all that may come, of which nothing is touched before it is written. */

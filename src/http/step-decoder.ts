@@ -20,7 +20,7 @@ export interface StepDecoder {
 }
 
 /** Read in a step. A multiple of four, for base64. */
-const STEP_BYTES = 262_144;
+const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 const PLUS = 0x2b;

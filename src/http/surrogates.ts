@@ -2,7 +2,7 @@
 // bytes, one that stands alone becomes U+FFFD.
 
 /** Read in a step: some tenths of a millisecond. */
-const STEP_BYTES = 262_144;
+const STEP_BYTES = 131_072;
 /** All surrogates begin so, and none but them goes on with 0xa0 and more. */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
