@@ -1,6 +1,7 @@
 // The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and from flags of
 // the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
 
+import { posthogJsFolder } from "./http/static-files.ts";
 import { networksOf } from "./http/trusted-proxies.ts";
 import { certificateFile, keyFile, readableFile } from "./pem.ts";
 import { faultsBetween } from "./setting-faults.ts";
@@ -250,6 +251,12 @@ export const settings = {
     unit: "true/false",
     why: "believe the PROXY protocol (v2) of the trusted proxies; all of them that connect must then speak it",
   }),
+  posthogJs: setting({
+    parse: posthogJsFolder,
+    fallback: undefined,
+    unit: "folder/off",
+    why: "of the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; unset: the one in node_modules, if there is one",
+  }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
     fallback: "info",
@@ -275,7 +282,8 @@ type Optional =
   | "addressConnectionsMax"
   | "tlsCert"
   | "tlsKey"
-  | "trustedProxies";
+  | "trustedProxies"
+  | "posthogJs";
 
 /** The settings as values; durations are milliseconds. */
 export type Config = {

@@ -79,6 +79,8 @@ export interface Problem {
   /** Which items were at fault, where the request was a batch. */
   readonly errors?: readonly { readonly index: number; readonly code: string; readonly detail: string }[];
   readonly errorsTotal?: number;
+  /** The methods that are allowed, where they are not those of the endpoints. */
+  readonly allow?: string;
   /** Milliseconds until it is worth trying again, where that is known. */
   readonly retryAfterMs?: number;
 }

@@ -12,6 +12,7 @@ import { watchCertificate } from "./http/certificate.ts";
 import { type ConnectionId, loadConnectionId } from "./http/connection-id.ts";
 import type { CertificateFiles } from "./http/listener.ts";
 import { createHttpServer } from "./http/server.ts";
+import { readStaticFiles } from "./http/static-files.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createEarlyLook } from "./intake/early-look.ts";
 import { createIntake } from "./intake/intake.ts";
@@ -167,6 +168,10 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const certificate = certificateOf(config);
     const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
     closers.push(() => renewal?.close());
+    const files = readStaticFiles(config.posthogJs);
+    if (files !== undefined && worker !== "joining") {
+      log.info({ version: files.version, scripts: files.names.length }, "posthog-js is served at /static/");
+    }
     const http = createHttpServer({
       config: { ...config, ...connectionLimits(config) },
       intake,
@@ -180,6 +185,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       refusal,
       connectionId,
       certificate,
+      files,
     });
     function renew(): void {
       http.renewCertificate();

@@ -102,7 +102,8 @@ export const requestRows: readonly Row[] = [
     panels: [
       timeSeries({
         title: "Requests by endpoint",
-        description: "Requests answered. `other` is every path that is not an endpoint.",
+        description:
+          "Requests answered. From `flags` to `page` it is what SDKs and browsers ask for beside; `other` is every path at which there is nothing.",
         unit: "ops",
         stacked: true,
         queries: [{ expr: sumRate("penstock_requests_total", "route"), legend: "{{route}}" }],

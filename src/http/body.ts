@@ -10,6 +10,7 @@ import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
 import { looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
+import type { FixedAnswer } from "./fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { lookedIntoBytes } from "./inflate.ts";
 import { beginsAsJson } from "./payload-form.ts";
@@ -36,6 +37,8 @@ const roomMadeAtOnce = 4_096;
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
   refuse(exchange: HttpExchange, problem: Problem): void;
+  /** Answers so once the body has come, which is discarded. */
+  drop(exchange: HttpExchange, answer: FixedAnswer): void;
   /** Has others give way to the request, so that the budget has so many bytes more; false where they do not hold as much. */
   makeRoom(exchange: HttpExchange, bytes: number): boolean;
   /** A piece of the body. `chunk` is valid during the call. */
@@ -58,11 +61,17 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const unpacker = createUnpacker({ inflatedBytesMax, memory, monotonicMs, hold, gather, handOn });
   let slowCheck: NodeJS.Timeout | undefined;
 
-  return { refuse, makeRoom, chunk };
+  return { refuse, drop, makeRoom, chunk };
 
   function refuse(exchange: HttpExchange, problem: Problem): void {
     exchange.refusal ??= problem;
     exchange.release();
+  }
+
+  function drop(exchange: HttpExchange, answer: FixedAnswer): void {
+    exchange.fixed = answer;
+    // What it is refused with, should it turn out too long.
+    refuse(exchange, bodyTooLarge(bodyBytesMax));
   }
 
   function chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
@@ -123,7 +132,10 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     const bytesBefore = buffer.length;
     buffer.append(bytes);
     if (exchange.bytesLookedAt < lookedAtBytesMax && !exchange.showsProject) lookFor(exchange, buffer);
-    if (bytesBefore > 0) return;
+    if (bytesBefore === 0) watchSlow(exchange);
+  }
+
+  function watchSlow(exchange: HttpExchange): void {
     growing.add(exchange);
     slowCheck ??= setInterval(checkSlow, slowCheckMs).unref();
   }
@@ -156,9 +168,15 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function discard(exchange: HttpExchange, isLast: boolean): void {
     const past = exchange.bytesArrived > DISCARD_FACTOR * bodyBytesMax;
-    if (!isLast && !past) return;
+    const { fixed } = exchange;
+    if (!isLast && !past) {
+      // Not a byte of it is kept, but it may come as slowly as others.
+      if (fixed !== undefined) watchSlow(exchange);
+      return;
+    }
     exchange.close = !isLast;
-    exchange.answerProblem(exchange.refusal!);
+    if (fixed !== undefined && exchange.bytesArrived <= bodyBytesMax) exchange.answerFixed(fixed);
+    else exchange.answerProblem(exchange.refusal!);
   }
 
   /** The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong with it. */

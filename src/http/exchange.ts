@@ -5,18 +5,23 @@ import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Admission, BodyHint, EarlyLook, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import type { Compression } from "./compression.ts";
+import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
+import { isSdkRoute, type SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Answered problems of one turn of the event loop; those beyond end their connections. Requests that are refused at once can stand in one
+ * Answered at once in one turn of the event loop; those beyond end their connections. Such requests can stand in one
  * buffer by the thousand, and the library would go through all of them before anybody else has a turn.
  */
 const PROBLEMS_A_TURN = 256;
 
-/** The path as a bounded label: `other` is every path that is not an endpoint. */
-export type RouteLabel = Route | "other";
+/** A client that was told that the connection ends is let end it. */
+const CLOSED_AFTER_MS = 1_000;
+
+/** The path as a bounded label: `other` is every path at which there is nothing. */
+export type RouteLabel = Route | SdkRouteLabel | "other";
 
 /** Where a request was when its client went: no byte of the body here, some of them, or all. */
 export type AbortPhase = "head" | "body" | "answer";
@@ -116,6 +121,8 @@ export class HttpExchange implements Exchange {
   buffer: BodyBuffer | undefined = undefined;
   /** Set once the request is lost: the rest of its body is thrown away, then this is the answer. */
   refusal: Problem | undefined = undefined;
+  /** What is answered once the body has come, whatever is in it: the body is thrown away. */
+  fixed: FixedAnswer | undefined = undefined;
   /** Stops work on the body that the intake has not seen yet. */
   cancel: (() => void) | undefined = undefined;
   /** The intake has had the body, and will answer. */
@@ -123,6 +130,7 @@ export class HttpExchange implements Exchange {
   /** Undefined once answered or gone: uWS throws when a response is touched after that. */
   #response: HttpResponse | undefined;
   #done = false;
+  #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
 
   constructor(shared: ExchangeShared, response: HttpResponse, head: ExchangeHead) {
@@ -140,7 +148,7 @@ export class HttpExchange implements Exchange {
   }
 
   get route(): Route {
-    return this.label === "other" ? "capture" : this.label;
+    return this.label === "other" || isSdkRoute(this.label) ? "capture" : this.label;
   }
 
   /** Nothing that came before the body says that it is packed. */
@@ -166,9 +174,27 @@ export class HttpExchange implements Exchange {
     this.#count(this.answersNothing ? 204 : 200);
   }
 
+  answerFixed(answer: FixedAnswer): void {
+    this.#countInTurn();
+    if (this.endsInDoubt && this.#putsOff(() => this.answerFixed(answer))) return;
+    const response = this.#response;
+    if (response === undefined) {
+      this.#finish();
+      return;
+    }
+    // Until it is handed over whole, the request goes on, and may be aborted.
+    this.#isPutOff = false;
+    const close = this.close || this.#shared.draining;
+    const sent = (isOpen: boolean): void => {
+      this.#finish();
+      this.#count(answer.status);
+      if (isOpen) this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
+    };
+    writeFixed(response, answer, { origin: this.origin, close, headOnly: this.headOnly, sent });
+  }
+
   answerProblem(problem: Problem): void {
-    if (this.#shared.problemsInTurn++ === 0) setImmediate(this.#shared.turnEnded);
-    if (this.#shared.problemsInTurn > PROBLEMS_A_TURN) this.endsInDoubt = true;
+    this.#countInTurn();
     if (this.endsInDoubt && this.#putsOff(() => this.answerProblem(problem))) return;
     const response = this.#finish();
     if (response === undefined) return;
@@ -185,9 +211,18 @@ export class HttpExchange implements Exchange {
     this.answerProblem(problem);
   }
 
+  /** Ends the connection of one answered at once too many in this turn. */
+  #countInTurn(): void {
+    if (this.#shared.problemsInTurn++ === 0) setImmediate(this.#shared.turnEnded);
+    if (this.#shared.problemsInTurn > PROBLEMS_A_TURN) this.endsInDoubt = true;
+  }
+
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
   abort(): void {
-    if (this.#response === undefined) return;
+    if (this.#response === undefined) {
+      clearTimeout(this.#closing);
+      return;
+    }
     this.#response = undefined;
     this.#shared.metrics.requestAborted(this.phase);
     if (!this.taken && !this.#isPutOff) this.#finish();
@@ -227,7 +262,7 @@ export class HttpExchange implements Exchange {
 
   /** Its project is known, or nobody looks for it. */
   get isKnown(): boolean {
-    return this.hint === undefined || this.hint.projectId !== undefined;
+    return this.fixed === undefined && (this.hint === undefined || this.hint.projectId !== undefined);
   }
 
   get showsProject(): boolean {

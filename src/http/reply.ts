@@ -40,6 +40,7 @@ export class ReplyWriter {
   readonly #random: () => number;
   #response: HttpResponse | undefined;
   #code: ErrorCode | undefined;
+  #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
   /** The last problem answered and its text: a flood is refused for one reason. */
@@ -70,6 +71,7 @@ export class ReplyWriter {
 
   problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {
     this.#retryAfterMs = problem.retryAfterMs ?? 0;
+    this.#allow = problem.allow ?? allowedMethods;
     if (!isSaidAs(problem, this.#problem)) {
       this.#problem = problem;
       this.#problemText = problemText(problem);
@@ -122,7 +124,7 @@ export class ReplyWriter {
   #writeProblemHead(response: HttpResponse, code: ErrorCode): void {
     const { status } = errorTable[code];
     response.writeStatus(statusLines[status]).writeHeader("Content-Type", PROBLEM_TYPE);
-    if (status === 405) response.writeHeader("Allow", allowedMethods);
+    if (status === 405) response.writeHeader("Allow", this.#allow);
     if (status === 429 || status === 503) response.writeHeader("Retry-After", this.#retryAfter());
   }
 
@@ -135,7 +137,8 @@ export class ReplyWriter {
   }
 }
 
-function writeCorsHeaders(response: HttpResponse, origin: string): void {
+/** Lets the page that asked read the answer. */
+export function writeCorsHeaders(response: HttpResponse, origin: string): void {
   response
     .writeHeader("Access-Control-Allow-Origin", origin)
     .writeHeader("Access-Control-Allow-Credentials", "true")

@@ -22,6 +22,8 @@ import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
 import { readQuery } from "./query.ts";
 import { ReplyWriter } from "./reply.ts";
+import { createSdkRequests, isSdkRoute } from "./sdk-requests.ts";
+import type { StaticFiles } from "./static-files.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
 export interface HttpServerOptions {
@@ -44,6 +46,8 @@ export interface HttpServerOptions {
   readonly refusal?: () => ErrorCode | undefined;
   /** With it a client's address is read once a connection, else once a request. */
   readonly connectionId?: ConnectionId | undefined;
+  /** The scripts that pages load from here, where they are. */
+  readonly files?: StaticFiles | undefined;
   /** With them the port speaks TLS, and nothing else. */
   readonly certificate?: CertificateFiles | undefined;
 }
@@ -103,6 +107,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     log: options.log,
     monotonicMs: () => clock.monotonicMs(),
   });
+  const sdk = createSdkRequests({ files: options.files, wallMs: () => clock.wallMs() });
   const clients = createAddressSource(config, { connectionId: options.connectionId, log: options.log });
   const listener = createListener(prepare, options.certificate);
 
@@ -130,10 +135,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         refuse(exchange, METHOD_NOT_ALLOWED);
       });
     }
-    app.any("/*", (response, request) => {
-      const exchange = begin(response, request, "other");
-      exchange.headOnly = request.getMethod() === "head";
-    });
+    app.options("/*", (response, request) => preflight(response, request, "other"));
+    app.any("/*", elsewhere);
   }
 
   function begin(response: HttpResponse, request: HttpRequest, label: RouteLabel): HttpExchange {
@@ -158,15 +161,31 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     return exchange;
   }
 
+  /** A request at a path that takes no events. */
+  function elsewhere(response: HttpResponse, request: HttpRequest): void {
+    const found = sdk.answerTo(request);
+    const exchange = begin(response, request, found?.label ?? "other");
+    exchange.headOnly = request.getMethod() === "head";
+    if (found === undefined) return;
+    if ("code" in found.answer) refuse(exchange, found.answer);
+    else if (exchange.refusal === undefined) reader.drop(exchange, found.answer);
+  }
+
   /** Why not to keep the body at all. */
   function problemAtHead(exchange: HttpExchange, request: HttpRequest): Problem | undefined {
     if (exchange.label === "other") return notFound(request.getUrl());
+    if (isSdkRoute(exchange.label)) return tooLong(exchange);
     if (shared.draining) return problemOf("draining");
-    if (exchange.bytesDeclared > config.bodyBytesMax) return bodyTooLarge(config.bodyBytesMax);
+    const lengthy = tooLong(exchange);
+    if (lengthy !== undefined) return lengthy;
     // Whether a larger one has room shows as it arrives: others may be done or give way by then.
     if (!admission.tryTake(0, 0) && !reader.makeRoom(exchange, admission.lacking(0, 0))) return problemOf("overloaded");
     const code = options.refusal?.();
     return code === undefined ? undefined : problemOf(code);
+  }
+
+  function tooLong({ bytesDeclared }: HttpExchange): Problem | undefined {
+    return bytesDeclared > config.bodyBytesMax ? bodyTooLarge(config.bodyBytesMax) : undefined;
   }
 
   function refuse(exchange: HttpExchange, problem: Problem): void {

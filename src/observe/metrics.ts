@@ -12,11 +12,10 @@ import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
 
 const lanes = ["live", "historical"] as const satisfies readonly Lane[];
-/** `other` is every path that is not an endpoint. */
-const routes = ["capture", "batch", "e", "i_v0_e", "track", "engage", "other"] as const satisfies readonly (
-  | Route
-  | "other"
-)[];
+const endpoints = ["capture", "batch", "e", "i_v0_e", "track", "engage"] as const satisfies readonly Route[];
+/** What is asked for beside taking events. `other` is every path at which there is nothing. */
+const elsewhere = ["flags", "config", "static", "recordings", "logs", "features", "page", "other"] as const;
+const routes = [...endpoints, ...elsewhere] as const;
 /** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
 const abortPhases = ["head", "body", "answer"] as const;
 const ackFailureCauses = [
@@ -110,6 +109,7 @@ const warningPlace = placesOf(warningCodes);
 const reasonPlace = placesOf(reasons);
 
 const STATUS_MAX = 599;
+const endpointCells = endpoints.length * (STATUS_MAX + 1);
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 const codePlace = placesOf(errorCodes);
 /** Their series are there from the first scrape on: of a counter that appears with its first failure no rate shows that failure. */
@@ -117,6 +117,7 @@ const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
   ),
+  elsewhere: new Set<number>([200]),
   other: new Set<number>([404]),
 };
 
@@ -185,7 +186,7 @@ export class Metrics {
     const place = routePlace[route];
     this.#requests[place * (STATUS_MAX + 1) + status]! += 1;
     this.#requestSeconds[place]!.observe(seconds);
-    if (route !== "other") this.#bodyBytes.observe(bodyBytes);
+    if (place < endpoints.length) this.#bodyBytes.observe(bodyBytes);
   }
 
   /** Once a request answered with an error, beside requestFinished. */
@@ -276,7 +277,8 @@ export class Metrics {
       const value = this.#requests[cell]!;
       const route = routes[Math.floor(cell / (STATUS_MAX + 1))]!;
       const status = cell % (STATUS_MAX + 1);
-      const isExpected = statusesExpected[route === "other" ? "other" : "endpoint"].has(status);
+      const kind = cell < endpointCells ? "endpoint" : route === "other" ? "other" : "elsewhere";
+      const isExpected = statusesExpected[kind].has(status);
       if (value > 0 || isExpected) samples.push({ labels: { route, status: String(status) }, value });
     }
     return samples;

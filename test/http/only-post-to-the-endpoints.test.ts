@@ -32,24 +32,27 @@ test("a HEAD is answered without a body", async () => {
   expect([known.body, unknown.body]).toEqual(["", ""]);
 });
 
-test.each(["/", "/x", "/captur", "/capture/x", "//capture/", "/CAPTURE/", "/batch//", "/%63apture/"])(
-  "%s is nothing, whatever the method",
+test.each(["/x", "/captur", "/capture/x", "//capture/", "/CAPTURE/", "/batch//", "/%63apture/"])(
+  "%s is nothing, but for a preflight",
   async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
-    for (const method of ["GET", "POST", "OPTIONS"]) {
+    for (const method of ["GET", "POST", "PUT"]) {
       wire.write(Buffer.concat([head({ "Content-Length": "2" }, `${method} ${path}`), Buffer.from("{}")]));
       const reply = await wire.reply();
       expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
     }
-    expect(server.finished).toEqual(["other 404", "other 404", "other 404"]);
+    wire.write(head({ "Content-Length": "0" }, `OPTIONS ${path}`));
+    const preflight = await wire.reply();
+    expect([preflight.status, preflight.body]).toEqual([200, ""]);
+    expect(server.finished).toEqual(["other 404", "other 404", "other 404", "other 200"]);
     expect(server.taken).toEqual([]);
   },
 );
 
 test.each([
-  ["/x/", "/x/"],
-  ["/array/phc_0123456789abc/config", "/array/<key>/config"],
+  ["/x/y/", "/x/y/"],
+  ["/arrays/phc_0123456789abc/config", "/arrays/<key>/config"],
   [`/${"a".repeat(200)}`, `/${"a".repeat(79)}…`],
 ])("the answer names the path %s as %s", async (path, named) => {
   const server = await startTestServer();

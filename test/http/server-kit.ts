@@ -7,6 +7,7 @@ import type { ErrorCode } from "../../src/errors.ts";
 import type { ConnectionId } from "../../src/http/connection-id.ts";
 import type { CertificateFiles } from "../../src/http/listener.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
+import type { StaticFiles } from "../../src/http/static-files.ts";
 import { networksOf } from "../../src/http/trusted-proxies.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
 import type { Admission, EarlyLook, Exchange, IntakeReport } from "../../src/types.ts";
@@ -60,6 +61,7 @@ export interface TestServerConfig {
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
   readonly look?: EarlyLook | undefined;
+  readonly files?: StaticFiles | undefined;
 }
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
@@ -99,6 +101,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     look: config.look,
     connectionId: config.connectionId,
     certificate: config.certificate,
+    files: config.files,
   });
   const host = config.host ?? "127.0.0.1";
   const port = await http.listen(host, 0);

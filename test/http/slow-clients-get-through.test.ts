@@ -63,20 +63,24 @@ test("one address leaves places to others, and who shows no key to who does", ()
 test("a body of 2 kB a second is answered, and one that stops coming is cut off", { timeout: 60_000 }, async () => {
   const server = await startTestServer();
   const [slow, stopped] = [await connectTo(server), await connectTo(server)];
+  // To where nothing is kept.
+  const dropped = await connectTo(server);
   const [pieces, pieceBytes] = [18, 2_000];
   const start = head({ "Content-Length": String(pieces * pieceBytes) });
   slow.write(start);
+  dropped.write(head({ "Content-Length": String(pieces * pieceBytes) }, "POST /s/"));
   stopped.write(Buffer.concat([start, Buffer.alloc(pieceBytes, "x")]));
   let sent = 0;
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
-      slow.write(Buffer.alloc(pieceBytes, "x"));
+      for (const wire of [slow, dropped]) wire.write(Buffer.alloc(pieceBytes, "x"));
       if (++sent < pieces) return;
       clearInterval(timer);
       resolve();
     }, 1_000);
   });
   expect((await slow.reply()).status).toBe(200);
+  expect((await dropped.reply()).status).toBe(200);
   expect(server.taken[0]?.text.length).toBe(pieces * pieceBytes);
   await stopped.ended();
 });

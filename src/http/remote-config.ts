@@ -1,0 +1,69 @@
+// What SDKs ask for when they start: which server-side features there are. There is one, capture; so flags are none, and recording,
+// surveys and the like are off, autocapture is on. The same for every key, and no secret: a config is no proof that a key is known.
+
+import { randomUUID } from "node:crypto";
+
+/** What `/e/` takes, in the names of SDKs, which choose by it. */
+const config = {
+  supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
+  analytics: { endpoint: "/e/" },
+  autocapture_opt_out: false,
+  elementsChainAsString: true,
+  defaultIdentifiedOnly: true,
+  hasFeatureFlags: false,
+  sessionRecording: false,
+  heatmaps: false,
+  surveys: false,
+  productTours: false,
+  conversations: false,
+  captureDeadClicks: false,
+  capturePerformance: false,
+  autocaptureExceptions: false,
+  errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
+  logs: { captureConsoleLogs: false },
+  isAuthenticated: false,
+  toolbarParams: {},
+  siteApps: [],
+};
+
+const configTail = `${JSON.stringify(config).slice(1)}\n`;
+/** Read by SDKs of before 2023, which autocapture nothing without it. */
+const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
+
+/** `key` goes into JSON, so it may be any text. */
+export function configJson(key: string): string {
+  return `{"token":${JSON.stringify(key)},${configTail}`;
+}
+
+/** As a script, for pages. `key` is any text: it cannot end the string it stands in, nor the element that the script may stand in. */
+export function configScript(key: string): string {
+  const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
+  return `(function(){var all=window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};all[${quoted}]={config:{"token":${quoted},${configTail.trimEnd()},siteApps:[]}})();\n`;
+}
+
+export interface FlagsAsked {
+  /** Of the answer's form: 1 where none is named. */
+  readonly version: number;
+  readonly withConfig: boolean;
+  /** `/decide`, which came before `/flags`. */
+  readonly isDecide: boolean;
+}
+
+/** No flag, in the form that was asked for. */
+export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
+  const answer = {
+    ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),
+    errorsWhileComputingFlags: false,
+    ...(withConfig || isDecide ? withOlderConfig : {}),
+    requestId: randomUUID(),
+    evaluatedAt: nowMs,
+  };
+  return `${JSON.stringify(answer)}\n`;
+}
+
+/** By the versions of `/decide`; of `/flags` the first is its third, the second and later ones its fourth. */
+function flagsIn(version: number): object {
+  if (version >= 4) return { flags: {} };
+  if (version === 3) return { featureFlags: {}, featureFlagPayloads: {} };
+  return { featureFlags: version === 2 ? {} : [] };
+}

@@ -1,0 +1,169 @@
+// What SDKs and browsers ask for beside taking events: flags, configuration, scripts, places for recordings and logs. A closed table from path to
+// answer. Nothing here is stored, nothing waits for the store, and no body is read for what is in it.
+
+import type { Problem } from "../errors.ts";
+import type { FixedAnswer } from "./fixed-answer.ts";
+import { favicon, frontPage, robots } from "./front-page.ts";
+import { configJson, configScript, flagsJson } from "./remote-config.ts";
+import type { StaticFiles } from "./static-files.ts";
+import type { HttpRequest } from "./uws.ts";
+
+/** What kind of thing was asked for, as a bounded metrics label. */
+export type SdkRouteLabel = (typeof labels)[number];
+
+const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
+const labelSet: ReadonlySet<string> = new Set(labels);
+
+/** Whether requests of the label are answered here, and take no events. */
+export function isSdkRoute(label: string): label is SdkRouteLabel {
+  return labelSet.has(label);
+}
+
+export interface SdkAnswer {
+  readonly label: SdkRouteLabel;
+  readonly answer: FixedAnswer | Problem;
+}
+
+export interface SdkRequests {
+  /** Undefined where there is nothing at the path. */
+  answerTo(request: HttpRequest): SdkAnswer | undefined;
+}
+
+interface Entry {
+  readonly label: SdkRouteLabel;
+  readonly methods: readonly string[];
+  readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
+}
+
+const SCRIPT = "text/javascript; charset=utf-8";
+const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
+const read = ["get", "head"];
+const readOrSent = ["get", "head", "post"];
+
+/** Paths without the slash at the end, which may stand there. */
+const entries: Readonly<Record<string, Entry>> = {
+  "/flags": { label: "flags", methods: readOrSent, answer: (request, nowMs) => flags(request, false, nowMs) },
+  "/decide": { label: "flags", methods: readOrSent, answer: (request, nowMs) => flags(request, true, nowMs) },
+  "/flags/definitions": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
+  "/api/feature_flag/local_evaluation": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
+  "/api/surveys": feature('{"surveys":[],"survey_config":null}'),
+  "/api/early_access_features": feature('{"earlyAccessFeatures":[]}'),
+  "/api/web_experiments": feature('{"experiments":[]}'),
+  "/api/product_tours": feature('{"product_tours":[]}'),
+  "/s": dropped("recordings", '{"status":"Ok"}'),
+  "/i/v1/logs": dropped("logs", "{}"),
+  "/i/v1/traces": dropped("logs", "{}"),
+  "/i/v1/metrics": dropped("logs", "{}"),
+  "/i/v0/ai/otel": dropped("logs", "{}"),
+  "/report": dropped("logs", "{}"),
+  "/": { label: "page", methods: read, answer: () => frontPage },
+  "/robots.txt": { label: "page", methods: read, answer: () => robots },
+  "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
+};
+
+/** Of `entries`, with a placeholder for what differs in the others. */
+export const sdkPaths: readonly string[] = [
+  ...Object.keys(entries),
+  "/array/{key}/config",
+  "/array/{key}/config.js",
+  "/array/{key}/{script}",
+  "/static/{script}",
+  "/static/{version}/{script}",
+];
+
+/** What a path segment can hold as it is; a key of another kind is in no URL that an SDK makes. */
+const ofKey = /^\/array\/([\w.~:@!$&'()*+,;=-]{1,64})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
+const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
+
+export interface SdkRequestsOptions {
+  /** The scripts of posthog-js, where it is there. */
+  readonly files: StaticFiles | undefined;
+  /** Milliseconds since the epoch. */
+  readonly wallMs: () => number;
+}
+
+export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkRequests {
+  function answerTo(request: HttpRequest): SdkAnswer | undefined {
+    const url = request.getUrl();
+    const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
+    const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
+    if (entry !== undefined) return judged(request, entry, wallMs());
+    const [, key, asked] = ofKey.exec(url) ?? [];
+    if (key !== undefined && asked === "config") return judged(request, configAs("application/json", configJson(key)));
+    if (key !== undefined && asked === "config.js") return judged(request, configAs(SCRIPT, configScript(key)));
+    const script = asked ?? ofScript.exec(url)?.[1];
+    return script === undefined ? undefined : scriptNamed(request, script);
+  }
+
+  function scriptNamed(request: HttpRequest, name: string): SdkAnswer {
+    const answer = files?.answer(name, {
+      ifNoneMatch: request.getHeader("if-none-match"),
+      acceptEncoding: request.getHeader("accept-encoding"),
+    });
+    if (answer !== undefined) return judged(request, { label: "static", methods: read, answer: () => answer });
+    return { label: "static", answer: { code: "not_found", detail: whyNoScript(files) } };
+  }
+
+  return { answerTo };
+}
+
+function judged(request: HttpRequest, { label, methods, answer }: Entry, nowMs = 0): SdkAnswer {
+  if (methods.includes(request.getMethod())) return { label, answer: answer(request, nowMs) };
+  const allow = [...methods, "options"].join(", ").toUpperCase();
+  return { label, answer: { code: "method_not_allowed", detail: `This path takes ${allow}`, allow } };
+}
+
+/** Of a feature that there is not: nothing, in the form its SDK reads. */
+function feature(body: string): Entry {
+  const answer = json(body);
+  return { label: "features", methods: readOrSent, answer: () => answer };
+}
+
+/** Taken and thrown away. */
+function dropped(label: SdkRouteLabel, body: string): Entry {
+  const answer = json(body);
+  const silent: FixedAnswer = { status: 204, headers: [], body: "" };
+  return {
+    label,
+    methods: ["get", "head", "post"],
+    answer: (request) => (request.getQuery("beacon") === "1" ? silent : answer),
+  };
+}
+
+function json(body: string): FixedAnswer {
+  return {
+    status: 200,
+    headers: [["Content-Type", "application/json"], nosniff, ["Cache-Control", "no-store"]],
+    body: `${body}\n`,
+  };
+}
+
+function flags(request: HttpRequest, isDecide: boolean, nowMs: number): FixedAnswer {
+  const version = Number.parseInt(request.getQuery("v") ?? "", 10);
+  const asked = { version: version > 0 ? version : 1, withConfig: request.getQuery("config") === "true", isDecide };
+  return {
+    status: 200,
+    headers: [["Content-Type", "application/json"], nosniff, ["Cache-Control", "no-store"]],
+    body: flagsJson(asked, nowMs),
+  };
+}
+
+function configAs(type: string, body: string): Entry {
+  const answer: FixedAnswer = {
+    status: 200,
+    headers: [
+      ["Content-Type", type],
+      nosniff,
+      ["Cache-Control", "public, max-age=300"],
+      ["Cross-Origin-Resource-Policy", "cross-origin"],
+    ],
+    body,
+  };
+  return { label: "config", methods: read, answer: () => answer };
+}
+
+function whyNoScript(files: StaticFiles | undefined): string {
+  return files === undefined
+    ? "The SDK's scripts are not here: npm install posthog-js beside Penstock, or name the package's folder in PENSTOCK_POSTHOG_JS, and start anew"
+    : `posthog-js ${files.version}, which is served here, has no such script`;
+}
