@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { addonsNotBuilt } from "./lib/addon.mjs";
+import { findChromium } from "./lib/chromium.mjs";
 import { cacheDir, modulesDir, root, runtimeNode } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
@@ -18,9 +19,12 @@ function runTests() {
   mkdirSync(cacheDir, { recursive: true });
   const vitest = join(modulesDir, "vitest", "vitest.mjs");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${resultFile}`];
+  // The tests of browser clients run where there is a Chromium, and say so where there is none.
+  const chromium = findChromium();
   const done = spawnSync(runtimeNode(), [vitest, "run", ...reporters, ...process.argv.slice(2)], {
     cwd: root,
     stdio: "inherit",
+    env: chromium === undefined ? process.env : { ...process.env, PENSTOCK_TEST_CHROMIUM: chromium },
   });
   const { passed, failed, skipped } = readCounts();
   process.stdout.write(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`);

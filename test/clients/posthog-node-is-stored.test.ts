@@ -3,6 +3,8 @@
 import { PostHog } from "posthog-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { expectTold, versionOf } from "./matrix-kit.ts";
+import { type Captured, expectStored } from "./stored-kit.ts";
 
 let gateway: TestGateway;
 
@@ -91,3 +93,42 @@ test("a hundred captures are stored once each", async () => {
     Array.from({ length: 100 }, (_, index) => index),
   );
 });
+
+test("the matrix has the version that is tried here", () => {
+  expectTold("posthog-node", versionOf("posthog-node"));
+});
+
+test("with and without compression the records are what it says it captured, field by field", async () => {
+  for (const disableCompression of [false, true]) {
+    const project = await gateway.project();
+    const sdk = new PostHog(project.key, { host: gateway.url, disableCompression });
+    const captured = noteOf(sdk);
+    sdk.capture({ distinctId: "user-1", event: "$pageview", properties: { $current_url: "https://example.com/" } });
+    sdk.capture({ distinctId: "user-1", event: "signed up", properties: { $set: { plan: "pro" } } });
+    sdk.identify({ distinctId: "user-1", properties: { email: "a@b.c", $set_once: { first: true } } });
+    await sdk.shutdown();
+    await expectStored(gateway, project, captured);
+  }
+});
+
+test("history goes to the historical lane, in its order", async () => {
+  const project = await gateway.project();
+  const sdk = new PostHog(project.key, { host: gateway.url, historicalMigration: true });
+  const captured = noteOf(sdk);
+  for (let index = 0; index < 250; index++) {
+    const timestamp = new Date(Date.UTC(2019, 4, 1) + index * 1_000);
+    sdk.capture({ distinctId: "user-1", event: "old", properties: { index }, timestamp });
+  }
+  await sdk.shutdown();
+  const stored = await expectStored(gateway, project, captured, { lane: "historical" });
+  expect(stored.map((event) => event["uuid"])).toEqual(captured.map((event) => event.uuid));
+});
+
+/** What it says that it captured, as it is sent. */
+function noteOf(sdk: PostHog): Captured[] {
+  const captured: Captured[] = [];
+  sdk.on("*", (_type: string, message?: Captured) => {
+    if (message?.uuid !== undefined) captured.push(JSON.parse(JSON.stringify(message)) as Captured);
+  });
+  return captured;
+}

@@ -23,14 +23,22 @@ export function findProxies(): Found {
 
 /** Starts it before the gateway; answers its port. It ends with the test. */
 export async function startProxy(name: ProxyName, found: Found, gatewayPort: number): Promise<number> {
+  return startConfigured(name, found, (port, folder) =>
+    name === "haproxy" ? haproxyConfig(port, gatewayPort) : nginxConfig({ port, gatewayPort, folder }),
+  );
+}
+
+/** Starts it with what `configOf` makes of the port it is to listen on and a folder of its own. */
+export async function startConfigured(
+  name: ProxyName,
+  found: Found,
+  configOf: (port: number, folder: string) => string,
+): Promise<number> {
   const { program, libraries } = found[name];
   const port = await freePort();
   const folder = mkdtempSync(path.join(tmpdir(), `penstock-test-${name}-`));
   const configFile = path.join(folder, "proxy.conf");
-  writeFileSync(
-    configFile,
-    name === "haproxy" ? haproxyConfig(port, gatewayPort) : nginxConfig({ port, gatewayPort, folder }),
-  );
+  writeFileSync(configFile, configOf(port, folder));
   const args = name === "haproxy" ? ["-f", configFile, "-db"] : ["-c", configFile, "-p", folder];
   const env = libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
   const child = spawn(program!, args, { env, stdio: ["ignore", "pipe", "pipe"] });
@@ -64,13 +72,9 @@ function haproxyConfig(port: number, gatewayPort: number): string {
 
 /** Bodies are passed on as they come, so that what the two make of them can differ. */
 function nginxConfig({ port, gatewayPort, folder }: { port: number; gatewayPort: number; folder: string }): string {
-  return `daemon off; master_process off; pid ${folder}/pid; error_log stderr;
-events { worker_connections 256; }
-http {
-  access_log off;
-  client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
-  upstream gateways { server 127.0.0.1:${gatewayPort}; keepalive 16; keepalive_timeout 8s; }
+  return nginxMain(
+    folder,
+    `  upstream gateways { server 127.0.0.1:${gatewayPort}; keepalive 16; keepalive_timeout 8s; }
   server {
     listen 127.0.0.1:${port};
     client_max_body_size 20m;
@@ -81,7 +85,19 @@ http {
       proxy_set_header Connection "";
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     }
-  }
+  }`,
+  );
+}
+
+/** All that nginx needs around what stands in its `http` block. */
+export function nginxMain(folder: string, http: string): string {
+  return `daemon off; master_process off; pid ${folder}/pid; error_log stderr;
+events { worker_connections 256; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
+${http}
 }
 `;
 }
