@@ -12,7 +12,7 @@ import { looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange, HttpLog } from "./exchange.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
-import { lookedIntoBytes } from "./inflate.ts";
+import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
 import { beginsAsJson } from "./payload-form.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { createUnpacker } from "./unpacking.ts";
@@ -154,7 +154,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     } else {
       // Of what is compressed there is no more to see: it is inflated as far as it makes sense.
       const isCompressed = exchange.contentEncoding !== "" || looksGzipped(bytes);
-      exchange.bytesLookedAt = isCompressed && bytes.length >= lookedIntoBytes ? lookedAtBytesMax : bytes.length;
+      exchange.bytesLookedAt = isCompressed && bytes.length >= lookedFarIntoBytes ? lookedAtBytesMax : bytes.length;
       unpacker.lookInto(exchange, bytes);
     }
   }

@@ -46,10 +46,11 @@ const DEFLATE_RATIO_MAX = 1_032;
 const FREE_OF_RATIO_BYTES = 8_388_608;
 /** The same for a body whose first bytes are not a project's: as far as events go that differ. */
 const UNKNOWN_RATIO_MAX = 200;
-/** What is inflated for a look, of what was sent. */
+/** What is inflated for a look, of what was sent: enough for a key that stands before the events, and for one behind what a browser tells. */
 export const lookedIntoBytes = 384;
+export const lookedFarIntoBytes = 1_000;
 /** Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
-const lookedAtBytes = [lookedIntoBytes, 112];
+const lookedAtBytes = [lookedFarIntoBytes, lookedIntoBytes, 112];
 const lookedAtInflatedBytesMax = 16_384;
 
 interface BufferWithEngine {
@@ -88,7 +89,9 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
-  for (const bytes of lookedAtBytes) {
+  for (const [number, bytes] of lookedAtBytes.entries()) {
+    // As much as the next one takes: that is enough.
+    if (compressed.length <= (lookedAtBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
       return inflateSync(coding, start, { finishFlush, chunkSize, maxOutputLength: chunkSize, info: true }).buffer;

@@ -266,3 +266,29 @@ test("a body beside data in the query is read and not kept", async () => {
   expect((await wire.reply()).status).toBe(200);
   expect(server.taken[0]!.text).toBe(text);
 });
+
+test("of what browsers send as gzip that no header names, the first kilobyte shows whose it is", async () => {
+  const project = { id: "a", enabled: true } as MeteredProject;
+  const look = createEarlyLook({ byKey: (key) => (key === "ka" ? project : undefined), refusalOf: () => undefined });
+  let seen: string | undefined;
+  const server = await startTestServer({
+    ...large,
+    look: (body, isWhole) => {
+      const hint = look(body, isWhole);
+      seen ??= hint.projectId;
+      return hint;
+    },
+  });
+  // What they tell of themselves stands before the key, and says something new with every word.
+  const told = zlib.deflateRawSync(Buffer.from(manyEvents)).toString("base64").slice(0, 700);
+  const events = Array.from({ length: 5_000 }, (_, n) => ({
+    event: "e",
+    properties: { told, token: "ka", n: n * 7_919 },
+  }));
+  const request = requestOf({ line: "POST /e/?compression=gzip-js", body: zlib.gzipSync(JSON.stringify(events)) });
+  const wire = await connectTo(server);
+  wire.write(request.subarray(0, 2_000));
+  await until(() => seen === "a", "the key is seen");
+  wire.write(request.subarray(2_000));
+  expect((await wire.reply()).status).toBe(200);
+});

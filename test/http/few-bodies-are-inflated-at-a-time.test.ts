@@ -119,11 +119,14 @@ test.each([
   expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
 });
 
-/** Every byte a chunk of its own, all of them in one write. */
+/** Every byte a chunk of its own, as long as so many may come, then chunks as small as may come; all of them in one write. */
 function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer {
-  const chunks = [...body].map((_, at) =>
-    Buffer.concat([Buffer.from("1\r\n"), body.subarray(at, at + 1), Buffer.from("\r\n")]),
-  );
+  const chunks: Buffer[] = [];
+  for (let at = 0, bytes = 1; at < body.length; at += bytes) {
+    if (at === 1_024) bytes = 64;
+    const piece = body.subarray(at, at + bytes);
+    chunks.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n"));
+  }
   return Buffer.concat([head({ "Transfer-Encoding": "chunked", ...headers }), ...chunks, Buffer.from("0\r\n\r\n")]);
 }
 
