@@ -159,7 +159,10 @@ export interface Exchange {
   readonly clientAddress: string;
   /** Of the body, as it came over the wire. */
   readonly bytesArrived: number;
-  /** When the client says it sent this, by its own clock: milliseconds since the epoch, from 2020 on. NaN where the query does not say. */
+  /**
+   * When the client says it sent this, by its own clock: milliseconds since the epoch, from 2020 on. NaN where the query does not say,
+   * an infinity where it says what is no time.
+   */
   readonly sentAtMs: number;
   /** Sent to where an object without `event` says who somebody is. */
   readonly isEngage: boolean;

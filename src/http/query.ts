@@ -1,5 +1,5 @@
 // What a request says of itself in its query, as browser SDKs do: the payload itself, how it is compressed, when it was sent. Parameters
-// that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy adds) are passed over, and so is a value that cannot be read.
+// that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy adds) are passed over.
 
 import { type Compression, compressionNamed } from "./compression.ts";
 
@@ -30,7 +30,7 @@ function note(target: QueryTarget, name: string, value: string): void {
   switch (name) {
     case "_":
     case "sent_at":
-      if (Number.isNaN(target.sentAtMs)) target.sentAtMs = sentAtMsOf(value);
+      if (!Number.isFinite(target.sentAtMs)) target.sentAtMs = sentAtMsOf(value, target.sentAtMs);
       break;
     case "compression":
       target.compression ??= compressionNamed(value);
@@ -44,9 +44,10 @@ function note(target: QueryTarget, name: string, value: string): void {
   }
 }
 
-/** Milliseconds since the epoch; NaN for what is no such time. */
-function sentAtMsOf(value: string): number {
-  if (!/^\d{1,16}$/.test(value)) return Number.NaN;
-  const sentAtMs = Number(value);
-  return sentAtMs >= SENT_AT_MS_MIN && sentAtMs <= SENT_AT_MS_MAX ? sentAtMs : Number.NaN;
+/** Milliseconds since the epoch; an infinity for what is no time, and what was known before where nothing is said. */
+function sentAtMsOf(value: string, before: number): number {
+  if (value === "") return before;
+  const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
+  if (sentAtMs < SENT_AT_MS_MIN) return before;
+  return sentAtMs <= SENT_AT_MS_MAX ? sentAtMs : Number.POSITIVE_INFINITY;
 }

@@ -226,6 +226,19 @@ describe("what lies ahead", () => {
   });
 });
 
+test("a line is measured alike whenever its request comes, so that a body that is sent again fills the same frames", () => {
+  const batch = [
+    { event: "e", distinct_id: "u", timestamp: at(receivedAtMs) },
+    { event: "e", distinct_id: "u", timestamp: "2026-06-15", $set: { a: 1 } },
+    { event: "e", distinct_id: "u", timestamp: at(receivedAtMs), properties: { $ignore_sent_at: true } },
+    { event: "e", distinct_id: "u" },
+  ];
+  const sent = [0, 1, -30 * hourMs].map((lateMs) => take({ sent_at: at(receivedAtMs + lateMs), batch }));
+  expect(new Set(sent.map(({ lines }) => lines.join("").length)).size).toBeGreaterThan(1);
+  expect(sent[1]!.measured).toEqual(sent[0]!.measured);
+  expect(sent[2]!.measured).toEqual(sent[0]!.measured);
+});
+
 test("any timestamp, clock and offset come to what the rule's words say", () => {
   const moments = fc.oneof(
     fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 }),

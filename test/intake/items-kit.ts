@@ -20,6 +20,8 @@ export interface Taken {
   /** One a line, as they are stored. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
+  /** What each line was said to take at most, before it was written. */
+  readonly measured: readonly number[];
   /** Codes, in the order of the answer. */
   readonly warnings: readonly string[];
   readonly errors: readonly string[];
@@ -53,6 +55,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const record = records.begin({ projectId: "p", lane, receivedAtMs, sentAtMs: sentAt.ms, clientAddress: "" });
   const sink = { buffer: Buffer.alloc(4 * bytes.length + 65_536), length: 0, events: 0 };
   let room = 0;
+  const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
     ...{ body: bytes, malformed: undefined, scanner, tally, recordBytesMax: 16_777_216, record },
@@ -62,6 +65,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
       sinkFor(lineBytes) {
         if (sink.length > room) throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
         room = sink.length + lineBytes;
+        measured.push(lineBytes);
         return sink;
       },
       ...{ endTurn() {}, finish() {}, abandon() {} },
@@ -71,7 +75,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (sink.length > room) throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   return {
-    lines,
+    ...{ lines, measured },
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     errors: tally.errors.map(({ code }) => code),
