@@ -1,0 +1,69 @@
+// Pages with a client in them, as its users put it there; each also notes what its client says that it captured.
+
+export interface PageOptions {
+  /** The gateway's address. */
+  readonly host: string;
+  readonly key: string;
+  /** More of the client's own options. */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** True in a page whose client has heard what it may do: before that it does not look for clicks. */
+export const isReady = "window.isReady === true || window._POSTHOG_REMOTE_CONFIG !== undefined";
+
+// Headless browsers say that a program drives them, which the client takes for a bot.
+const forHeadless = { opt_out_useragent_filter: true };
+
+/** posthog-js as a bundler takes it from the package. */
+export function posthogJs({ host, key, options }: PageOptions): string {
+  return `<script type="module">
+import posthog from "/modules/posthog-js/dist/module.mjs";
+window.posthog = posthog;
+posthog.init(${JSON.stringify(key)}, ${JSON.stringify({ api_host: host, ...forHeadless, ...options })});
+posthog.on("eventCaptured", note);
+</script>`;
+}
+
+/**
+ * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js has come from the host. Written anew,
+ * with what the snippet and that file agree on: \`__SV\`, \`_i\`, the arguments of init, and calls as arrays.
+ */
+export function snippet({ host, key, options }: PageOptions): string {
+  return `<script>
+(() => {
+  const stub = Object.assign([], { __SV: 1, _i: [], people: [] });
+  for (const name of ["capture", "identify", "on", "onFeatureFlags"]) stub[name] = (...args) => { stub.push([name, ...args]); };
+  stub.init = (key, config, name = "posthog") => {
+    stub._i.push([key, config, name]);
+    const script = Object.assign(document.createElement("script"), {
+      async: true, crossOrigin: "anonymous", src: config.api_host + "/static/array.js",
+    });
+    document.head.append(script);
+  };
+  window.posthog = stub;
+})();
+posthog.init(${JSON.stringify(key)}, ${JSON.stringify({ api_host: host, ...forHeadless, ...options })});
+posthog.on("eventCaptured", note);
+posthog.capture("before the script has come", { early: true });
+</script>`;
+}
+
+/** posthog-js by its newer loader, a script of the package that is served by the host too. */
+export function bootstrap({ host, key, options }: PageOptions): string {
+  return `<script src="${host}/static/loader-bootstrap.js" crossorigin="anonymous" data-asset-host="${host}"></script>
+<script>
+posthog.init(${JSON.stringify(key)}, ${JSON.stringify({ api_host: host, ...forHeadless, ...options })});
+posthog.on("eventCaptured", note);
+</script>`;
+}
+
+/** posthog-js-lite as a bundler takes it from the package. */
+export function posthogJsLite({ host, key, options }: PageOptions): string {
+  return `<script type="importmap">{"imports":{"@posthog/core":"/modules/@posthog/core/dist/index.mjs"}}</script>
+<script type="module">
+import { PostHog } from "/modules/posthog-js-lite/dist/index.mjs";
+window.posthog = new PostHog(${JSON.stringify(key)}, ${JSON.stringify({ host, ...options })});
+posthog.on("*", (_type, message) => { if (message?.uuid !== undefined) note(message); });
+posthog.onFeatureFlags(() => { window.isReady = true; });
+</script>`;
+}
