@@ -7,7 +7,7 @@ import type { ErrorCode, Problem } from "./errors.ts";
 export type Lane = "live" | "historical";
 
 /** The public endpoints, as a bounded metrics label. */
-export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage";
+export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage" | "v1";
 
 /** A project of the registry. Replaced, never mutated, when its registry entry changes. */
 export interface Project {
@@ -142,8 +142,11 @@ export interface BodyHint {
   readonly lane: Lane | undefined;
 }
 
-/** Looks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some microseconds at most, and never throws. */
-export type EarlyLook = (body: Buffer, isWhole: boolean) => BodyHint;
+/**
+ * Looks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some microseconds at most, and never throws.
+ * `apiKey`: the key that came in a header, where none in the body means anything.
+ */
+export type EarlyLook = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
  * One HTTP request after its body is whole, as the intake sees it. Either answer may be called once, at any
@@ -151,6 +154,8 @@ export type EarlyLook = (body: Buffer, isWhole: boolean) => BodyHint;
  */
 export interface Exchange {
   readonly route: Route;
+  /** Only of a request of the newer protocol. */
+  readonly v1?: V1Request | undefined;
   /** Wall clock, milliseconds since the epoch, when the request's head arrived. */
   readonly receivedAtMs: number;
   /** Monotonic clock, milliseconds: past it the answer is 503 `timeout`. */
@@ -172,6 +177,18 @@ export interface Exchange {
   projectId: string;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
+}
+
+/** What a request of the newer protocol (v1) has beside its body: its headers, "" for those that did not come, and an answer for each event. */
+export interface V1Request {
+  /** Of `Authorization: Bearer`, else of `PostHog-Api-Token`. */
+  readonly apiKey: string;
+  readonly requestId: string;
+  readonly attempt: string;
+  readonly requestTimestamp: string;
+  readonly sdkInfo: string;
+  /** In the place of `Exchange.answerStored`. The text is JSON; with `hasRetry` the client is to send some of the events again. */
+  answerResults(text: Buffer, hasRetry: boolean): void;
 }
 
 /**

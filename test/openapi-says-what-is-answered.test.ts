@@ -6,8 +6,13 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { errorTable } from "../src/errors.ts";
-import { endpoints } from "../src/http/endpoints.ts";
+import { endpoints as allEndpoints } from "../src/http/endpoints.ts";
+import { v1Body, v1Event, v1Headers } from "./gateway/v1-kit.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "./kit/gateway.ts";
+
+/** Those of the newer protocol are asked for themselves. */
+const endpoints = allEndpoints.filter(([, route]) => route !== "v1");
+const v1Paths = allEndpoints.filter(([, route]) => route === "v1").map(([path]) => path);
 
 interface Described {
   readonly headers?: Record<string, { readonly required?: boolean; readonly schema: object }>;
@@ -23,7 +28,8 @@ interface OpenApi {
 const api = parse(readFileSync("openapi.yaml", "utf8")) as OpenApi;
 const { schemas } = api.components;
 // What answers may hold is left open to clients, and held to the letter here.
-for (const name of ["Stored", "Problem", "Note"]) schemas[name] = { ...schemas[name], additionalProperties: false };
+for (const name of ["Stored", "Problem", "Note", "V1Results", "V1Problem"])
+  schemas[name] = { ...schemas[name], additionalProperties: false };
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 ajv.addSchema(api, "api");
 
@@ -108,6 +114,33 @@ test("events in the query, and beacons", async () => {
   }
 });
 
+const v1Posts: [string, number, () => RequestInit][] = [
+  ["events", 200, () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) })],
+  ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
+  ["no JSON", 400, () => ({ body: "{" })],
+  ["no body", 400, () => ({ body: "" })],
+  ["a header that is none", 400, () => ({ body: v1Body([v1Event()]), headers: { "PostHog-Attempt": "x" } })],
+  ["an unknown key", 401, () => ({ body: v1Body([v1Event()]), headers: { Authorization: "Bearer phc_nobody" } })],
+  ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
+  ["an encoding nobody knows", 415, () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } })],
+];
+
+test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, request) => {
+  for (const path of v1Paths) {
+    const { body, headers } = request();
+    const post = { method: "POST", body: body ?? "", headers: { ...v1Headers(project.key), ...headers } };
+    expect(await answered(path, post)).toBe(status);
+  }
+});
+
+test("preflights and other methods of the newer protocol", async () => {
+  const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "authorization" };
+  for (const path of v1Paths) {
+    expect(await answered(path, { method: "OPTIONS", headers })).toBe(200);
+    for (const method of ["GET", "PUT", "PATCH", "DELETE", "HEAD"]) expect(await answered(path, { method })).toBe(405);
+  }
+});
+
 test("preflights, other methods and other paths", async () => {
   const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "content-type" };
   for (const [path] of endpoints) {
@@ -126,6 +159,8 @@ test("a 429 past a project's limits", async () => {
   const request = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
   try {
     await until(async () => (await answered("/batch/", request)) === 429);
+    const v1 = { body: v1Body(Array.from({ length: 90 }, () => v1Event())), headers: v1Headers(project.key) };
+    for (const path of v1Paths) expect(await answered(path, { method: "POST", ...v1 })).toBe(429);
   } finally {
     await gateway.limit(project, undefined);
   }
@@ -140,6 +175,8 @@ test("a 503 while the store is gone", async () => {
     project = await own.project();
     own.nats.freeze();
     expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
+    const v1 = { method: "POST", body: v1Body([v1Event()]), headers: v1Headers(project.key) };
+    for (const path of v1Paths) expect(await answered(path, v1)).toBe(503);
     await own.nats.kill();
     expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
   } finally {

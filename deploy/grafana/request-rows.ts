@@ -3,7 +3,7 @@
 import { type Row, stat, timeSeries } from "./panels.ts";
 import { of, quantiles, sumRate } from "./queries.ts";
 
-const endpoints = 'route=~"capture|batch"';
+const endpoints = 'route=~"capture|batch|e|i_v0_e|track|engage|v1"';
 const fullestStream = `max(${of("penstock_stream_bytes")} / ${of("penstock_stream_bytes_max")})`;
 
 export const requestRows: readonly Row[] = [

@@ -10,6 +10,7 @@ const labels = {
   "/i/v0/e": "i_v0_e",
   "/track": "track",
   "/engage": "engage",
+  "/i/v1/analytics/events": "v1",
 } as const satisfies Record<string, Route>;
 
 /** Each path, with the slash at its end and without. */

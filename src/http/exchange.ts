@@ -2,7 +2,16 @@
 // that a response is written once, never after the client has gone, and that bytes and counts are given back.
 
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
-import type { Admission, BodyHint, EarlyLook, Exchange, IntakeReport, RemarkTaker, Route } from "../types.ts";
+import type {
+  Admission,
+  BodyHint,
+  EarlyLook,
+  Exchange,
+  IntakeReport,
+  RemarkTaker,
+  Route,
+  V1Request,
+} from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import type { Compression } from "./compression.ts";
 import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
@@ -108,6 +117,7 @@ export class HttpExchange implements Exchange {
   sentAtMs = Number.NaN;
   /** Nobody reads the answer to what is stored: it has no body. */
   answersNothing = false;
+  v1: V1Request | undefined = undefined;
   phase: AbortPhase = "head";
   bytesArrived = 0;
   /** In which the body has come so far. */
@@ -156,6 +166,10 @@ export class HttpExchange implements Exchange {
     return this.contentEncoding === "" && this.compression === undefined;
   }
 
+  get isV1(): boolean {
+    return this.label === "v1";
+  }
+
   get isEngage(): boolean {
     return this.label === "engage";
   }
@@ -191,6 +205,14 @@ export class HttpExchange implements Exchange {
       if (isOpen) this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
     };
     writeFixed(response, answer, { origin: this.origin, close, headOnly: this.headOnly, sent });
+  }
+
+  answerResults(text: Buffer, hasRetry: boolean): void {
+    if (this.endsInDoubt && this.#putsOff(() => this.answerResults(text, hasRetry))) return;
+    const response = this.#finish();
+    if (response === undefined) return;
+    this.#shared.reply.results(response, { text, hasRetry }, this);
+    this.#count(200);
   }
 
   answerProblem(problem: Problem): void {
@@ -273,7 +295,7 @@ export class HttpExchange implements Exchange {
   look(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
     if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
-    this.hint = this.#shared.look?.(bytes, isWhole);
+    this.hint = this.#shared.look?.(bytes, isWhole, this.v1?.apiKey);
   }
 
   /** What the budget lacks for tryHold to answer true. */

@@ -12,6 +12,7 @@ const RETRY_AFTER_SECONDS_MAX = 60;
 const RETRY_AFTER_SPREAD = 5;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
+const v1Methods = "POST, OPTIONS";
 
 const statusLines = {
   200: "200 OK",
@@ -33,6 +34,8 @@ export interface ReplyOptions {
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
+  /** Problems are said as the newer protocol has it. */
+  readonly isV1: boolean;
 }
 
 /** Writes answers. One a server, so that no closure is made for an answer. */
@@ -46,7 +49,7 @@ export class ReplyWriter {
   /** The last problem answered and its text: a flood is refused for one reason. */
   #problem: Problem | undefined;
   #problemText = "";
-  #options: ReplyOptions = { origin: "", close: false, headOnly: false };
+  #options: ReplyOptions = { origin: "", close: false, headOnly: false, isV1: false };
   readonly #write = (): void => this.#writeCorked();
 
   /** `random` from 0 to below 1: spreads out the retries of clients refused together. */
@@ -56,6 +59,20 @@ export class ReplyWriter {
 
   stored(response: HttpResponse, report: IntakeReport, options: ReplyOptions): void {
     this.#send(response, undefined, storedText(report), options);
+  }
+
+  /** What became of each event of a request. */
+  results(
+    response: HttpResponse,
+    { text, hasRetry }: { text: Buffer; hasRetry: boolean },
+    options: ReplyOptions,
+  ): void {
+    response.cork(() => {
+      response.writeHeader("Content-Type", JSON_TYPE);
+      if (hasRetry) response.writeHeader("Retry-After", "1");
+      if (options.origin !== "") writeCorsHeaders(response, options.origin);
+      response.end(text, options.close);
+    });
   }
 
   /** Says that all is well, to whom cannot read more: a beacon of a page that is left. */
@@ -71,7 +88,11 @@ export class ReplyWriter {
 
   problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {
     this.#retryAfterMs = problem.retryAfterMs ?? 0;
-    this.#allow = problem.allow ?? allowedMethods;
+    this.#allow = options.isV1 ? v1Methods : (problem.allow ?? allowedMethods);
+    if (options.isV1) {
+      this.#send(response, problem.code, v1ProblemText(problem), options);
+      return;
+    }
     if (!isSaidAs(problem, this.#problem)) {
       this.#problem = problem;
       this.#problemText = problemText(problem);
@@ -107,7 +128,7 @@ export class ReplyWriter {
     if (this.#code === undefined) {
       response.writeHeader("Content-Type", JSON_TYPE);
     } else {
-      this.#writeProblemHead(response, this.#code);
+      this.#writeProblemHead(response, this.#code, this.#options.isV1);
     }
     if (origin !== "") writeCorsHeaders(response, origin);
     if (headOnly && close) {
@@ -121,9 +142,9 @@ export class ReplyWriter {
     }
   }
 
-  #writeProblemHead(response: HttpResponse, code: ErrorCode): void {
+  #writeProblemHead(response: HttpResponse, code: ErrorCode, isV1: boolean): void {
     const { status } = errorTable[code];
-    response.writeStatus(statusLines[status]).writeHeader("Content-Type", PROBLEM_TYPE);
+    response.writeStatus(statusLines[status]).writeHeader("Content-Type", isV1 ? JSON_TYPE : PROBLEM_TYPE);
     if (status === 405) response.writeHeader("Allow", this.#allow);
     if (status === 429 || status === 503) response.writeHeader("Retry-After", this.#retryAfter());
   }
@@ -173,6 +194,10 @@ export function problemType(code: ErrorCode): string {
 /** Whether the text of the one is that of the other. */
 function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
   return problem.code === other?.code && problem.detail === other.detail && problem.errors === other.errors;
+}
+
+function v1ProblemText({ code, detail }: Problem): string {
+  return `${JSON.stringify({ error: code, error_description: detail })}\n`;
 }
 
 function problemText(problem: Problem): string {

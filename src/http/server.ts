@@ -20,11 +20,14 @@ import {
 import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
+import { unsupportedEncoding } from "./packing.ts";
+import { Layer } from "./payload-form.ts";
 import { readQuery } from "./query.ts";
 import { ReplyWriter } from "./reply.ts";
 import { createSdkRequests, isSdkRoute } from "./sdk-requests.ts";
 import type { StaticFiles } from "./static-files.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
+import { isV1Encoding, readV1Head } from "./v1-head.ts";
 
 export interface HttpServerOptions {
   readonly config: AddressSourceConfig & {
@@ -124,10 +127,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     app.filter(clients.follow);
     for (const [path, label] of endpoints) {
       app.post(path, (response, request) => void begin(response, request, label));
-      app.get(path, (response, request) => {
-        const exchange = begin(response, request, label);
-        if (exchange.queryData === "") refuse(exchange, NOTHING_SENT);
-      });
+      if (label !== "v1") {
+        app.get(path, (response, request) => {
+          const exchange = begin(response, request, label);
+          if (exchange.queryData === "") refuse(exchange, NOTHING_SENT);
+        });
+      }
       app.options(path, (response, request) => preflight(response, request, label));
       app.any(path, (response, request) => {
         const exchange = begin(response, request, label);
@@ -150,8 +155,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       clientAddress: config.recordIp ? senderAddress : "",
       senderAddress,
     });
-    const query = request.getQuery();
-    if (query !== "" && query !== undefined) readQuery(query, exchange);
+    if (label === "v1") beginV1(exchange, request);
+    else {
+      const query = request.getQuery();
+      if (query !== "" && query !== undefined) readQuery(query, exchange);
+    }
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
     const framing = framingOf(request, bytesDeclared, clients.isReadByOthers(request));
@@ -171,6 +179,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     else if (exchange.refusal === undefined) reader.drop(exchange, found.answer);
   }
 
+  /** Its query means nothing, and neither do forms around its body. */
+  function beginV1(exchange: HttpExchange, request: HttpRequest): void {
+    const answerResults = (text: Buffer, hasRetry: boolean) => exchange.answerResults(text, hasRetry);
+    exchange.v1 = { ...readV1Head(request), answerResults };
+    exchange.layers |= Layer.Form | Layer.Base64;
+  }
+
   /** Why not to keep the body at all. */
   function problemAtHead(exchange: HttpExchange, request: HttpRequest): Problem | undefined {
     if (exchange.label === "other") return notFound(request.getUrl());
@@ -178,6 +193,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (shared.draining) return problemOf("draining");
     const lengthy = tooLong(exchange);
     if (lengthy !== undefined) return lengthy;
+    if (exchange.isV1 && !isV1Encoding(exchange.contentEncoding)) return unsupportedEncoding;
     // Whether a larger one has room shows as it arrives: others may be done or give way by then.
     if (!admission.tryTake(0, 0) && !reader.makeRoom(exchange, admission.lacking(0, 0))) return problemOf("overloaded");
     const code = options.refusal?.();

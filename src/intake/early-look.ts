@@ -33,12 +33,12 @@ const nothing: BodyHint = { projectId: undefined, lane: undefined };
 export function createEarlyLook(projects: ProjectLookup): EarlyLook {
   return look;
 
-  function look(body: Buffer, isWhole: boolean): BodyHint {
+  function look(body: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
     const end = Math.min(body.length, lookedAtBytesMax);
     const start = spaceEnd(body, 0, end);
     const seen =
       body[start] === Byte.OpenBracket ? readArray(body, { start, end }) : readRoot(body, { start, end }, isWhole);
-    const key = keyIn(seen);
+    const key = apiKey ?? keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
     const projectId = project?.enabled === true ? project.id : undefined;
     return projectId === undefined && seen.lane === undefined ? nothing : { projectId, lane: seen.lane };

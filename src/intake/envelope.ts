@@ -50,19 +50,32 @@ export function readEnvelope(body: Buffer, table: Uint32Array, projects: Project
     const detail = `Item ${other} of the array has another API key than one before it: an array is of one project`;
     return { code: "unknown_api_key", detail };
   }
-  const project = projects.byKey(key);
-  if (project === undefined) return noProject(key, projects);
-  if (!project.enabled) return { code: "project_disabled", detail: "The project is switched off" };
+  const project = projectOf(key, projects);
+  if ("code" in project) return project;
   const batchType = table[Header.BatchType]!;
   if (batchType === TokenType.Absent) return { project, lane: "live" };
   if (batchType !== TokenType.Array) return { code: "invalid_payload", detail: "batch must be an array" };
+  const lane = laneOf(table);
+  return typeof lane === "string" ? { project, lane } : lane;
+}
+
+/** The project that has the key and is switched on, or why there is none. */
+export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
+  const project = projects.byKey(key);
+  if (project === undefined) return noProject(key, projects);
+  if (!project.enabled) return { code: "project_disabled", detail: "The project is switched off" };
+  return project;
+}
+
+/** Of a batch. */
+export function laneOf(table: Uint32Array): Lane | Problem {
   switch (table[Header.HistoricalType]) {
     case TokenType.True:
-      return { project, lane: "historical" };
+      return "historical";
     case TokenType.False:
     case TokenType.Null:
     case TokenType.Absent:
-      return { project, lane: "live" };
+      return "live";
     default:
       return { code: "invalid_payload", detail: "historical_migration must be true or false" };
   }

@@ -6,30 +6,27 @@ import { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
-import type {
-  BodyHint,
-  Exchange,
-  Intake,
-  Lane,
-  MeteredProject,
-  ProjectLookup,
-  ProjectShares,
-  Publisher,
-  RemarkTaker,
-} from "../types.ts";
+import type { BodyHint, Exchange, Intake, ProjectLookup, ProjectShares, Publisher, RemarkTaker } from "../types.ts";
 import { type Arrival, createArrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
 import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
-import { createItemTaker, type Job } from "./items.ts";
+import { createItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
-import { type PendingOf, type PendingReports, PendingRequest } from "./pending-request.ts";
+import {
+  nextRows,
+  nothingKnown,
+  type OpenRequest,
+  type Placing,
+  rowCount,
+  type Scanned,
+  startPlacing,
+} from "./placing.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, overCaps, type RequestCaps } from "./request-caps.ts";
-import { OwnFrames, SharedFrames } from "./request-frames.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
-import { readSentAt } from "./sent-at.ts";
-import { type IntakeMetrics, problemOfItems, Tally } from "./tally.ts";
+import { type IntakeMetrics, problemOfItems } from "./tally.ts";
+import { readUuids, readUuidsInTurns, readV1Envelope, readV1Head } from "./v1-request.ts";
 import {
   borrowedBytesMax,
   endOfSlice,
@@ -63,21 +60,6 @@ export interface IntakeOptions {
 /** Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so that it is not in memory twice. */
 const framesAheadMax = 8;
 
-/** A request whose body turned out to be one: its lines can be placed. */
-interface OpenRequest extends PendingOf {
-  readonly body: Buffer;
-  readonly malformed: Uint32Array | undefined;
-  /** Holds the table of the body. */
-  readonly scanner: BackgroundScanner;
-}
-
-/** A request whose lines are being placed. */
-interface Placing extends Job {
-  readonly lane: Lane;
-  readonly project: MeteredProject;
-  readonly pending: PendingRequest;
-}
-
 export function createIntake(options: IntakeOptions): Intake {
   const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
   const { caps = noCaps, shares, onBug = () => {} } = options;
@@ -87,14 +69,14 @@ export function createIntake(options: IntakeOptions): Intake {
   const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals(nowMs);
   const scanners = new ScannerQueue({ createScanner, nowMs });
-  const reports: PendingReports = { metrics, publisher, shares };
+  const parts = { publisher, records, metrics, shares, share };
 
   /** Little bodies go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {
     const { length } = body;
     if (length <= littleBytesMax) return takeAtOnce(exchange, body);
     if (length > scannedAtOnceBytesMax || share.isSpent) {
-      return takeInTurns(exchange, kept(body), exchange.hint ?? look(body, true));
+      return takeInTurns(exchange, kept(body), whoseOf(exchange, body));
     }
     share.spend(scanWorkOf(length));
     return takeAtOnce(exchange, body);
@@ -108,23 +90,24 @@ export function createIntake(options: IntakeOptions): Intake {
       return undefined;
     }
     const status = ownScanner.scan(body);
-    if (isRepairable(status, ownScanner)) return takeInTurns(exchange, kept(body), exchange.hint ?? look(body, true));
+    if (isRepairable(status, ownScanner)) return takeInTurns(exchange, kept(body), whoseOf(exchange, body));
     const request = openRequest(exchange, { body, scanner: ownScanner }, status);
     if ("code" in request) {
       exchange.answerProblem(request);
       return undefined;
     }
-    const work = workOf(body.length, request.events);
+    const plainWork = workOf(body.length, request.events);
+    const work = request.v1 === undefined ? plainWork : plainWork + slowWorkOf(body.length);
     if (work > placedAtOnceMax || work > publisher.frameBytesMax || mustWait(request)) {
       return takeInTurns(exchange, kept(body), { projectId: request.project.id, lane: request.lane });
     }
-    // What came in one piece has just got its deadline.
-    const overrun = exchange.hint !== undefined && isLate(exchange) ? tooLate : overLimits(request);
-    if (overrun !== undefined) {
-      exchange.answerProblem(overrun);
+    const known = request.v1 === undefined ? nothingKnown : readUuids(request);
+    const overrun = "code" in known ? known : isLateAtOnce(exchange) ? tooLate : overLimits(request);
+    if (overrun !== undefined || "code" in known) {
+      if (overrun !== undefined) exchange.answerProblem(overrun);
       return undefined;
     }
-    const placing = startPlacing(request);
+    const placing = startPlacing(request, parts, known);
     try {
       items.takeRows(placing, 0, request.events);
     } catch (bug) {
@@ -136,6 +119,15 @@ export function createIntake(options: IntakeOptions): Intake {
     }
     finish(exchange, placing);
     return undefined;
+  }
+
+  /** What came in one piece has just got its deadline. */
+  function isLateAtOnce(exchange: Exchange): boolean {
+    return exchange.hint !== undefined && isLate(exchange);
+  }
+
+  function whoseOf(exchange: Exchange, body: Buffer): BodyHint {
+    return exchange.hint ?? look(body, true, exchange.v1?.apiKey);
   }
 
   /** History keeps its order: what came before and is still being placed goes first. */
@@ -188,19 +180,22 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   async function placeInTurns(exchange: Exchange, request: OpenRequest): Promise<Problem | undefined> {
+    const known = request.v1 === undefined ? nothingKnown : await readUuidsInTurns(request, share);
+    if ("code" in known) return known;
     const overrun = isLate(exchange) ? tooLate : overLimits(request);
     if (overrun !== undefined) return overrun;
-    const placing = startPlacing(request, fillsFrames(request) ? await bodyIdOf(request, share) : undefined);
+    const bodyId = request.v1 === undefined && fillsFrames(request) ? await bodyIdOf(request, share) : undefined;
+    const placing = startPlacing(request, parts, { ...known, bodyId });
     const { pending, scanner, frames } = placing;
     try {
-      for (let rows = rowCount(placing); rows > 0; rows = await moreRows(placing)) {
+      for (let rows = rowCount(placing); rows > 0; rows = pending.failed ? 0 : await nextRows(placing)) {
         let start = 0;
         const slice = (): void => {
           if (isLate(exchange)) {
             pending.fail("timeout");
             return;
           }
-          const end = endOfSlice(scanner.table, start, rows);
+          const end = endOfSlice(scanner.table, start, { rows, isSlow: request.v1 !== undefined });
           items.takeRows(placing, start, end);
           frames.endTurn();
           start = end;
@@ -238,7 +233,12 @@ export function createIntake(options: IntakeOptions): Intake {
   function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
     const { body, scanner, malformed } = scanned;
     if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
-    const envelope = readEnvelope(body, scanner.table, projects);
+    const v1 = exchange.v1 === undefined ? undefined : readV1Head(exchange.v1);
+    if (v1 !== undefined && "code" in v1) return v1;
+    const envelope =
+      exchange.v1 === undefined
+        ? readEnvelope(body, scanner.table, projects)
+        : readV1Envelope({ body, table: scanner.table }, exchange.v1.apiKey, projects);
     if ("code" in envelope) return envelope;
     exchange.projectId = envelope.project.id;
     const { lane, project } = envelope;
@@ -246,7 +246,9 @@ export function createIntake(options: IntakeOptions): Intake {
     if (full !== undefined) return full;
     const events = scanner.table[Header.ItemCount]!;
     const bytes = body.length;
-    const request = { exchange, body, malformed, scanner, lane, project, events, bytes, eventsTaken: 0, bytesTaken: 0 };
+    const eventsTaken = 0;
+    const bytesTaken = 0;
+    const request = { exchange, body, malformed, scanner, lane, project, v1, events, bytes, eventsTaken, bytesTaken };
     return overCaps(request, caps) ?? request;
   }
 
@@ -269,40 +271,12 @@ export function createIntake(options: IntakeOptions): Intake {
     return recordsBytesMax(body.length, events) > publisher.frameBytesMax;
   }
 
-  /** With a name for the body, its lines go to frames of their own. */
-  function startPlacing(request: OpenRequest, bodyId?: string): Placing {
-    const { exchange, body, malformed, scanner, lane, project } = request;
-    const { receivedAtMs, clientAddress, deadlineMs, isEngage } = exchange;
-    const sentAt = readSentAt(body, scanner.table, exchange.sentAtMs);
-    const sentAtMs = sentAt.ms;
-    const tally = new Tally();
-    const pending = new PendingRequest(request, tally, reports);
-    const place = { publisher, lane, project, pending, deadlineMs };
-    return {
-      body,
-      malformed,
-      scanner,
-      lane,
-      project,
-      historical: lane === "historical",
-      isEngage,
-      receivedAtMs,
-      skewMs: Number.isNaN(sentAtMs) ? 0 : sentAtMs - receivedAtMs,
-      hasInvalidSentAt: sentAt.isInvalid,
-      tally,
-      pending,
-      recordBytesMax: publisher.recordBytesMaxOf(lane, project.id),
-      record: records.begin({ projectId: project.id, lane, receivedAtMs, sentAtMs, clientAddress }),
-      frames: bodyId === undefined ? new SharedFrames(place) : new OwnFrames(place, bodyId),
-    };
-  }
-
   /** All lines are placed: the request is answered when its frames are settled, or now if it has none. */
   function finish(exchange: Exchange, { lane, project, scanner, tally, pending, frames }: Placing): void {
     if (pending.failed) frames.abandon();
     else frames.finish();
     tally.countJudged(lane, metrics);
-    if (tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
+    if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
       project.meter.countDropped(tally.dropped, pending);
       exchange.answerProblem(problemOfItems(tally));
     } else {
@@ -312,25 +286,6 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   return intake;
-}
-
-interface Scanned {
-  readonly body: Buffer;
-  /** Of a body that was repaired: see Job. */
-  readonly malformed?: Uint32Array | undefined;
-  readonly scanner: BackgroundScanner;
-}
-
-function rowCount({ scanner }: Job): number {
-  return scanner.table[Header.RowCount]!;
-}
-
-/** The next rows of a batch that is longer than the table; none once the request cannot come to a 200 any more. */
-async function moreRows({ scanner, body, pending }: Placing): Promise<number> {
-  const { table } = scanner;
-  if (pending.failed || table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
-  await scanner.scanMoreInBackground(body);
-  return table[Header.RowCount]!;
 }
 
 /** The body, for longer than this turn. */

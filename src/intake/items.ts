@@ -3,10 +3,12 @@
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../errors.ts";
+import { distinctIdCharactersMax } from "../events/distinct-id.ts";
 import { judgeItem } from "../events/guards.ts";
 import type { ItemView } from "../events/item-view.ts";
 import { type JsonText, mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
 import type { RecordFrame, RecordWriter } from "../events/record.ts";
+import { eventNameCharactersMax, isNameTooLong } from "../events/text-length.ts";
 import { invalidSentAtWarning, invalidUtf8Warning, type RequestFacts, Verdict } from "../events/verdict.ts";
 import {
   type BackgroundScanner,
@@ -25,6 +27,7 @@ import {
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
+import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "./v1-additions.ts";
 
 /** A request on its way from table to frames. */
 export interface Job extends RequestFacts {
@@ -35,6 +38,8 @@ export interface Job extends RequestFacts {
   readonly scanner: BackgroundScanner;
   /** What the request calls now cannot be read. */
   readonly hasInvalidSentAt: boolean;
+  /** Of the newer protocol (v1): members for the properties of each event. Undefined for others. */
+  readonly additions?: string | undefined;
   readonly tally: Tally;
   /** What the store takes in one record. */
   readonly recordBytesMax: number;
@@ -89,6 +94,7 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
   const told = new Set<string>();
   const cursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   let plainText = Buffer.alloc(0);
+  let addedTo = Buffer.alloc(0);
   const slowCursor: Cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: Header.Words };
 
   function takeRows(job: Job, start: number, end: number): void {
@@ -116,7 +122,7 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
       return;
     }
     if (verdict.drop !== undefined) {
-      tally.drop(verdict.drop);
+      tally.drop(verdict.drop, index);
       return;
     }
     if (verdict.error !== undefined) {
@@ -137,9 +143,11 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
 
   /** Fills the verdict; answers the view to write the record from: the item in the body, or its normalised form. */
   function judge(job: Job): ItemView {
-    const item = isPlain(cursor) ? cursor : normalised(cursor, job.tally);
+    const plain = isPlain(cursor) ? cursor : normalised(cursor, job.tally);
+    const item = job.additions === undefined || plain === undefined ? plain : withAdditions(plain, job.additions);
     if (item === undefined) return cursor;
     judgeItem(item, job, verdict);
+    if (job.additions !== undefined && isStorable()) judgeLengths(item);
     if (verdict.hasPersonFields && isStorable() && !personFields.gather(item, verdict)) {
       refuse(
         "event_too_large",
@@ -172,8 +180,39 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
         `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`,
       );
     }
-    const room = plainTextIn(end - start);
-    const itemEnd = itemPrefix.length + plainForm({ body, start, end }, room, itemPrefix.length);
+    return rescanned({ body, start, end });
+  }
+
+  /** The item with what belongs into its properties, in plain form. */
+  function withAdditions(item: ItemView, lib: string): ItemView | undefined {
+    const additions = additionsTo(item, lib);
+    if (additions === undefined) {
+      return refuse("invalid_options", "options must be an object of known types, session_id and window_id strings");
+    }
+    if (additions === "" || !takesAdditions(item)) return item;
+    const bytes = bytesWithAdditions(item, additions);
+    if (bytes > slowItemBytesMax) {
+      return refuse(
+        "event_too_large",
+        `An event may have ${slowItemBytesMax} bytes here, with what is added to its properties`,
+      );
+    }
+    if (addedTo.length < bytes) addedTo = Buffer.allocUnsafeSlow(Math.min(slowItemBytesMax, 2 * bytes));
+    return rescanned({ body: addedTo, start: 0, end: writeWithAdditions(item, additions, addedTo) });
+  }
+
+  function judgeLengths(item: ItemView): void {
+    if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {
+      refuse("distinct_id_too_long", `A distinct id may have ${distinctIdCharactersMax} characters`);
+    } else if (isNameTooLong(item)) {
+      refuse("event_name_too_long", `The name of an event may have ${eventNameCharactersMax} characters`);
+    }
+  }
+
+  /** The plain form of an item, in memory that is used again for the next. */
+  function rescanned(text: JsonText): ItemView {
+    const room = plainTextIn(text.end - text.start);
+    const itemEnd = itemPrefix.length + plainForm(text, room, itemPrefix.length);
     slowCursor.body = room.subarray(0, itemEnd + room.write(itemSuffix, itemEnd, "latin1"));
     const status = slowScanner.scan(slowCursor.body);
     if (status === ScanStatus.OutOfMemory) throw new OutOfMemoryError("Scanning a normalised event: no memory");

@@ -139,13 +139,18 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     if (this.#framesOpen > 0) return;
     this.#count();
     if (this.#abandoned) return;
-    if (this.#failure !== undefined) {
+    if (this.#failure !== undefined && !this.#isStoredInPart) {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
     // Not before: a request that is refused is sent again, and would count each time.
     if (this.#tally.dropped > 0) this.#project.meter.countDropped(this.#tally.dropped, this);
-    this.#exchange.answerStored(this.#tally);
+    this.#tally.answer(this.#exchange);
+  }
+
+  /** Some of it is in the store, and the client can be told which. */
+  get #isStoredInPart(): boolean {
+    return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
 
   #detailOf(failure: ErrorCode): string {

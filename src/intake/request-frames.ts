@@ -33,7 +33,7 @@ export interface RequestFrames {
  */
 const ownFrameBytesMax = 262_144;
 
-function ownFrameBytes(publisher: Publisher): number {
+export function ownFrameBytes(publisher: Publisher): number {
   return Math.min(publisher.frameBytesMax, ownFrameBytesMax);
 }
 

@@ -2,7 +2,7 @@
 
 import { type ItemErrorCode, type Problem, type WarningCode, warningCodes } from "../errors.ts";
 import type { DropReason, Verdict } from "../events/verdict.ts";
-import type { IntakeReport, ItemNote, Lane, RemarkTaker } from "../types.ts";
+import type { Exchange, IntakeReport, ItemNote, Lane, RemarkTaker } from "../types.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
 export const itemNotesMax = 20;
@@ -58,7 +58,17 @@ export class Tally implements IntakeReport {
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
-  drop(reason: DropReason): void {
+  /** Whether a client hears of each event what became of it: then a request of which something is stored needs no answer for the whole of it. */
+  get answersInPart(): boolean {
+    return false;
+  }
+
+  /** All that is to be stored is. */
+  answer(exchange: Exchange): void {
+    exchange.answerStored(this);
+  }
+
+  drop(reason: DropReason, _index: number): void {
     this.dropped++;
     if (reason === "no_event") this.#noEvent++;
     else this.#noDistinctId++;

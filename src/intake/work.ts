@@ -36,14 +36,18 @@ export function workOf(bytes: number, events: number): number {
   return bytes + events * recordOverheadBytesMax;
 }
 
-/** How far a slice goes from row `start`, by at least one row. */
-export function endOfSlice(table: Uint32Array, start: number, rows: number): number {
+/** How far a slice goes from row `start`, by at least one row. `isSlow`: each item is written anew, be it plain or not. */
+export function endOfSlice(
+  table: Uint32Array,
+  start: number,
+  { rows, isSlow }: { rows: number; isSlow: boolean },
+): number {
   let end = start;
   for (let work = 0; end < rows && work < placedAtOnceMax; end++) {
     const row = Header.Words + end * Row.Words;
     const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
     const item = { table, row };
-    const isQuick = isPlain(item) && !mayNeedMerging(item);
+    const isQuick = !isSlow && isPlain(item) && !mayNeedMerging(item);
     work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1);
   }
   return end;

@@ -12,7 +12,7 @@ import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
 
 const lanes = ["live", "historical"] as const satisfies readonly Lane[];
-const endpoints = ["capture", "batch", "e", "i_v0_e", "track", "engage"] as const satisfies readonly Route[];
+const endpoints = ["capture", "batch", "e", "i_v0_e", "track", "engage", "v1"] as const satisfies readonly Route[];
 /** What is asked for beside taking events. `other` is every path at which there is nothing. */
 const elsewhere = ["flags", "config", "static", "recordings", "logs", "features", "page", "other"] as const;
 const routes = [...endpoints, ...elsewhere] as const;
@@ -38,6 +38,9 @@ const outcomeOfReason = {
   missing_alias: "error",
   missing_group: "error",
   missing_survey_id: "error",
+  invalid_options: "error",
+  event_name_too_long: "error",
+  distinct_id_too_long: "error",
   too_deep: "error",
   number_too_long: "error",
   event_too_large: "error",

@@ -138,6 +138,10 @@ async function toAnswer(response: Response): Promise<Answer> {
 
 const elsewhere: Partial<Record<ErrorCode, string>> = {
   invalid_framing: "test/http",
+  invalid_header: "the-newer-protocol-answers-for-each-event",
+  invalid_options: "the-newer-protocol-answers-for-each-event",
+  event_name_too_long: "the-newer-protocol-answers-for-each-event",
+  distinct_id_too_long: "the-newer-protocol-answers-for-each-event",
   project_disabled: "keys-change-while-it-runs",
   rate_limited: "limits-hold-for-one-project-alone",
   unreadable_event: "one-event-cannot-fail-its-batch",

@@ -1,0 +1,21 @@
+// Texts that may be so many characters long and no longer: for clients that are told so, where others have them cut or stored as they are.
+
+import { FieldShift, Row, TokenType } from "../scan/table.ts";
+import { distinctIdCharactersMax } from "./distinct-id.ts";
+import { type ItemView, typeAt } from "./item-view.ts";
+import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
+
+/** As many as a distinct id has, counted in code points. */
+export const eventNameCharactersMax = distinctIdCharactersMax;
+
+/** Of an event that has a name. */
+export function isNameTooLong({ body, table, row }: ItemView): boolean {
+  const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
+  // No string of so few bytes has more characters.
+  if (type === TokenType.Absent || end - start - 2 <= eventNameCharactersMax) return false;
+  if (end - start > tokenBytesRead) return true;
+  let characters = 0;
+  for (const _ of stringBeginning(body, start, end)) characters++;
+  return characters > eventNameCharactersMax;
+}

@@ -1,0 +1,27 @@
+// The headers of a request of the newer protocol (v1), as they came: the intake judges them, and knows whose the key is.
+
+import type { V1Request } from "../types.ts";
+import { codingOf } from "./content-encoding.ts";
+import type { HttpRequest } from "./uws.ts";
+
+/** A key stands behind it, however it is written (RFC 9110, section 11.1). */
+const bearer = /^bearer +/i;
+
+export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults"> {
+  const authorization = request.getHeader("authorization");
+  // Another scheme is for somebody before us.
+  const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
+  return {
+    apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
+    requestId: request.getHeader("posthog-request-id").trim(),
+    attempt: request.getHeader("posthog-attempt").trim(),
+    requestTimestamp: request.getHeader("posthog-request-timestamp").trim(),
+    sdkInfo: request.getHeader("posthog-sdk-info").trim(),
+  };
+}
+
+/** Whether a body may come so: here it is packed in the codings of HTTP, and in nothing else. */
+export function isV1Encoding(contentEncoding: string): boolean {
+  const coding = codingOf(contentEncoding);
+  return coding !== undefined && coding !== "lz64" && coding !== "base64";
+}

@@ -1,0 +1,91 @@
+// The uuids of a request's events, each once, in the order in which they came: 16 bytes each and no string, and the same time for each
+// whichever a client chooses.
+
+import type { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+
+/** 32-bit words of a uuid. */
+const wordsPerUuid = 4;
+const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+const DASH = 0x2d;
+/** Characters of the text form. */
+export const uuidTextBytes = 36;
+
+export class UuidList {
+  #length = 0;
+  readonly #words: Uint32Array;
+  /** An open hash table: index of a uuid and 1, or 0 for a free slot. At most half of it is in use. */
+  readonly #slots: Int32Array;
+  readonly #slotShift: number;
+  // Odd numbers nobody else knows: of a product with one of them only the upper bits count, so nobody can choose uuids that meet in a slot.
+  readonly #factors = randomFillSync(new Uint32Array(wordsPerUuid)).map((word) => word | 1);
+
+  constructor(capacity: number) {
+    const slotBits = Math.max(4, 33 - Math.clz32(capacity));
+    this.#words = new Uint32Array(capacity * wordsPerUuid);
+    this.#slots = new Int32Array(2 ** slotBits);
+    this.#slotShift = 32 - slotBits;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Takes the canonical text form text[start, start + 36), in either case. Answers -1, or the index of the one before that is equal. */
+  add(text: Buffer, start: number): number {
+    const words = this.#words;
+    const first = this.#length * wordsPerUuid;
+    words[first] = hexWord(text, start, start + 4);
+    words[first + 1] = hexWord(text, start + 9, start + 14);
+    words[first + 2] = hexWord(text, start + 19, start + 24);
+    words[first + 3] = hexWord(text, start + 28, start + 32);
+    const mask = this.#slots.length - 1;
+    for (let slot = this.#slotOf(first); ; slot = (slot + 1) & mask) {
+      const taken = this.#slots[slot]! - 1;
+      if (taken < 0) {
+        this.#slots[slot] = ++this.#length;
+        return -1;
+      }
+      if (this.#areEqual(taken * wordsPerUuid, first)) return taken;
+    }
+  }
+
+  /** Writes the text form, in lower case. */
+  write(target: Buffer, at: number, index: number): void {
+    let next = at;
+    for (let digit = 0; digit < 32; digit++) {
+      if (digit === 8 || digit === 12 || digit === 16 || digit === 20) target[next++] = DASH;
+      const word = this.#words[index * wordsPerUuid + (digit >> 3)]!;
+      target[next++] = hexDigits[(word >>> (28 - 4 * (digit & 7))) & 0xf]!;
+    }
+  }
+
+  #slotOf(first: number): number {
+    let sum = 0;
+    for (let at = 0; at < wordsPerUuid; at++) {
+      sum = (sum + Math.imul(this.#words[first + at]!, this.#factors[at]!)) | 0;
+    }
+    return sum >>> this.#slotShift;
+  }
+
+  #areEqual(one: number, other: number): boolean {
+    const words = this.#words;
+    for (let at = 0; at < wordsPerUuid; at++) if (words[one + at] !== words[other + at]) return false;
+    return true;
+  }
+}
+
+/** The word that two groups of four digits are. */
+function hexWord(text: Buffer, start: number, secondStart: number): number {
+  return ((fourDigits(text, start) << 16) | fourDigits(text, secondStart)) >>> 0;
+}
+
+function fourDigits(text: Buffer, start: number): number {
+  let value = 0;
+  for (let at = start; at < start + 4; at++) {
+    const byte = text[at]!;
+    // Letters of either case have bit 6, and their value in the four lowest bits, less 9.
+    value = (value << 4) | ((byte & 0xf) + (byte & 0x40 ? 9 : 0));
+  }
+  return value;
+}
