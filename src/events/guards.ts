@@ -30,6 +30,8 @@ const specialKinds: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 const identify = "$identify";
+/** What old browser SDKs sent for each request of a page. */
+const performanceEvent = "$performance_event";
 
 export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {
   const { table, row } = item;
@@ -45,6 +47,10 @@ export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdic
   }
   if (name === undefined) {
     verdict.drop = "no_event";
+    return;
+  }
+  if (name === performanceEvent) {
+    verdict.drop = "removed";
     return;
   }
   judgeDistinctId(item, fields, verdict);

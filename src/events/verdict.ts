@@ -42,7 +42,8 @@ export class Slice {
  * from the body; otherwise it holds what to store instead.
  */
 export class Verdict {
-  drop: DropReason | undefined = undefined;
+  /** `removed`: of no use to anybody, and nobody is told. */
+  drop: DropReason | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
   /** What was wrong, for the client; only with `error`. */
   detail = "";

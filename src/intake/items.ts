@@ -121,6 +121,10 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
       tally.fail(index, "unreadable_event", "This event alone made the gateway fail: please report it");
       return;
     }
+    if (verdict.drop === "removed") {
+      tally.remove();
+      return;
+    }
     if (verdict.drop !== undefined) {
       tally.drop(verdict.drop, index);
       return;

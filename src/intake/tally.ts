@@ -12,7 +12,7 @@ export interface IntakeMetrics {
   /** `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`: stored or not. `rate_limited`: of a request that was refused whole. */
   events(
     lane: Lane,
-    reason: "none" | "duplicate" | "timeout" | "rate_limited" | DropReason | ItemErrorCode,
+    reason: "none" | "duplicate" | "timeout" | "rate_limited" | "performance_event" | DropReason | ItemErrorCode,
     count: number,
   ): void;
   warnings(code: WarningCode, count: number): void;
@@ -53,6 +53,7 @@ export class Tally implements IntakeReport {
   warningsTotal = 0;
   slowPathItems = 0;
   #distinctIdsCut = 0;
+  #removed = 0;
   #noEvent = 0;
   #noDistinctId = 0;
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
@@ -72,6 +73,11 @@ export class Tally implements IntakeReport {
     this.dropped++;
     if (reason === "no_event") this.#noEvent++;
     else this.#noDistinctId++;
+  }
+
+  /** Neither stored nor missed: it is in no count of the answer. */
+  remove(): void {
+    this.#removed++;
   }
 
   fail(index: number, code: ItemErrorCode, detail: string): void {
@@ -118,6 +124,7 @@ export class Tally implements IntakeReport {
 
   /** Adds what the rules found. Stored events are counted when they are stored. */
   countJudged(lane: Lane, metrics: IntakeMetrics): void {
+    if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#noEvent > 0) metrics.events(lane, "no_event", this.#noEvent);
     if (this.#noDistinctId > 0) metrics.events(lane, "no_distinct_id", this.#noDistinctId);
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);

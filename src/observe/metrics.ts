@@ -32,6 +32,7 @@ const regressionCauses = ["cut_back", "made_anew"] as const;
 const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
+  performance_event: "removed",
   no_event: "dropped",
   no_distinct_id: "dropped",
   invalid_properties: "error",
@@ -48,16 +49,23 @@ const outcomeOfReason = {
   rate_limited: "refused",
   timeout: "unknown",
 } as const satisfies Record<
-  "none" | "duplicate" | "no_event" | "no_distinct_id" | "rate_limited" | "timeout" | ItemErrorCode,
+  | "none"
+  | "duplicate"
+  | "performance_event"
+  | "no_event"
+  | "no_distinct_id"
+  | "rate_limited"
+  | "timeout"
+  | ItemErrorCode,
   EventOutcome
 >;
 
 /**
  * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that the stream had from an earlier sending
  * of the request, which counted it. `unknown`: of a frame that was not acknowledged by the deadline.
- * `refused`: with a request that may well come again, so one event can be counted many times.
+ * `removed`: of no use, and in no count of an answer. `refused`: with a request that may well come again, so one event can be counted many times.
  */
-export type EventOutcome = "stored" | "duplicate" | "dropped" | "error" | "refused" | "unknown";
+export type EventOutcome = "stored" | "duplicate" | "removed" | "dropped" | "error" | "refused" | "unknown";
 /** `none` goes with `stored`, the item errors with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
