@@ -21,7 +21,7 @@ Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uin
   walk.depth = walk.at(cursor) == '{' ? 1 : 0;
   if (walk.depth == 1) {
     after = walk.members(
-        cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE { return item.member(key, value); });
+        cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE { return item.member(walk, key, value); });
     if (after == nullptr) return nullptr;
     token = {*cursor, after[-1] + 1, kObject};
     if (keys != nullptr) keys->note(item.key(kEventKeyPlaces), number);
@@ -79,7 +79,7 @@ Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) no
   walk.depth = 1;
   cursor = walk.members(cursor, [&](const Key& key, Cursor value) -> Cursor {
     const uint32_t name = envelope_name_of(key);
-    if (name == kNoName) return root_item.member(key, value);
+    if (name == kNoName) return root_item.member(walk, key, value);
     if (key.escaped) root_item.note_escaped_key();
     if (name >= kFirstEnvelopeKey) return root_item.key_value(name - kFirstEnvelopeKey, value);
     Token token{};

@@ -47,27 +47,29 @@ Cursor ItemReader::other_value(uint32_t name, Cursor value) {
 }
 
 Cursor ItemReader::properties_value(Cursor cursor) {
+  // In registers: what is written may, for all the compiler knows, lie in this object.
+  Walk& walk = walk_;
   uint64_t types = 0;
   uint32_t flags = 0;
   set_type(key_types_, kPropertiesToken, kAbsent);
-  walk_.depth++;
-  cursor = walk_.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
+  walk.depth++;
+  cursor = walk.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       flags |= kItemEscapedKey;
       return escaped_property(key, value);
     }
     const uint32_t property = property_of(key);
-    if (property == kNoName) return walk_.skip(value);
-    if (property == kPropertyToken) return reads_key_ ? key_value(kPropertiesToken, value) : walk_.skip(value);
+    if (property == kNoName) return walk.skip(value);
+    if (property == kPropertyToken) return reads_key_ ? key_value(kPropertiesToken, value) : walk.skip(value);
     Token token{};
-    const Cursor after = walk_.read(value, token);
+    const Cursor after = walk.read(value, token);
     const uint32_t shift = 4 * property;
     if ((types >> shift & 15) != 0) flags |= kItemDuplicateKey;
     types = (types & ~(uint64_t{15} << shift)) | static_cast<uint64_t>(token.type) << shift;
     keep_property(property, token);
     return after;
   });
-  walk_.depth--;
+  walk.depth--;
   property_types_ = types;
   properties_flags_ = flags;
   return cursor;
@@ -112,34 +114,21 @@ Cursor ItemReader::escaped_property(const Key& key, Cursor value) {
   return property_of(unescaped(key, room)) == kPropertyToken ? key_value(kPropertiesToken, value) : walk_.skip(value);
 }
 
-void ItemReader::finish(const Token& item) {
-  set_span(row_ + kItemStart, item);
-  const uint64_t types = property_types_;
-  const uint32_t flags = flags_ | properties_flags_ | walk_.flags;
-  const uint32_t extra_types = extra_types_ | extra_types_of(types);
-  row_[kPropertyTypes] = static_cast<uint32_t>(types);
-  row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) | static_cast<uint32_t>(item.type) << kItemTypeShift |
-                     static_cast<uint32_t>(type_in(types, kIgnoreSentAt)) << kIgnoreSentAtShift |
-                     static_cast<uint32_t>(extra_types != 0) << kHasExtraShift | flags << kItemFlagsShift;
-  if (extra_types != 0) finish_extra(extra_types);
-
-  uint32_t& fields = row_[kFieldTypes];
-  if (other_distinct_id_type_ != kAbsent && is_nothing(type_in(fields, kDistinctId))) {
-    set_span(row_ + kFirstFieldStart + 2 * kDistinctId, other_distinct_id_);
-    set_type(fields, kDistinctId, other_distinct_id_type_);
+void ItemReader::finish_rare_parts() {
+  const uint32_t extra_types = extra_types_ | extra_types_of(property_types_);
+  if (extra_types != 0) {
+    row_[kMoreTypes] |= 1u << kHasExtraShift;
+    extra_[kExtraTypes] = extra_types;
+    for (uint32_t part = 0; part < kExtraParts; part++) {
+      if (type_in(extra_types, part) == kAbsent) set_span(extra_ + 2 * part, Token{});
+    }
   }
-  const TokenType other = type_in(types, kPropertyOtherDistinctId);
-  const bool takes_other = other != kAbsent && is_nothing(type_in(types, kPropertyDistinctId));
-  const TokenType type = takes_other ? other : type_in(types, kPropertyDistinctId);
-  if (type == kAbsent) return;
-  set_span(row_ + kFirstFieldStart + 2 * kPropertiesDistinctId, property_distinct_ids_[takes_other ? 1 : 0]);
-  set_type(fields, kPropertiesDistinctId, type);
-}
-
-void ItemReader::finish_extra(uint32_t types) {
-  extra_[kExtraTypes] = types;
-  for (uint32_t part = 0; part < kExtraParts; part++) {
-    if (type_in(types, part) == kAbsent) set_span(extra_ + 2 * part, Token{});
+  if (other_distinct_id_type_ != kAbsent && is_nothing(type_in(row_[kFieldTypes], kDistinctId))) {
+    put_field(kDistinctId, other_distinct_id_, other_distinct_id_type_);
+  }
+  const TokenType other = type_in(property_types_, kPropertyOtherDistinctId);
+  if (other != kAbsent && is_nothing(type_in(property_types_, kPropertyDistinctId))) {
+    put_field(kPropertiesDistinctId, property_distinct_ids_[1], other);
   }
 }
 

@@ -35,14 +35,15 @@ class ItemReader {
     std::memset(row_, 0, kRowWords * sizeof *row_);
   }
 
-  PENSTOCK_INLINE Cursor member(const Key& key, Cursor value) {
+  /** `walk`: that of the item, once more; the compiler would load it anew for each member else. */
+  PENSTOCK_INLINE Cursor member(Walk& walk, const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       note_escaped_key();
       return escaped_member(key, value);
     }
     const uint32_t name = item_name_of(key);
-    if (name == kNoName) return walk_.skip(value);
-    return name < kOtherDistinctId ? field_value(name, value) : other_value(name, value);
+    if (name == kNoName) return walk.skip(value);
+    return name < kOtherDistinctId ? field_value(walk, name, value) : other_value(name, value);
   }
 
   void note_escaped_key() { flags_ |= kItemEscapedKey; }
@@ -51,22 +52,42 @@ class ItemReader {
   Cursor key_value(uint32_t place, Cursor value);
   /** The first of so many places of the key that holds something; of type Absent if none does. */
   Token key(uint32_t places) const;
-  void finish(const Token& item);
+
+  PENSTOCK_INLINE void finish(const Token& item) {
+    const uint64_t types = property_types_;
+    const uint32_t flags = flags_ | properties_flags_ | walk_.flags;
+    set_span(row_ + kItemStart, item);
+    row_[kPropertyTypes] = static_cast<uint32_t>(types);
+    row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) | static_cast<uint32_t>(item.type) << kItemTypeShift |
+                       static_cast<uint32_t>(type_in(types, kIgnoreSentAt)) << kIgnoreSentAtShift |
+                       flags << kItemFlagsShift;
+    const TokenType id_type = type_in(types, kPropertyDistinctId);
+    if (id_type != kAbsent) put_field(kPropertiesDistinctId, property_distinct_ids_[0], id_type);
+    if (((types & kRareProperties) | extra_types_ | other_distinct_id_type_) != 0) finish_rare_parts();
+  }
 
  private:
-  PENSTOCK_INLINE Cursor field_value(uint32_t field, Cursor value) {
+  static constexpr uint64_t kRareProperties = uint64_t{15} << 4 * kPropertySet | uint64_t{15} << 4 * kPropertySetOnce |
+                                              uint64_t{15} << 4 * kPropertyUnset |
+                                              uint64_t{15} << 4 * kPropertyOtherDistinctId;
+
+  PENSTOCK_INLINE void put_field(uint32_t field, const Token& token, TokenType type) {
+    set_span(row_ + kFirstFieldStart + 2 * field, token);
+    set_type(row_[kFieldTypes], field, type);
+  }
+
+  PENSTOCK_INLINE Cursor field_value(Walk& walk, uint32_t field, Cursor value) {
     Token token{};
     Cursor after;
-    if (field == kProperties && walk_.at(value) == '{') {
+    if (field == kProperties && walk.at(value) == '{') {
       after = properties_value(value);
       if (after == nullptr) return nullptr;
       token = {*value, after[-1] + 1, kObject};
     } else {
       if (field == kProperties) forget_properties();
-      after = walk_.read(value, token);
+      after = walk.read(value, token);
     }
-    set_span(row_ + kFirstFieldStart + 2 * field, token);
-    set_type(row_[kFieldTypes], field, token.type);
+    put_field(field, token, token.type);
     return after;
   }
 
@@ -82,7 +103,7 @@ class ItemReader {
   Cursor escaped_property(const Key& key, Cursor value);
   Cursor properties_value(Cursor value);
   void keep_property(uint32_t property, const Token& token);
-  void finish_extra(uint32_t types);
+  void finish_rare_parts();
 
   Walk& walk_;
   uint32_t* const row_;
