@@ -9,6 +9,7 @@ import { clusterDiskLostWhileLagging } from "./scenarios/cluster-disk-lost-while
 import { clusterFollowerKilled } from "./scenarios/cluster-follower-killed.ts";
 import { clusterFollowersFrozenLeaderKilled } from "./scenarios/cluster-followers-frozen-leader-killed.ts";
 import { clusterKilledWhileGrowing } from "./scenarios/cluster-killed-while-growing.ts";
+import { clusterLeaderCutOff } from "./scenarios/cluster-leader-cut-off.ts";
 import { clusterLeaderCutWithGateway } from "./scenarios/cluster-leader-cut-with-gateway.ts";
 import { clusterLeaderFrozen } from "./scenarios/cluster-leader-frozen.ts";
 import { clusterLeaderKilled } from "./scenarios/cluster-leader-killed.ts";
@@ -75,6 +76,7 @@ export const scenarios: readonly Scenario[] = [
   clusterDiskLostWhileLagging,
   clusterFollowersFrozenLeaderKilled,
   clusterKilledWhileGrowing,
+  clusterLeaderCutOff,
   clusterLeaderCutWithGateway,
   clusterPagesLostAtOnce,
   clusterPagesLostWhileGrowing,

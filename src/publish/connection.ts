@@ -35,6 +35,8 @@ export interface NatsLink {
    * Throws when the connection is closed. Its size is the caller's to mind: past max_payload the server cuts the connection.
    */
   send(message: Buffer): void;
+  /** Ends the connection and makes one to the next server there is; false, and nothing done, where there is no other. */
+  tryAnotherServer(): boolean;
   /** Hears of each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
   /** Sends what is pending and closes for good. */
@@ -145,6 +147,11 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
     send(message) {
       if (connection.isClosed()) throw new Error("send: the connection is closed");
       protocol.sendCommand(message);
+    },
+    tryAnotherServer() {
+      if (!connected || protocol.servers.length() < 2) return false;
+      void connection.reconnect();
+      return true;
     },
     onChange: (listener) => void listeners.push(listener),
     async close() {

@@ -18,7 +18,7 @@ import { type Before, createStreamHistory, type StreamHistory } from "./stream-h
 import { refuseSilent, type StreamState, type StreamStates } from "./stream-states.ts";
 
 export interface StreamWatchOptions {
-  readonly link: Pick<NatsLink, "connection" | "connected" | "messageBytesMax" | "onChange">;
+  readonly link: Pick<NatsLink, "connection" | "connected" | "messageBytesMax" | "onChange" | "tryAnotherServer">;
   readonly settings: StreamSettings;
   readonly streams: StreamStates;
   readonly metrics: Pick<PublishMetrics, "streamWentBack">;
@@ -61,6 +61,8 @@ interface Watched {
   /** Who led it when it was told that it acknowledges nothing, "" for a server alone. */
   silentUnder: string | undefined;
   asking: Promise<void> | undefined;
+  /** As seen from the server asked: nobody answers for it, nobody leads it, or who does hears from no majority. */
+  isStuck: boolean;
 }
 
 /** When a question was asked, and what was known then. */
@@ -80,6 +82,11 @@ const silentMsMax = 10_000;
 /** Members of a stream answer their leader about once a second. */
 const heardNsMax = 3e9;
 const streamNotFound = 10_059;
+/** So long after an acknowledgement a server serves, whatever it answers. */
+const stuckMsMax = 2_000;
+/** How long a server is stuck before another is tried: the others have agreed on leaders by then. Where it does not help, rarer and rarer. */
+const tryAgainMsMin = 5_000;
+const tryAgainMsMax = 60_000;
 
 /** Asks at once, then until closed. What JetStream does not answer leaves what is known as it is. */
 export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
@@ -97,11 +104,14 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       missingAtMs: undefined,
       silentUnder: undefined,
       asking: undefined,
+      isStuck: false,
     };
   });
   const everyMs = options.everyMs ?? everyMsDefault;
   let manager: Promise<JetStreamManager> | undefined;
   let nextIdle = 0;
+  let stuckSinceMs: number | undefined;
+  let tryAgainMs = tryAgainMsMin;
 
   for (const stream of watched) {
     stream.state.askAtMs = nowMs();
@@ -127,6 +137,7 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       const info = await (await manager).streams.info(stream.wanted.name);
       stream.unheard = undefined;
       stream.missingAtMs = undefined;
+      stream.isStuck = !hasLeader(info) || !hasQuorum(info);
       if (hasLeader(info)) read(stream, info, asked);
       else {
         // Without a leader a member answers what it has, which may be old.
@@ -134,7 +145,9 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
         stream.faults = [`stream ${stream.wanted.name} has no leader`];
       }
     } catch (error) {
-      if (error instanceof JetStreamApiError && error.code === streamNotFound) notFound(stream);
+      const isMissing = error instanceof JetStreamApiError && error.code === streamNotFound;
+      stream.isStuck = !isMissing;
+      if (isMissing) notFound(stream);
       else stream.unheard = (error as Error).message;
     }
   }
@@ -233,8 +246,28 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     }
   }
 
-  const timer = setInterval(askSome, everyMs).unref();
+  /** A server that is cut off from its cluster serves nobody, while others that this process may reach go on without it. */
+  function leaveStuckServer(): void {
+    const now = nowMs();
+    const isServed = watched.some(({ isStuck, state }) => !isStuck || now - state.ackedAtMs < stuckMsMax);
+    if (isServed || !link.connected) {
+      stuckSinceMs = undefined;
+      if (isServed) tryAgainMs = tryAgainMsMin;
+      return;
+    }
+    stuckSinceMs ??= now;
+    if (now - stuckSinceMs < tryAgainMs || !link.tryAnotherServer()) return;
+    log.warn({ server: link.connection.getServer() }, "no stream is served through this server: another one is tried");
+    stuckSinceMs = now;
+    tryAgainMs = Math.min(2 * tryAgainMs, tryAgainMsMax);
+  }
+
+  const timer = setInterval(() => {
+    askSome();
+    leaveStuckServer();
+  }, everyMs).unref();
   link.onChange((connected) => {
+    stuckSinceMs = undefined;
     if (!connected) return;
     // The server may have been restarted, which is what helps.
     for (const stream of watched) {

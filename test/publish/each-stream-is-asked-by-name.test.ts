@@ -8,6 +8,8 @@ import { createStreamWatch } from "../../src/publish/stream-watch.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
 import { type Rig, startRig, stored } from "./rig.ts";
 
+const within = { timeout: 5_000, interval: 5 };
+
 async function startWith(
   prefix: string,
   extraConfig: string,
@@ -146,7 +148,7 @@ describe("a leader of a stream that acknowledges nothing", () => {
     const { connected, messageBytesMax, onChange } = link;
     const quiet = { info() {}, warn() {}, error: (_fields: object, message: string) => void log.push(message) };
     const watch = createStreamWatch({
-      link: { connection, connected, messageBytesMax, onChange },
+      link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
       settings,
       streams,
       metrics: { streamWentBack() {} },
@@ -177,7 +179,7 @@ test("what a member without a leader says of its stream is no reading", async ()
   }));
   const wentBack: string[] = [];
   const watch = createStreamWatch({
-    link: { connection, connected, messageBytesMax, onChange },
+    link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
     settings,
     streams: rig.streams.states,
     metrics: { streamWentBack: (lane) => void wentBack.push(lane) },
@@ -194,6 +196,49 @@ test("what a member without a leader says of its stream is no reading", async ()
   }
   expect(wentBack).toEqual([]);
   expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
+});
+
+test("a server through which no stream is served is left for another, more rarely where that does not help", async () => {
+  const { rig } = await startWith("stuck", "");
+  const { link, settings } = rig;
+  const { connected, messageBytesMax, onChange } = link;
+  let nowMs = 0;
+  let asked = 0;
+  let leader: string | undefined;
+  const connection = answeringWith(link.connection, () => {
+    asked++;
+    return { cluster: { name: "c", leader, replicas: [{ name: "b", current: true, active: 1 }] } };
+  });
+  const tries: number[] = [];
+  const watch = createStreamWatch({
+    link: {
+      ...{ connection, connected, messageBytesMax, onChange },
+      tryAnotherServer() {
+        tries.push(nowMs);
+        return true;
+      },
+    },
+    settings,
+    streams: rig.streams.states,
+    metrics: { streamWentBack() {} },
+    log: { info() {}, warn() {}, error() {} },
+    nowMs: () => nowMs,
+    everyMs: 1,
+  });
+  onTestFinished(() => watch.close());
+  const to = async (ms: number): Promise<void> => {
+    nowMs = ms;
+    const before = asked;
+    await vi.waitFor(() => expect(asked).toBeGreaterThan(before + 4), within);
+  };
+  // Of a time at which all was well, nothing is known yet.
+  for (const ms of [10_000, 14_900, 15_000, 24_900, 25_100]) await to(ms);
+  expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25]);
+  leader = "a";
+  for (const ms of [25_200, 100_000, 200_000]) await to(ms);
+  leader = undefined;
+  for (const ms of [200_001, 204_900, 205_100]) await to(ms);
+  expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25, 205]);
 });
 
 /** The connection, on which a leader of a cluster answers with these replicas. */

@@ -54,6 +54,7 @@ test("bytes and limit of each own stream, kept while the server is silent, and n
     connection: link.connection,
     messageBytesMax: link.messageBytesMax,
     onChange: link.onChange,
+    tryAnotherServer: link.tryAnotherServer,
     get connected() {
       looks++;
       return link.connected;
