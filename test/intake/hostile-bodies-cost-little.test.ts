@@ -48,6 +48,7 @@ async function expectCheap(gateway: TestGateway, body: Uint8Array, expected: [st
 test.each([
   ["millions of empty objects under an escaped key", () => `{"\\u0061":1,"x":[${"{},".repeat(6 * MIB)}{}]}`],
   ["millions of numbers under an escaped key", () => `{"\\u0061":1,"x":[${"1,".repeat(9 * MIB)}1]}`],
+  ["an array of millions of numbers", () => `[${"1,".repeat(9 * MIB)}1]`],
 ])("%s, and no API key", async (_title, json) => {
   const whole = Buffer.from(json());
   await expectCheap(asSet, gzipSync(whole), [413, "inflated_too_large"]);
@@ -60,6 +61,12 @@ test.each([
   [
     "a batch of millions of items that are no events",
     (key: string) => `{"api_key":"${key}","batch":[${"1,".repeat(20 * MIB)}1]}`,
+    [413, "too_many_events"],
+    [200],
+  ],
+  [
+    "an array of a million items that write its long key otherwise",
+    (key: string) => `[{"token":"${" ".repeat(200)}${key}"},${`{"token":"\\u0070${key.slice(1)}"},`.repeat(MIB)}1]`,
     [413, "too_many_events"],
     [200],
   ],
