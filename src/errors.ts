@@ -1,46 +1,232 @@
-// The closed table of everything a client can be told went wrong: status, title, and whether to retry.
-// README.md documents each row; a test ties the two together. Nothing else in the tree makes up an error code.
+// The closed table of everything a client can be told went wrong: status, title, what has come about, and what to do.
+// README.md documents each row, and a test ties the two together. Nothing else in the tree makes up an error code.
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
+  /** What has come about, in the words of the README's table. */
+  readonly when: string;
+  /** What whoever gets this answer can do. */
+  readonly remedy: string;
 }
 
 export const errorTable = {
-  empty_body: { status: 400, title: "The body is empty" },
-  invalid_framing: { status: 400, title: "The body's length or chunks are not as they may be" },
-  invalid_encoding: { status: 400, title: "The body is not in the encoding it claims" },
-  invalid_json: { status: 400, title: "The body is not valid JSON" },
-  invalid_header: { status: 400, title: "A header says something else than it should" },
-  invalid_payload: { status: 400, title: "The body is not an event or a batch" },
-  invalid_properties: { status: 400, title: "A field that must be an object is not" },
-  missing_alias: { status: 400, title: "$create_alias needs properties.alias" },
-  missing_group: { status: 400, title: "$groupidentify needs $group_type and $group_key" },
-  missing_survey_id: { status: 400, title: "Survey events need $survey_id" },
-  invalid_options: { status: 400, title: "The event's options, session_id or window_id cannot be read" },
-  event_name_too_long: { status: 400, title: "The event's name is too long" },
-  distinct_id_too_long: { status: 400, title: "The event's distinct id is too long" },
-  too_deep: { status: 400, title: "The event is nested too deeply" },
-  number_too_long: { status: 400, title: "A number has too many digits" },
-  unreadable_event: { status: 400, title: "The gateway fails at this event" },
-  missing_api_key: { status: 401, title: "No API key was sent" },
-  unknown_api_key: { status: 401, title: "The API key is not known" },
-  project_disabled: { status: 401, title: "The project is switched off" },
-  not_found: { status: 404, title: "There is nothing at this path" },
-  method_not_allowed: { status: 405, title: "This path does not take this method" },
-  body_too_large: { status: 413, title: "The body is too large" },
-  inflated_too_large: { status: 413, title: "The body is too large after decompression" },
-  too_many_events: { status: 413, title: "The request holds too many events" },
-  expands_too_far: { status: 413, title: "Too much would be stored for what was sent" },
-  event_too_large: { status: 413, title: "The event is too large to be stored" },
-  unsupported_encoding: { status: 415, title: "The content encoding is not supported" },
-  rate_limited: { status: 429, title: "The project is over its limits" },
-  overloaded: { status: 503, title: "Too much is in flight" },
-  unavailable: { status: 503, title: "Events cannot be stored right now" },
-  store_full: { status: 503, title: "The store is full" },
-  project_full: { status: 503, title: "The project has filled its share of the store" },
-  draining: { status: 503, title: "This gateway is shutting down" },
-  timeout: { status: 503, title: "The store did not acknowledge in time" },
+  empty_body: {
+    status: 400,
+    title: "The body is empty",
+    when: "nothing but white space, or a GET without data",
+    remedy: "Send the event or the batch in the body of the request, as JSON.",
+  },
+  invalid_framing: {
+    status: 400,
+    title: "The body's length or chunks are not as they may be",
+    when: "Content-Length, Transfer-Encoding or Host sent twice, together or empty; a Transfer-Encoding other than chunked; a body that comes in chunks of a few bytes; what of it the HTTP library refuses before, it answers 400 with a page of its own. The connection is closed",
+    remedy:
+      "Let a common HTTP library or proxy write Content-Length, Transfer-Encoding and Host, each once. Behind a proxy, look for a header that it adds a second time.",
+  },
+  invalid_encoding: {
+    status: 400,
+    title: "The body is not in the encoding it claims",
+    when: "the body does not decompress, or is compressed twice, or is not in the base64 or lz64 it claims; or it is not UTF-8, and no JSON object either once what is malformed is replaced, or has more than a million malformed places",
+    remedy:
+      "Send UTF-8, compressed once, in the coding that Content-Encoding names. The detail says at which byte it fails, and what the bytes look like.",
+  },
+  invalid_json: {
+    status: 400,
+    title: "The body is not valid JSON",
+    when: "not JSON; detail says where it stops to be, what is wrong there, and shows some characters around it, never a key",
+    remedy:
+      "Look at the place that the detail names: it says what is wrong there and shows a few characters around it. Write the body with a JSON library rather than by hand.",
+  },
+  invalid_header: {
+    status: 400,
+    title: "A header says something else than it should",
+    when: "a header of the newer protocol that says something else than it should",
+    remedy: "Write the header that the detail names as the newer protocol asks.",
+  },
+  invalid_payload: {
+    status: 400,
+    title: "The body is not an event or a batch",
+    when: "not an event or a batch; detail says the field",
+    remedy:
+      'Send one event, as {"api_key": ..., "event": ..., "distinct_id": ...}, or a batch, as {"api_key": ..., "batch": [...]}. The detail names the field.',
+  },
+  invalid_properties: {
+    status: 400,
+    title: "A field that must be an object is not",
+    when: "a field that must be an object is not",
+    remedy: "Make it an object, or leave it out. The detail names the field.",
+  },
+  missing_alias: {
+    status: 400,
+    title: "$create_alias needs properties.alias",
+    when: "$create_alias without properties.alias",
+    remedy: "Put the other id of the person into properties.alias, as text.",
+  },
+  missing_group: {
+    status: 400,
+    title: "$groupidentify needs $group_type and $group_key",
+    when: "$groupidentify without type and key",
+    remedy: 'Put both into properties: $group_type, as "company", and $group_key, as the id of that company.',
+  },
+  missing_survey_id: {
+    status: 400,
+    title: "Survey events need $survey_id",
+    when: "a survey event without $survey_id",
+    remedy: "Put the id of the survey into properties.$survey_id.",
+  },
+  invalid_options: {
+    status: 400,
+    title: "The event's options, session_id or window_id cannot be read",
+    when: "in the newer protocol, an event's options, session_id or window_id is not what it must be; only as the detail of a drop",
+    remedy: "Make options an object, and session_id and window_id text, or leave them out.",
+  },
+  event_name_too_long: {
+    status: 400,
+    title: "The event's name is too long",
+    when: "in the newer protocol, an event's name of more than 200 characters; only as the detail of a drop",
+    remedy: "Send a name of 200 characters at most, and what differs from event to event in properties.",
+  },
+  distinct_id_too_long: {
+    status: 400,
+    title: "The event's distinct id is too long",
+    when: "in the newer protocol, a distinct id of more than 200 characters; only as the detail of a drop",
+    remedy: "Send an id of 200 characters at most.",
+  },
+  too_deep: {
+    status: 400,
+    title: "The event is nested too deeply",
+    when: "an event whose objects and arrays are more than 100 deep",
+    remedy: "Flatten the event, or send the deep part as text.",
+  },
+  number_too_long: {
+    status: 400,
+    title: "A number has too many digits",
+    when: "an event with a number of more than 400 digits",
+    remedy: "Send the number as text.",
+  },
+  unreadable_event: {
+    status: 400,
+    title: "The gateway fails at this event",
+    when: "an event that shows up a fault of the gateway, which logs it; its neighbours are stored",
+    remedy: "Report it, with the event if you can. Sending it again gives the same answer.",
+  },
+  missing_api_key: {
+    status: 401,
+    title: "No API key was sent",
+    when: "no key, or not a string; in an array, no event has one",
+    remedy:
+      "Put the key of the project into api_key, beside event or batch. The detail names a member that looks like it, if there is one.",
+  },
+  unknown_api_key: {
+    status: 401,
+    title: "The API key is not known",
+    when: "no project has this key; or the events of an array have more than one; detail says how it begins (8 characters at most), how long it is, and what looks wrong with it",
+    remedy:
+      "Compare the key with the project's: the detail says how it begins, how long it is and what looks wrong with it. Whoever runs this gateway lists projects with penstock project list.",
+  },
+  project_disabled: {
+    status: 401,
+    title: "The project is switched off",
+    when: "the project is switched off",
+    remedy: "Ask whoever runs this gateway to switch the project on (penstock project enable).",
+  },
+  not_found: {
+    status: 404,
+    title: "There is nothing at this path",
+    when: "no such path, or no such script; detail names the path, and one that is near",
+    remedy: "Send events to /capture/ or /batch/. The detail names the path as it came, and one that is near.",
+  },
+  method_not_allowed: {
+    status: 405,
+    title: "This path does not take this method",
+    when: "another method than the path takes, which Allow names",
+    remedy: "Use a method that the Allow header names.",
+  },
+  body_too_large: {
+    status: 413,
+    title: "The body is too large",
+    when: "more bytes than PENSTOCK_BODY_BYTES_MAX; or than two bursts of the project's limits",
+    remedy: "Send fewer events at a time. The detail says how large the body is and how large it may be.",
+  },
+  inflated_too_large: {
+    status: 413,
+    title: "The body is too large after decompression",
+    when: "more bytes after decompression than PENSTOCK_INFLATED_BYTES_MAX; or than 8 MiB and 1,032 times the compressed ones, which equal events alone come to (200 times, where the first 4 KiB show no known api_key: put it before batch)",
+    remedy: "Send fewer events at a time, and put api_key before batch.",
+  },
+  too_many_events: {
+    status: 413,
+    title: "The request holds too many events",
+    when: "more events than PENSTOCK_REQUEST_EVENTS_MAX; or than two bursts of the project's limits",
+    remedy: "Send fewer events at a time. The detail says how many there are and how many there may be.",
+  },
+  expands_too_far: {
+    status: 413,
+    title: "Too much would be stored for what was sent",
+    when: "more would be stored than PENSTOCK_EXPANSION_MAX times the bytes that were sent, which equal events alone come to, and more of that than 8 MiB a minute for the project",
+    remedy: "Send events that differ, or fewer of them at a time: nothing but equal ones compresses so far.",
+  },
+  event_too_large: {
+    status: 413,
+    title: "The event is too large to be stored",
+    when: "an event larger than the store takes",
+    remedy: "Send less in one event: the detail says what its record takes and what the store takes.",
+  },
+  unsupported_encoding: {
+    status: 415,
+    title: "The content encoding is not supported",
+    when: "a content encoding that is not in the list",
+    remedy: "Use one of gzip, deflate, br and zstd, or send the body as it is.",
+  },
+  rate_limited: {
+    status: 429,
+    title: "The project is over its limits",
+    when: "the project is over the limits that were set for it; nothing of the request is stored; detail names the limit",
+    remedy:
+      "Wait for the seconds that Retry-After says, and send it again. The detail names the limit; whoever runs this gateway can raise it (penstock project limit).",
+  },
+  overloaded: {
+    status: 503,
+    title: "Too much is in flight",
+    when: "the budget of bytes in flight is full",
+    remedy:
+      "Wait for the seconds that Retry-After says, and send it again. If it lasts, the gateway needs more memory for bodies (PENSTOCK_INFLIGHT_BYTES_MAX) or company.",
+  },
+  unavailable: {
+    status: 503,
+    title: "Events cannot be stored right now",
+    when: "JetStream cannot be reached; the stream is missing, would not keep what a 200 promises or acknowledges nothing; the project registry may lack the key, or more than one project claims it",
+    remedy:
+      "Wait for the seconds that Retry-After says, and send it again. If it lasts, whoever runs this gateway looks at /readyz on the admin port.",
+  },
+  store_full: {
+    status: 503,
+    title: "The store is full",
+    when: "the stream is full",
+    remedy:
+      "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway makes room: PENSTOCK_STREAM_BYTES_MAX.",
+  },
+  project_full: {
+    status: 503,
+    title: "The project has filled its share of the store",
+    when: "the project has filled its share of a stream; others are stored",
+    remedy:
+      "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway finds what the project may fill in PENSTOCK_PROJECT_SHARE.",
+  },
+  draining: {
+    status: 503,
+    title: "This gateway is shutting down",
+    when: "this gateway is shutting down",
+    remedy: "Send it again: another gateway, or this one after its restart, takes it.",
+  },
+  timeout: {
+    status: 503,
+    title: "The store did not acknowledge in time",
+    when: "the store did not acknowledge in time: stored or not, nobody knows; or the time was over before anything was stored, as detail says",
+    remedy:
+      "Wait for the seconds that Retry-After says, and send it again, with the same uuids: what may have been stored can be told by them.",
+  },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errorTable;
@@ -60,6 +246,24 @@ export const itemErrorCodes = [
   "unreadable_event",
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
+
+/** Why an item is left out of a request that is answered 200 all the same: in its warnings. */
+export const dropTable = {
+  no_event: {
+    when: "the event has no name: event is absent, not text, empty or only white space",
+    remedy: "Put the name into event. The detail names a member that looks like it, if there is one.",
+  },
+  no_distinct_id: {
+    when: "nobody knows who it was: distinct_id is absent, null, empty or only white space",
+    remedy:
+      "Put an id into distinct_id, or into properties.distinct_id. The detail names a member that looks like it, if there is one.",
+  },
+  not_an_object: {
+    when: "an item of a batch is not an object",
+    remedy: "Send each event as an object, and encode it once.",
+  },
+} as const satisfies Record<string, Pick<ErrorRow, "when" | "remedy">>;
+export type DropCode = keyof typeof dropTable;
 
 /** The remarks an item can be stored with. */
 export const warningCodes = [
@@ -83,6 +287,8 @@ export type WarningCode = (typeof warningCodes)[number];
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
+  /** Some characters of what was sent, for whoever sent it: in the answer, and nowhere else. */
+  readonly excerpt?: string;
   /** Which items were at fault, where the request was a batch. */
   readonly errors?: readonly { readonly index: number; readonly code: string; readonly detail: string }[];
   readonly errorsTotal?: number;

@@ -52,6 +52,8 @@ export interface ProjectMeter {
    * from now there is room.
    */
   admit(cost: RequestCost): number;
+  /** Which limit it was that a request was over which `admit` has just refused: of two, the one that has to be waited for longer. */
+  limitHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
   /**
    * For a request of which far more would be stored than was sent: whether it may be, all the same. Takes so many bytes out of what the
    * project has for such ones.
@@ -69,7 +71,7 @@ export interface ProjectMeter {
   /** Events of frames that were sent and not acknowledged by the deadline: stored or not. */
   countUnknown(events: number): void;
   /**
-   * Events dropped silently, and events in error, of a request that ended in a 200 or a 4xx. They cost the bytes of their request, but
+   * Events left out, and events in error, of a request that ended in a 200 or a 4xx. They cost the bytes of their request, but
    * no events.
    */
   countDropped(events: number, cost: RequestCost): void;
@@ -109,26 +111,37 @@ export interface IntakeReport {
   warningsTotal: number;
 }
 
-/** One thing that went wrong for a client, as it was told. Nothing of what it sent is in it. */
-export interface Remark {
-  /** Wall clock, milliseconds since the epoch. */
-  readonly atMs: number;
-  /** "" where that is not known. */
+/** Where a remark comes from. Each is "" where it is not known. */
+export interface RemarkOrigin {
   readonly projectId: string;
+  /** One that takes events, or the beginning of what was asked for. */
+  readonly path: string;
+  /** Which SDK or program, by its own word, and how far it is in its versions. */
+  readonly client: string;
+}
+
+/** One thing that went wrong for a client, as it was told, once or several times. No value that it sent is in it. */
+export interface Remark extends RemarkOrigin {
+  /** Wall clock, milliseconds since the epoch; of the last time. */
+  readonly atMs: number;
+  /** How often, of those times that are kept account of: of a flood, some a second. */
+  readonly times: number;
   /** Of the answer. 200: the request was answered well, but some of its events are not stored. */
   readonly status: number;
   readonly code: string;
   readonly detail: string;
-  /** How many events it is about; 0: the whole request. */
+  /** How many events it is about, in all; 0: the whole request. */
   readonly events: number;
 }
 
 /** Hears of requests that did not end well. Cheap however often it is called. */
 export interface RemarkTaker {
-  /** A request was answered with the problem. */
-  refused(projectId: string, problem: Problem): void;
+  /** Whether another remark would be kept now: it is worth finding out where it comes from. */
+  readonly hasRoom: boolean;
+  /** A request was answered with the problem. The origin is read if the remark is kept. */
+  refused(origin: RemarkOrigin, problem: Problem): void;
   /** Of a request that is otherwise stored, events that are not. */
-  notStored(projectId: string, why: Pick<Remark, "code" | "detail" | "events">): void;
+  notStored(origin: RemarkOrigin, why: Pick<Remark, "code" | "detail" | "events">): void;
 }
 
 /**
@@ -152,7 +165,7 @@ export type EarlyLook = (body: Buffer, isWhole: boolean, apiKey?: string) => Bod
  * One HTTP request after its body is whole, as the intake sees it. Either answer may be called once, at any
  * later time; after the client has gone they only count. Owned by http/.
  */
-export interface Exchange {
+export interface Exchange extends RemarkOrigin {
   readonly route: Route;
   /** Only of a request of the newer protocol. */
   readonly v1?: V1Request | undefined;
@@ -175,6 +188,8 @@ export interface Exchange {
   readonly hint: BodyHint | undefined;
   /** Whose it is, told by the intake when it knows; "" until then. */
   projectId: string;
+  /** Which SDK made it, told by the intake where it is to be refused and the body says so; "" until then. */
+  library: string;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
 }

@@ -30,9 +30,9 @@ const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 // Which folders of src a folder may import from, beside itself, types.ts and errors.ts. events/ and intake/ read the scan table's
 // layout; intake/ calls the rules and the record writer as plain functions, because a port between them would cost every event a call.
 const mayImport: Record<string, string[]> = {
-  // What a certificate file has to hold: the settings ask that too.
-  http: ["pem.ts"],
-  intake: ["events", "scan/table.ts"],
+  // What a certificate file has to hold: the settings ask that too. How near one word is to another: the intake asks that too.
+  http: ["pem.ts", "letters-apart.ts"],
+  intake: ["events", "scan/table.ts", "letters-apart.ts"],
   scan: [],
   events: ["scan/table.ts"],
   publish: [],
@@ -99,6 +99,15 @@ test.each(Object.entries(errorTable))("the README and the OpenAPI file know the 
   expect(readme).toMatch(new RegExp(`\\| ${row.status} \\| \`${code}\` \\|`));
   expect(read("openapi.yaml")).toMatch(new RegExp(`\\b${code}\\b`));
 });
+
+test.each(Object.entries(errorTable))(
+  "the README says of the error %s when it comes, as the table does",
+  (code, row) => {
+    const line = readme.split("\n").find((one) => one.startsWith(`| ${row.status} | \`${code}\` |`)) ?? "";
+    const said = line.split(" | ")[2] ?? "";
+    expect(said.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "")).toBe(row.when);
+  },
+);
 
 test.each(Object.entries(settings))("the README knows the setting %s and its default", (name, row) => {
   const fallback = row.fallback === undefined ? "unset" : `\`${row.fallback}\``;

@@ -161,7 +161,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Events not stored, by reason",
         description:
-          "dropped: silently, with a 200. error: named in the answer. refused: with a request that may come again, so one event can count many times.",
+          "dropped: left out of a 200, named in its warnings. error: named in its errors. refused: with a request that may come again, so one event can count many times.",
         unit: "ops",
         queries: [
           {

@@ -46,7 +46,7 @@ export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdic
     verdict.eventText = identify;
   }
   if (name === undefined) {
-    verdict.drop = "no_event";
+    verdict.drop = isObject(item) ? "no_event" : "not_an_object";
     return;
   }
   if (name === performanceEvent) {
@@ -67,6 +67,10 @@ export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdic
   verdict.hasPersonFields = hasPersonFields(item);
   judgeTime(item, request, verdict);
   judgeUuid(item, typeAt(fields, FieldShift.Uuid), verdict);
+}
+
+function isObject({ table, row }: ItemView): boolean {
+  return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
 const DOLLAR = 0x24;

@@ -1,12 +1,10 @@
 // What the rules say of one event, for the record writer and for the answer. The rules write it, nobody else.
 
 import { Buffer } from "node:buffer";
-import { type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+import { type DropCode, type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
 
 export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey", "set"] as const;
 export type Kind = (typeof kinds)[number];
-
-export type DropReason = "no_event" | "no_distinct_id";
 
 /** Bit n of `Verdict.warnings` is warningCodes[n]. */
 export const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<
@@ -43,7 +41,7 @@ export class Slice {
  */
 export class Verdict {
   /** `removed`: of no use to anybody, and nobody is told. */
-  drop: DropReason | "removed" | undefined = undefined;
+  drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
   /** What was wrong, for the client; only with `error`. */
   detail = "";

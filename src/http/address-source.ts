@@ -2,6 +2,7 @@
 // parts together and holds no rule of its own. A peer that is not trusted is the client, whatever it sends.
 
 import { createAddressReader } from "./client-address.ts";
+import { clientName } from "./client-name.ts";
 import { type ConnectionAddresses, createConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits } from "./connection-limits.ts";
@@ -32,11 +33,16 @@ export interface AddressSource {
    * request, which may itself be anybody's.
    */
   isReadByOthers(request: HttpRequest): boolean;
+  /**
+   * Who sent the request that was last asked about, by its User-Agent, or by that of its connection's first request: a header is not read
+   * with every request of a connection. `isRead`: what `isReadByOthers` has answered.
+   */
+  agentOf(request: HttpRequest, isRead: boolean): string;
   readonly limits: ConnectionLimits;
 }
 
 type Peers = Pick<AddressSource, "follow"> &
-  Pick<ConnectionAddresses<HttpResponse>, "wasFirst" | "isShared" | "noteShared"> & {
+  Pick<ConnectionAddresses<HttpResponse>, "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"> & {
     of(response: HttpResponse): string;
   };
 
@@ -90,6 +96,12 @@ export function createAddressSource(
       if (isFromProxy(request)) peers.noteShared();
       return true;
     },
+    agentOf(request, isRead) {
+      // A proxy's connection brings the requests of many.
+      if (peers.isShared !== false) return request.getHeader("user-agent");
+      if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
+      return peers.agent;
+    },
     limits,
   };
 }
@@ -112,6 +124,8 @@ function countedOnly(
     wasFirst: false,
     isShared: undefined,
     noteShared: () => {},
+    agent: "",
+    noteAgent: () => {},
   };
 }
 

@@ -2,7 +2,7 @@
 // path, so plain node:http. Of its own shows nothing a client sent.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { HttpLog } from "./exchange.ts";
+import type { HttpLog } from "./exchange-head.ts";
 import { portFault } from "./port-fault.ts";
 
 /** How long an answer about readiness is good for. */

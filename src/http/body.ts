@@ -9,7 +9,8 @@ import type { Intake } from "../types.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
 import { looksGzipped } from "./content-encoding.ts";
-import type { HttpExchange, HttpLog } from "./exchange.ts";
+import type { HttpExchange } from "./exchange.ts";
+import type { HttpLog } from "./exchange-head.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
@@ -71,7 +72,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   function drop(exchange: HttpExchange, answer: FixedAnswer): void {
     exchange.fixed = answer;
     // What it is refused with, should it turn out too long.
-    refuse(exchange, bodyTooLarge(bodyBytesMax));
+    refuse(exchange, bodyTooLarge({ bytesDeclared: -1, bytesArrived: bodyBytesMax + 1 }, bodyBytesMax));
   }
 
   function chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
@@ -99,7 +100,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   /** Makes room in the budget for the piece, or says why it cannot be kept. */
   function faultOfPiece(exchange: HttpExchange, bytes: number): Problem | undefined {
-    if (exchange.bytesArrived > bodyBytesMax) return bodyTooLarge(bodyBytesMax);
+    if (exchange.bytesArrived > bodyBytesMax) return bodyTooLarge(exchange, bodyBytesMax);
     return hold(exchange, bytes) ? undefined : noRoom;
   }
 
@@ -277,8 +278,14 @@ const tinyChunks: Problem = {
 };
 const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
 
-export function bodyTooLarge(bodyBytesMax: number): Problem {
-  return { code: "body_too_large", detail: `The body is longer than ${bodyBytesMax} bytes` };
+/** Says what was announced or, where nothing was, what had come when it was too much. */
+export function bodyTooLarge(
+  { bytesDeclared, bytesArrived }: Pick<HttpExchange, "bytesDeclared" | "bytesArrived">,
+  bodyBytesMax: number,
+): Problem {
+  const bytes = Math.max(bytesDeclared, bytesArrived);
+  const came = bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `came to ${bytes} bytes and more`;
+  return { code: "body_too_large", detail: `The body ${came}, and may have ${bodyBytesMax}` };
 }
 
 /** A problem about which there is no more to say than the table does. */

@@ -16,6 +16,10 @@ export interface ConnectionAddresses<Response extends object> {
   readonly isShared: boolean | undefined;
   /** Notes that it is. */
   noteShared(): void;
+  /** What was noted last of its connection's client, "" for nothing. */
+  readonly agent: string;
+  /** Notes who the client of its connection is, by its own word: some characters, held as long as the connection. */
+  noteAgent(agent: string): void;
   /** Addresses held. */
   readonly size: number;
 }
@@ -42,6 +46,7 @@ interface Held {
   readonly peer: string;
   address: string;
   isShared: boolean;
+  agent: string;
 }
 
 export function createConnectionAddresses<Response extends object>({
@@ -70,6 +75,12 @@ export function createConnectionAddresses<Response extends object>({
     noteShared() {
       if (last !== undefined) last.isShared = true;
     },
+    get agent() {
+      return last?.agent ?? "";
+    },
+    noteAgent(agent) {
+      if (last !== undefined) last.agent = agent;
+    },
     get size() {
       return connections.size;
     },
@@ -87,7 +98,7 @@ export function createConnectionAddresses<Response extends object>({
     if (connections.has(id)) distrust();
     const peer = isTrusted && id !== 0 ? read(response) : undefined;
     if (peer !== undefined) {
-      connections.set(id, { peer, address: peer, isShared: false });
+      connections.set(id, { peer, address: peer, isShared: false, agent: "" });
       silent.add(id);
     }
     // Closing calls this again, for a connection that closes.

@@ -13,7 +13,9 @@ import type {
   V1Request,
 } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
+import { clientName } from "./client-name.ts";
 import type { Compression } from "./compression.ts";
+import type { ExchangeHead, HttpLog } from "./exchange-head.ts";
 import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
@@ -40,10 +42,6 @@ export interface HttpMetrics {
   /** Once an answer that is an error, beside requestFinished. */
   problemAnswered(code: ErrorCode): void;
   requestAborted(phase: AbortPhase): void;
-}
-
-export interface HttpLog {
-  error(fields: object, message: string): void;
 }
 
 export interface Clock {
@@ -73,17 +71,6 @@ export interface ExchangeShared {
   idle: () => void;
 }
 
-export interface ExchangeHead {
-  readonly label: RouteLabel;
-  readonly origin: string;
-  /** Content-Encoding as sent, "" for none. */
-  readonly contentEncoding: string;
-  /** Content-Length, or -1 for none. */
-  readonly bytesDeclared: number;
-  readonly clientAddress: string;
-  readonly senderAddress: string;
-}
-
 export class HttpExchange implements Exchange {
   readonly label: RouteLabel;
   readonly origin: string;
@@ -96,6 +83,10 @@ export class HttpExchange implements Exchange {
   readonly startedMs: number;
   deadlineMs = 0;
   projectId = "";
+  library = "";
+  /** As its connection's first request has said it, or this one where a proxy's brings the requests of many. */
+  userAgent = "";
+  pathNamed = "";
   hint: BodyHint | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
@@ -174,7 +165,16 @@ export class HttpExchange implements Exchange {
     return this.label === "engage";
   }
 
-  /** True once answered or aborted: what still comes for it is to be ignored. */
+  get path(): string {
+    return this.pathNamed === "" ? `/${this.label.replaceAll("_", "/")}/` : this.pathNamed;
+  }
+
+  /** What the body says goes before what its HTTP library says. */
+  get client(): string {
+    return this.library === "" ? clientName(this.userAgent) : this.library;
+  }
+
+  /** Answered or aborted: what still comes for it is to be ignored. */
   get over(): boolean {
     return this.#response === undefined || this.#isPutOff;
   }
@@ -222,7 +222,7 @@ export class HttpExchange implements Exchange {
     if (response === undefined) return;
     this.#shared.reply.problem(response, problem, this);
     this.#shared.metrics.problemAnswered(problem.code);
-    this.#shared.remarks?.refused(this.projectId, problem);
+    this.#shared.remarks?.refused(this, problem);
     this.#count(errorTable[problem.code].status);
   }
 

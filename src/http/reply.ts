@@ -193,7 +193,12 @@ export function problemType(code: ErrorCode): string {
 
 /** Whether the text of the one is that of the other. */
 function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
-  return problem.code === other?.code && problem.detail === other.detail && problem.errors === other.errors;
+  return (
+    problem.code === other?.code &&
+    problem.detail === other.detail &&
+    problem.excerpt === other.excerpt &&
+    problem.errors === other.errors
+  );
 }
 
 function v1ProblemText({ code, detail }: Problem): string {
@@ -201,7 +206,8 @@ function v1ProblemText({ code, detail }: Problem): string {
 }
 
 function problemText(problem: Problem): string {
-  const { code, detail, errors, errorsTotal } = problem;
+  const { code, excerpt = "", errors, errorsTotal } = problem;
+  const detail = excerpt === "" ? problem.detail : `${problem.detail}. Near: ${excerpt}`;
   const { status, title } = errorTable[code];
   const text = JSON.stringify({
     type: problemType(code),

@@ -9,22 +9,17 @@ import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { endpoints } from "./endpoints.ts";
-import {
-  type Clock,
-  type ExchangeShared,
-  HttpExchange,
-  type HttpLog,
-  type HttpMetrics,
-  type RouteLabel,
-} from "./exchange.ts";
+import { type Clock, type ExchangeShared, HttpExchange, type HttpMetrics, type RouteLabel } from "./exchange.ts";
+import type { HttpLog } from "./exchange-head.ts";
 import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
+import { nearPath } from "./near-path.ts";
 import { unsupportedEncoding } from "./packing.ts";
 import { Layer } from "./payload-form.ts";
 import { readQuery } from "./query.ts";
 import { ReplyWriter } from "./reply.ts";
-import { createSdkRequests, isSdkRoute } from "./sdk-requests.ts";
+import { createSdkRequests, isSdkRoute, sdkPaths } from "./sdk-requests.ts";
 import type { StaticFiles } from "./static-files.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 import { isV1Encoding, readV1Head } from "./v1-head.ts";
@@ -76,6 +71,8 @@ export interface HttpServer {
 /** Clients that had their last answer before the drain send the next request on the same connection: they get an answer, not a reset. */
 const lingerMsMax = 100;
 
+/** Of these one is suggested where there is nothing. */
+const paths = [...endpoints.map(([path]) => path), ...sdkPaths.filter((path) => !path.includes("{"))];
 /** Of a path that is named in an answer: enough to see which it is. */
 const PATH_CHARS_MAX = 80;
 const NOTHING_SENT: Problem = {
@@ -162,7 +159,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     response.onAborted(() => exchange.abort());
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
-    const framing = framingOf(request, bytesDeclared, clients.isReadByOthers(request));
+    const everyLine = clients.isReadByOthers(request);
+    exchange.userAgent = clients.agentOf(request, everyLine);
+    const framing = framingOf(request, bytesDeclared, everyLine);
     if (framing !== "sure") exchange.endsInDoubt = true;
     const problem = typeof framing === "object" ? framing : problemAtHead(exchange, request);
     if (problem !== undefined) refuse(exchange, problem);
@@ -188,7 +187,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   /** Why not to keep the body at all. */
   function problemAtHead(exchange: HttpExchange, request: HttpRequest): Problem | undefined {
-    if (exchange.label === "other") return notFound(request.getUrl());
+    if (exchange.label === "other") return notFound(exchange, request.getUrl());
     if (isSdkRoute(exchange.label)) return tooLong(exchange);
     if (shared.draining) return problemOf("draining");
     const lengthy = tooLong(exchange);
@@ -200,8 +199,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     return code === undefined ? undefined : problemOf(code);
   }
 
-  function tooLong({ bytesDeclared }: HttpExchange): Problem | undefined {
-    return bytesDeclared > config.bodyBytesMax ? bodyTooLarge(config.bodyBytesMax) : undefined;
+  function tooLong(exchange: HttpExchange): Problem | undefined {
+    return exchange.bytesDeclared > config.bodyBytesMax ? bodyTooLarge(exchange, config.bodyBytesMax) : undefined;
   }
 
   function refuse(exchange: HttpExchange, problem: Problem): void {
@@ -255,8 +254,11 @@ function bytesDeclaredIn(contentLength: string): number {
 }
 
 /** Names the path, which is a stranger's text: its beginning, in printable ASCII, without what looks like a key. */
-function notFound(path: string): Problem {
+function notFound(exchange: HttpExchange, path: string): Problem {
   const plain = path.slice(0, PATH_CHARS_MAX).replace(/[^!-~]/g, "?");
   const named = plain.replace(/\bph[a-z]_[A-Za-z0-9]+/g, "<key>") + (path.length > PATH_CHARS_MAX ? "…" : "");
-  return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/` };
+  exchange.pathNamed = named;
+  const near = nearPath(path, paths);
+  const meant = near === undefined ? "" : `; ${near} is meant?`;
+  return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}` };
 }

@@ -5,7 +5,12 @@ import type { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../scan/table.ts";
 import type { Lane, MeteredProject, ProjectLookup } from "../types.ts";
+import { kindOfBody } from "./body-kind.ts";
+import { jsonFault } from "./json-fault.ts";
+import { unknownKeyDetail } from "./key-details.ts";
 
+/** Of a body that is neither, to see what it is. */
+const rootBytesRead = 64;
 /** Keys are of printable characters. */
 const nobodysKey = "\0";
 
@@ -15,29 +20,30 @@ export interface Envelope {
 }
 
 /** The problem of a body that did not scan Ok. */
-export function scanProblem(status: ScanStatus, table: Uint32Array): Problem {
+export function scanProblem(status: ScanStatus, body: Buffer, table: Uint32Array): Problem {
   const offset = table[Header.ErrorOffset]!;
   switch (status) {
     case ScanStatus.Empty:
       return { code: "empty_body", detail: "The body holds nothing but white space" };
     case ScanStatus.InvalidUtf8:
-      return {
-        code: "invalid_encoding",
-        detail: `The body is not valid UTF-8: first malformed byte at offset ${offset}`,
-      };
+      return { code: "invalid_encoding", detail: notUtf8(body, offset) };
     case ScanStatus.OutOfMemory:
       return { code: "overloaded", detail: "There is not enough memory to scan the body" };
     default:
-      return { code: "invalid_json", detail: `The body is not valid JSON: unexpected input at byte offset ${offset}` };
+      return { code: "invalid_json", ...jsonFault(body, offset) };
   }
+}
+
+function notUtf8(body: Buffer, offset: number): string {
+  const kind = kindOfBody(body);
+  return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
 }
 
 /** The envelope of the body in the table, or what is wrong with it. The key is judged before the shape of the batch. */
 export function readEnvelope(body: Buffer, table: Uint32Array, projects: ProjectLookup): Envelope | Problem {
   const rootType = table[Header.RootType]!;
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
-    const detail = "The body must be a JSON object or array: an event, a batch of events, or an array of events";
-    return { code: "invalid_payload", detail };
+    return { code: "invalid_payload", detail: noEvents(body, rootType) };
   }
   // It is nobody's, so no key is missing.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
@@ -87,10 +93,26 @@ function missingKey(table: Uint32Array): string {
   return table[Header.RootType] === TokenType.Array ? `${places}, in one item of the array at least` : places;
 }
 
+const rootWords: Readonly<Record<number, string>> = {
+  [TokenType.Null]: "null",
+  [TokenType.False]: "false",
+  [TokenType.True]: "true",
+  [TokenType.Number]: "a number",
+  [TokenType.PlainString]: "text",
+  [TokenType.EscapedString]: "text",
+  [TokenType.EmptyString]: "empty text",
+};
+
+function noEvents(body: Buffer, type: number): string {
+  const isTwice = type === TokenType.EscapedString && /^\s*"\s*[{[]/.test(body.toString("latin1", 0, rootBytesRead));
+  const word = `${rootWords[type] ?? "something else"}${isTwice ? " that looks like JSON encoded twice" : ""}`;
+  return `The body must be a JSON object or array (an event, a batch of events, an array of events): it is ${word}`;
+}
+
 function noProject(key: string, projects: ProjectLookup): Problem {
   const why = projects.refusalOf(key);
   if (why !== undefined) return { code: "unavailable", detail: why };
-  return { code: "unknown_api_key", detail: "No project has this API key" };
+  return { code: "unknown_api_key", detail: unknownKeyDetail(key) };
 }
 
 /** Without white space around it; "" where there is none, or none that is a string. */

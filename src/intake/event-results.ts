@@ -2,14 +2,13 @@
 // Some bytes an event and no object, because a batch may hold half a million of them.
 
 import { Buffer } from "node:buffer";
-import { type ErrorCode, errorTable, warningCodes } from "../errors.ts";
-import type { DropReason } from "../events/verdict.ts";
+import { type DropCode, dropTable, type ErrorCode, errorTable, warningCodes } from "../errors.ts";
 import type { FrameOutcome, V1Request } from "../types.ts";
 import type { LoopShare } from "./loop-share.ts";
 import { type UuidList, uuidTextBytes } from "./uuid-list.ts";
 
 /** Why an event is not stored, now or ever. */
-export type DetailCode = ErrorCode | DropReason;
+export type DetailCode = ErrorCode | DropCode;
 
 /** `Waiting`: in no frame, or in one that nobody has heard of yet. To a client it is as one that was refused. */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
@@ -17,7 +16,7 @@ type State = (typeof State)[keyof typeof State];
 
 const detailCodes: readonly DetailCode[] = [
   ...(Object.keys(errorTable) as ErrorCode[]),
-  ...(["no_event", "no_distinct_id"] as const),
+  ...(Object.keys(dropTable) as DropCode[]),
 ];
 const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
 const notPersisted = detailPlaces.get("unavailable")!;

@@ -2,17 +2,19 @@
 // one turn of the event loop; a large one is scanned in the thread pool and placed in slices, so that nobody waits for it.
 // Holds the branching; the helpers compute. Must not know HTTP, N-API or NATS.
 
-import { Buffer } from "node:buffer";
+import type { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
 import type { BodyHint, Exchange, Intake, ProjectLookup, ProjectShares, Publisher, RemarkTaker } from "../types.ts";
 import { type Arrival, createArrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
+import { firstOfMark, withoutMark } from "./byte-order-mark.ts";
 import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
+import { createMending } from "./mending.ts";
 import {
   nextRows,
   nothingKnown,
@@ -23,13 +25,14 @@ import {
   startPlacing,
 } from "./placing.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
-import { noCaps, overCaps, type RequestCaps } from "./request-caps.ts";
+import { noCaps, overCaps, overRate, type RequestCaps } from "./request-caps.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
+import { Slips } from "./slips.ts";
 import { type IntakeMetrics, problemOfItems } from "./tally.ts";
 import { readUuids, readUuidsInTurns, readV1Envelope, readV1Head } from "./v1-request.ts";
 import {
-  borrowedBytesMax,
   endOfSlice,
+  kept,
   littleBytesMax,
   placedAtOnceMax,
   rowsAtOnceMax,
@@ -64,7 +67,9 @@ export function createIntake(options: IntakeOptions): Intake {
   const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
   const { caps = noCaps, shares, onBug = () => {} } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
-  const items = createItemTaker({ slowScanner: createScanner(), records, onBug });
+  const slips = new Slips();
+  const mending = createMending(slips, remarks);
+  const items = createItemTaker({ slowScanner: createScanner(), records, slips, onBug });
   const look = createEarlyLook(projects);
   const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals(nowMs);
@@ -72,7 +77,8 @@ export function createIntake(options: IntakeOptions): Intake {
   const parts = { publisher, records, metrics, shares, share };
 
   /** Little bodies go through at once, of others as many as the turn has time for. */
-  function intake(exchange: Exchange, body: Buffer): Promise<void> | undefined {
+  function intake(exchange: Exchange, received: Buffer): Promise<void> | undefined {
+    const body = received[0] === firstOfMark ? withoutMark(received) : received;
     const { length } = body;
     if (length <= littleBytesMax) return takeAtOnce(exchange, body);
     if (length > scannedAtOnceBytesMax || share.isSpent) {
@@ -167,7 +173,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const { body, scanner } = scanned;
     const status = await scanner.scanInBackground(body);
     if (!isRepairable(status, scanner)) return openRequest(exchange, scanned, status);
-    const problem = scanProblem(status, scanner.table);
+    const problem = scanProblem(status, body, scanner.table);
     const repaired = await repairedBody(body, scanner, share);
     const again = await scanner.scanInBackground(repaired.body);
     return again === ScanStatus.Ok ? openRequest(exchange, { ...repaired, scanner }, again) : problem;
@@ -232,14 +238,14 @@ export function createIntake(options: IntakeOptions): Intake {
   /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
   function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
     const { body, scanner, malformed } = scanned;
-    if (status !== ScanStatus.Ok) return scanProblem(status, scanner.table);
+    if (status !== ScanStatus.Ok) return scanProblem(status, body, scanner.table);
     const v1 = exchange.v1 === undefined ? undefined : readV1Head(exchange.v1);
     if (v1 !== undefined && "code" in v1) return v1;
     const envelope =
       exchange.v1 === undefined
         ? readEnvelope(body, scanner.table, projects)
         : readV1Envelope({ body, table: scanner.table }, exchange.v1.apiKey, projects);
-    if ("code" in envelope) return envelope;
+    if ("code" in envelope) return mending.ofEnvelope(envelope, exchange, scanned);
     exchange.projectId = envelope.project.id;
     const { lane, project } = envelope;
     const full = shares?.refusalOf(lane, project.id);
@@ -258,12 +264,9 @@ export function createIntake(options: IntakeOptions): Intake {
     if (unfit !== undefined) return unfit;
     const waitMs = request.project.meter.admit(request);
     if (waitMs === 0) return undefined;
+    mending.noteLibrary(request.exchange, request);
     metrics.events(request.lane, "rate_limited", request.events);
-    return {
-      code: "rate_limited",
-      detail: "The project sends more than it may: try again later",
-      retryAfterMs: waitMs,
-    };
+    return overRate(request, waitMs);
   }
 
   /** More lines than a frame takes: the request gets frames of its own. Decided by the body alone, so a retry of it is placed the same way. */
@@ -272,25 +275,22 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   /** All lines are placed: the request is answered when its frames are settled, or now if it has none. */
-  function finish(exchange: Exchange, { lane, project, scanner, tally, pending, frames }: Placing): void {
+  function finish(exchange: Exchange, placing: Placing): void {
+    const { lane, project, scanner, tally, pending, frames } = placing;
     if (pending.failed) frames.abandon();
     else frames.finish();
     tally.countJudged(lane, metrics);
+    if (tally.dropped > 0) mending.noteLibrary(exchange, placing);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
       project.meter.countDropped(tally.dropped, pending);
       exchange.answerProblem(problemOfItems(tally));
     } else {
-      if (tally.dropped > 0 && remarks !== undefined) tally.remark(project.id, remarks);
+      if (tally.dropped > 0 && remarks !== undefined) tally.remark(exchange, remarks);
       pending.placed();
     }
   }
 
   return intake;
-}
-
-/** The body, for longer than this turn. */
-function kept(body: Buffer): Buffer {
-  return body.length < borrowedBytesMax ? Buffer.from(body) : body;
 }
 
 function isMine({ projectId, lane }: Arrival, request: OpenRequest): boolean {

@@ -24,8 +24,10 @@ import {
   ScanStatus,
   TokenType,
 } from "../scan/table.ts";
+import { dropDetail, errorHint } from "./item-details.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
+import type { Slips } from "./slips.ts";
 import type { Tally } from "./tally.ts";
 import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "./v1-additions.ts";
 
@@ -51,6 +53,7 @@ export interface ItemTakerOptions {
   /** Reads what the slow path has normalised, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
+  readonly slips: Slips;
   /** Hears of an item that nothing it holds should have made throw; of each kind of bug once. */
   readonly onBug: (bug: unknown) => void;
 }
@@ -88,7 +91,7 @@ const bugsToldMax = 32;
 /** No memory for the item now: not its fault, so the whole request is to be sent again. */
 class OutOfMemoryError extends Error {}
 
-export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOptions): ItemTaker {
+export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();
   const personFields = new PersonFields(plainForm);
   const told = new Set<string>();
@@ -126,11 +129,12 @@ export function createItemTaker({ slowScanner, records, onBug }: ItemTakerOption
       return;
     }
     if (verdict.drop !== undefined) {
-      tally.drop(verdict.drop, index);
+      tally.drop(index, verdict.drop, tally.namesDrops ? dropDetail(verdict.drop, item, slips) : "");
       return;
     }
     if (verdict.error !== undefined) {
-      tally.fail(index, verdict.error, verdict.detail);
+      const hint = tally.namesErrors ? errorHint(verdict.error, item, slips) : "";
+      tally.fail(index, verdict.error, verdict.detail + hint);
       return;
     }
     if (bytes > job.recordBytesMax) {

@@ -31,6 +31,13 @@ export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | u
   return excess === undefined ? undefined : overLimit(excess, request);
 }
 
+/** Of a request that the meter has just not admitted: there is room in so many milliseconds. */
+export function overRate(request: CappedRequest, retryAfterMs: number): Problem {
+  const { what, perSecond } = request.project.meter.limitHit(request);
+  const detail = `The project is over its limit of ${perSecond} ${what} a second: try again later`;
+  return { code: "rate_limited", detail, retryAfterMs };
+}
+
 /** Names the project's limit, so that whoever reads it knows what to send, or what to ask for. */
 function overLimit({ what, perSecond, requestMax }: Excess, { events, bytes }: RequestCost): Problem {
   const most = `the limit of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;

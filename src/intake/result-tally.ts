@@ -1,7 +1,7 @@
 // Counts what became of the events of a request of the newer protocol (v1), and notes it for each of them.
 
-import type { ItemErrorCode } from "../errors.ts";
-import type { DropReason, Verdict } from "../events/verdict.ts";
+import type { DropCode, ItemErrorCode } from "../errors.ts";
+import type { Verdict } from "../events/verdict.ts";
 import type { V1Request } from "../types.ts";
 import type { EventResults } from "./event-results.ts";
 import { Tally } from "./tally.ts";
@@ -20,9 +20,9 @@ export class ResultTally extends Tally {
     return true;
   }
 
-  override drop(reason: DropReason, index: number): void {
-    super.drop(reason, index);
-    this.#results.dropped(index, reason);
+  override drop(index: number, code: DropCode, detail: string): void {
+    super.drop(index, code, detail);
+    this.#results.dropped(index, code);
   }
 
   override fail(index: number, code: ItemErrorCode, detail: string): void {

@@ -1,8 +1,8 @@
 // Counts what became of a request's items, for the answer and, once a request, for the metrics.
 
-import { type ItemErrorCode, type Problem, type WarningCode, warningCodes } from "../errors.ts";
-import type { DropReason, Verdict } from "../events/verdict.ts";
-import type { Exchange, IntakeReport, ItemNote, Lane, RemarkTaker } from "../types.ts";
+import { type DropCode, type ItemErrorCode, type Problem, type WarningCode, warningCodes } from "../errors.ts";
+import type { Verdict } from "../events/verdict.ts";
+import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../types.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
 export const itemNotesMax = 20;
@@ -12,7 +12,7 @@ export interface IntakeMetrics {
   /** `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`: stored or not. `rate_limited`: of a request that was refused whole. */
   events(
     lane: Lane,
-    reason: "none" | "duplicate" | "timeout" | "rate_limited" | "performance_event" | DropReason | ItemErrorCode,
+    reason: "none" | "duplicate" | "timeout" | "rate_limited" | "performance_event" | DropCode | ItemErrorCode,
     count: number,
   ): void;
   warnings(code: WarningCode, count: number): void;
@@ -36,11 +36,6 @@ const warningDetails: Record<WarningCode, string> = {
   invalid_utf8: "bytes that are not UTF-8: stored with U+FFFD in their place",
 };
 
-const dropDetails: Record<DropReason, string> = {
-  no_event: "event is absent, not a string or empty: dropped silently",
-  no_distinct_id: "distinct_id is absent or empty: dropped silently",
-};
-
 // Most requests have nothing to remark: they share this one, which nobody writes to.
 const noNotes: ItemNote[] = [];
 
@@ -49,13 +44,16 @@ export class Tally implements IntakeReport {
   dropped = 0;
   errors = noNotes;
   errorsTotal = 0;
-  warnings = noNotes;
   warningsTotal = 0;
+  /** Of events that are stored, and of items that are left out. */
+  #remarks = noNotes;
+  #drops = noNotes;
   slowPathItems = 0;
   #distinctIdsCut = 0;
   #removed = 0;
   #noEvent = 0;
   #noDistinctId = 0;
+  #notAnObject = 0;
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -69,10 +67,26 @@ export class Tally implements IntakeReport {
     exchange.answerStored(this);
   }
 
-  drop(reason: DropReason, _index: number): void {
+  /** One more that is left out would be named. */
+  get namesDrops(): boolean {
+    return this.#drops.length < itemNotesMax;
+  }
+
+  /** One more that is in error would be named. */
+  get namesErrors(): boolean {
+    return this.errors.length < itemNotesMax;
+  }
+
+  /** `detail` is for those that are named. */
+  drop(index: number, code: DropCode, detail: string): void {
     this.dropped++;
-    if (reason === "no_event") this.#noEvent++;
-    else this.#noDistinctId++;
+    this.warningsTotal++;
+    if (code === "no_event") this.#noEvent++;
+    else if (code === "no_distinct_id") this.#noDistinctId++;
+    else this.#notAnObject++;
+    if (!this.namesDrops) return;
+    if (this.#drops === noNotes) this.#drops = [];
+    this.#drops.push({ index, code, detail });
   }
 
   /** Neither stored nor missed: it is in no count of the answer. */
@@ -85,7 +99,7 @@ export class Tally implements IntakeReport {
     this.errorsTotal++;
     this.#errorCounts ??= new Map();
     this.#errorCounts.set(code, (this.#errorCounts.get(code) ?? 0) + 1);
-    if (this.errors.length >= itemNotesMax) return;
+    if (!this.namesErrors) return;
     if (this.errors === noNotes) this.errors = [];
     this.errors.push({ index, code, detail });
   }
@@ -102,36 +116,52 @@ export class Tally implements IntakeReport {
       if ((bits & (1 << bit)) === 0) continue;
       this.warningsTotal++;
       this.#warningCounts.set(bit, (this.#warningCounts.get(bit) ?? 0) + 1);
-      if (this.warnings.length >= itemNotesMax) continue;
-      if (this.warnings === noNotes) this.warnings = [];
-      this.warnings.push({ index, code, detail: warningDetails[code] });
+      if (this.#remarks.length >= itemNotesMax) continue;
+      if (this.#remarks === noNotes) this.#remarks = [];
+      this.#remarks.push({ index, code, detail: warningDetails[code] });
     }
   }
 
+  /** By index. Where there are too many, what is lost goes before what is stored. */
+  get warnings(): ItemNote[] {
+    if (this.#drops.length === 0) return this.#remarks;
+    const named = [...this.#drops, ...this.#remarks].slice(0, itemNotesMax);
+    return named.sort((one, other) => one.index - other.index);
+  }
+
   /** Says what is not stored and why, a remark a reason. */
-  remark(projectId: string, remarks: RemarkTaker): void {
-    for (const [code, events] of [
-      ["no_event", this.#noEvent] as const,
-      ["no_distinct_id", this.#noDistinctId] as const,
-    ]) {
-      if (events > 0) remarks.notStored(projectId, { code, detail: dropDetails[code], events });
+  remark(origin: RemarkOrigin, remarks: RemarkTaker): void {
+    for (const [code, events] of this.#dropCounts()) {
+      remarks.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
     }
     for (const [code, events] of this.#errorCounts ?? []) {
-      const detail = this.errors.find((note) => note.code === code)?.detail ?? "";
-      remarks.notStored(projectId, { code, detail, events });
+      remarks.notStored(origin, { code, detail: detailOf(code, this.errors), events });
     }
+  }
+
+  #dropCounts(): (readonly [DropCode, number])[] {
+    if (this.#drops.length === 0) return [];
+    const counts = [
+      ["no_event", this.#noEvent],
+      ["no_distinct_id", this.#noDistinctId],
+      ["not_an_object", this.#notAnObject],
+    ] as const;
+    return counts.filter(([, count]) => count > 0);
   }
 
   /** Adds what the rules found. Stored events are counted when they are stored. */
   countJudged(lane: Lane, metrics: IntakeMetrics): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
-    if (this.#noEvent > 0) metrics.events(lane, "no_event", this.#noEvent);
-    if (this.#noDistinctId > 0) metrics.events(lane, "no_distinct_id", this.#noDistinctId);
+    for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
     for (const [bit, count] of this.#warningCounts ?? []) metrics.warnings(warningCodes[bit]!, count);
   }
+}
+
+function detailOf(code: string, notes: readonly ItemNote[]): string {
+  return notes.find((note) => note.code === code)?.detail ?? "";
 }
 
 /** All items ended in an error: the first one's is the request's. */

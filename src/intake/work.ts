@@ -1,5 +1,6 @@
 // How much work a body makes, and how much of it is done at a time. What is large is decided here: by the work, not by the bytes.
 
+import { Buffer } from "node:buffer";
 import { mayNeedMerging } from "../events/person-fields.ts";
 import { recordOverheadBytesMax } from "../events/record.ts";
 import { Header, Row } from "../scan/table.ts";
@@ -51,4 +52,9 @@ export function endOfSlice(
     work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1);
   }
   return end;
+}
+
+/** The body, for longer than this turn. */
+export function kept(body: Buffer): Buffer {
+  return body.length < borrowedBytesMax ? Buffer.from(body) : body;
 }

@@ -2,7 +2,14 @@
 // prom-client's registry reads them at scrape. Labels are bounded: never a project, a key or a path a client chose.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type ErrorCode, errorTable, type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+import {
+  type DropCode,
+  type ErrorCode,
+  errorTable,
+  type ItemErrorCode,
+  type WarningCode,
+  warningCodes,
+} from "../errors.ts";
 import type { Lane, Route } from "../types.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
@@ -35,6 +42,7 @@ const outcomeOfReason = {
   performance_event: "removed",
   no_event: "dropped",
   no_distinct_id: "dropped",
+  not_an_object: "dropped",
   invalid_properties: "error",
   missing_alias: "error",
   missing_group: "error",
@@ -49,14 +57,7 @@ const outcomeOfReason = {
   rate_limited: "refused",
   timeout: "unknown",
 } as const satisfies Record<
-  | "none"
-  | "duplicate"
-  | "performance_event"
-  | "no_event"
-  | "no_distinct_id"
-  | "rate_limited"
-  | "timeout"
-  | ItemErrorCode,
+  "none" | "duplicate" | "performance_event" | DropCode | "rate_limited" | "timeout" | ItemErrorCode,
   EventOutcome
 >;
 

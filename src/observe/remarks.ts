@@ -1,8 +1,9 @@
 // The last things that went wrong for clients, for people who watch. A small ring: what is new pushes out what is old, and of a flood
-// only the first few a second are kept, so that it costs what a flood may. Holds nothing that a client sent, and no key.
+// only the first few a second are kept, so that it costs what a flood may. What goes wrong again for the same project, path and client is
+// one remark that counts. Holds no value that a client sent, and no key.
 
 import { errorTable, type Problem } from "../errors.ts";
-import type { Remark, RemarkTaker } from "../types.ts";
+import type { Remark, RemarkOrigin, RemarkTaker } from "../types.ts";
 
 export interface Remarks extends RemarkTaker {
   /** The newest last. */
@@ -24,27 +25,50 @@ export function createRemarks({ wallMs, monotonicMs }: RemarksClock): Remarks {
   let secondStartMs = Number.NEGATIVE_INFINITY;
   let inSecond = 0;
 
-  function hasRoom(): boolean {
+  /** Of this second. */
+  function used(): number {
     const nowMs = monotonicMs();
     if (nowMs - secondStartMs >= secondMs) {
       secondStartMs = nowMs;
       inSecond = 0;
     }
-    return inSecond++ < perSecondMax;
+    return inSecond;
   }
 
-  function keep(remark: Omit<Remark, "atMs">): void {
+  function keep(origin: RemarkOrigin, what: Pick<Remark, "status" | "code" | "detail" | "events">): void {
+    if (used() >= perSecondMax) return;
+    inSecond++;
+    const { projectId, path, client } = origin;
+    const remark = { atMs: wallMs(), projectId, path, client, times: 1, ...what };
+    const at = kept.findIndex((earlier) => isAlike(earlier, remark));
+    const [earlier] = at >= 0 ? kept.splice(at, 1) : [];
     if (kept.length === keptMax) kept.shift();
-    kept.push({ atMs: wallMs(), ...remark });
+    kept.push(
+      earlier === undefined ? remark : { ...remark, times: earlier.times + 1, events: earlier.events + remark.events },
+    );
   }
 
   return {
-    refused(projectId: string, { code, detail }: Problem) {
-      if (hasRoom()) keep({ projectId, code, detail, status: errorTable[code].status, events: 0 });
+    get hasRoom() {
+      return used() < perSecondMax;
     },
-    notStored(projectId, { code, detail, events }) {
-      if (hasRoom()) keep({ projectId, code, detail, status: 200, events });
+    refused(origin, { code, detail }: Problem) {
+      keep(origin, { code, detail, status: errorTable[code].status, events: 0 });
+    },
+    notStored(origin, { code, detail, events }) {
+      keep(origin, { code, detail, status: 200, events });
     },
     latest: () => [...kept],
   };
+}
+
+/** The same went wrong for the same; what is said of it may differ. */
+function isAlike(left: Remark, right: Remark): boolean {
+  return (
+    left.code === right.code &&
+    left.status === right.status &&
+    left.projectId === right.projectId &&
+    left.path === right.path &&
+    left.client === right.client
+  );
 }

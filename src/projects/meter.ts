@@ -11,7 +11,7 @@ export interface Counts {
   readonly storedBytes: number;
   /** Events that were sent and not acknowledged in time: stored or not. */
   readonly unknown: number;
-  /** Events dropped silently and events in error. */
+  /** Events left out and events in error. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
   readonly rateLimitedEvents: number;
@@ -155,6 +155,15 @@ export class Meter implements ProjectMeter {
     if (this.#events !== undefined) cost.eventsTaken = this.#events.take(tokens);
     if (this.#bytes !== undefined) cost.bytesTaken = this.#bytes.take(cost.bytes);
     return 0;
+  }
+
+  limitHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
+    const nowMs = this.#nowMs();
+    const eventsMs = this.#events?.waitMs(eventTokens(events), nowMs) ?? 0;
+    const bytesMs = this.#bytes?.waitMs(bytes, nowMs) ?? 0;
+    return eventsMs >= bytesMs
+      ? { what: "events", perSecond: this.#events?.perSecond ?? 0 }
+      : { what: "bytes", perSecond: this.#bytes?.perSecond ?? 0 };
   }
 
   exceeds({ events, bytes }: RequestCost): Excess | undefined {

@@ -1,8 +1,9 @@
 // What a client is told about a key that is not taken: unknown and switched off differ in code, title and detail, as documented,
-// and in nothing else; however near a key comes to a real one, it is unknown like any other.
+// and in nothing else; however near a key comes to a real one, it is unknown like any other, and described by itself alone.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { unknownKeyDetail } from "../../src/intake/key-details.ts";
 import { setEnabled } from "../../src/projects/commands.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
 
@@ -55,6 +56,11 @@ test("unknown and switched off: code, title and detail, and nothing else", async
 
 test("keys that are nearly one, or nearly one that is switched off, are as unknown as any", async () => {
   const far = await answer("phc_nobody");
+  const rest = ({ headers, json, ...of }: Answer): object => ({
+    ...of,
+    headers: { ...headers, "content-length": "any" },
+    json: { ...json, detail: "any" },
+  });
   for (const { key } of [known, off]) {
     const last = key.at(-1) === "0" ? "1" : "0";
     const near = [
@@ -66,7 +72,9 @@ test("keys that are nearly one, or nearly one that is switched off, are as unkno
       `${key} ${key}`,
     ];
     for (const other of [...near, `${key}\u0000`, `${key}\u00a0x`, key.replace("p", "\u0440")]) {
-      expect([other, await answer(other)]).toEqual([other, far]);
+      const refused = await answer(other);
+      expect([other, rest(refused)]).toEqual([other, rest(far)]);
+      expect(refused.json["detail"]).toBe(unknownKeyDetail(Buffer.from(other).toString("latin1")));
     }
   }
 });

@@ -65,6 +65,9 @@ test("over the limit: 429 for the whole request, of any size and lane, nothing s
     expect(status).toBe(429);
     expect(headers.get("content-type")).toBe("application/problem+json");
     expect(json).toMatchObject({ status: 429, code: "rate_limited", title: "The project is over its limits" });
+    expect(json["detail"]).toBe(
+      `The project is over its limit of ${hourly.eventsPerSecond} events a second: try again later`,
+    );
     const seconds = Number(headers.get("retry-after"));
     // There is room in an hour or more, so the wait is as long as it gets, give or take the jitter.
     expect(seconds).toBeGreaterThanOrEqual(56);

@@ -22,6 +22,7 @@ test("by declared length: nothing is kept, 413 after the last byte, then the sam
   wire.write(piece);
   const reply = await wire.reply();
   expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
+  expect(JSON.parse(reply.body).detail).toBe(`The body has 120000 bytes, and may have ${bodyBytesMax}`);
   wire.write(post("{}"));
   expect((await wire.reply()).status).toBe(200);
   expect(server.taken).toHaveLength(1);
@@ -36,7 +37,9 @@ test("by count: bytes in hand are given back as soon as the cap is passed", asyn
   wire.write(chunk);
   await until(() => server.admission.bytes === 0, "nothing is in hand");
   wire.write("0\r\n\r\n");
-  expect(codeIn(await wire.reply())).toBe("body_too_large");
+  const reply = await wire.reply();
+  expect(codeIn(reply)).toBe("body_too_large");
+  expect(JSON.parse(reply.body).detail).toBe(`The body came to 110000 bytes and more, and may have ${bodyBytesMax}`);
   await wire.ended();
 });
 

@@ -9,6 +9,7 @@ const meter: MeteredProject["meter"] = {
   admit: () => 0,
   takesExpansion: () => true,
   exceeds: () => undefined,
+  limitHit: () => ({ what: "events", perSecond: 1 }),
   giveBack: () => {},
   countStored: () => {},
   countUnknown: () => {},

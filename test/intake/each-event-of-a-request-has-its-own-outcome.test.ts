@@ -29,7 +29,12 @@ function intakeOnFrames() {
   const frames: Submitted[] = [];
   const given = { stored: 0, dropped: 0, unknown: 0, givenBack: 0 };
   const meter = {
-    ...{ admit: () => 0, takesExpansion: () => true, exceeds: () => undefined },
+    ...{
+      admit: () => 0,
+      takesExpansion: () => true,
+      exceeds: () => undefined,
+      limitHit: () => ({ what: "events" as const, perSecond: 1 }),
+    },
     giveBack: () => void given.givenBack++,
     countStored(events: number) {
       given.stored += events;
@@ -69,7 +74,16 @@ function intakeOnFrames() {
     const answer = Promise.withResolvers<Given>();
     const v1 = { apiKey: "key_a", requestId, attempt: "", requestTimestamp: "", sdkInfo: "sdk/1" };
     const exchange: Exchange = {
-      ...({ route: "v1", receivedAtMs: Date.now(), clientAddress: "", bytesArrived: 1e9, projectId: "" } as const),
+      ...({
+        route: "v1",
+        receivedAtMs: Date.now(),
+        clientAddress: "",
+        bytesArrived: 1e9,
+        projectId: "",
+        library: "",
+        path: "",
+        client: "",
+      } as const),
       ...{ sentAtMs: Number.NaN, isEngage: false, hint: undefined, deadlineMs: performance.now() + 30_000 },
       v1: {
         ...v1,

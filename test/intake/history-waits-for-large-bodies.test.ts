@@ -26,6 +26,7 @@ const meter = {
   admit: ({ events }: { events: number }) => admitted.push(events) && 0,
   takesExpansion: () => true,
   exceeds: () => undefined,
+  limitHit: () => ({ what: "events" as const, perSecond: 1 }),
   giveBack() {},
   countStored() {},
   countUnknown() {},
@@ -102,6 +103,9 @@ function send(
     bytesArrived: 1_000_000_000,
     hint: undefined,
     projectId: "",
+    library: "",
+    path: "",
+    client: "",
     answerStored: (report: IntakeReport) => void answers.push(`${name} ${report.accepted}`),
     answerProblem: (problem: Problem) => void answers.push(`${name} ${problem.code}`),
   };

@@ -67,6 +67,7 @@ export class IntakeKit {
     const meter: ProjectMeter = {
       ...{ admit: () => 0, takesExpansion: () => true, exceeds: () => undefined, giveBack() {} },
       ...{ countStored() {}, countUnknown() {}, countDropped() {} },
+      limitHit: () => ({ what: "events", perSecond: 1 }),
     };
     const projects = new Map<string, MeteredProject>(
       ["a", "b", "c", "d"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true, meter }]),
@@ -100,7 +101,16 @@ export class IntakeKit {
     const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
     const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
     const exchange: Exchange = {
-      ...({ route: "batch", receivedAtMs: 0, clientAddress: "", bytesArrived: 1_000_000_000, projectId: "" } as const),
+      ...({
+        route: "batch",
+        receivedAtMs: 0,
+        clientAddress: "",
+        bytesArrived: 1_000_000_000,
+        projectId: "",
+        library: "",
+        path: "",
+        client: "",
+      } as const),
       ...{ sentAtMs: Number.NaN, isEngage: false },
       deadlineMs: options.deadlineMs ?? this.nowMs() + 30_000,
       hint: options.hint,

@@ -7,6 +7,7 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createItemTaker, type Job } from "../../src/intake/items.ts";
 import type { RequestFrames } from "../../src/intake/request-frames.ts";
+import { Slips } from "../../src/intake/slips.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
@@ -35,7 +36,7 @@ interface Taken {
 function take(items: string, measure = records.measure): Taken {
   const body = Buffer.from(`{"batch":[${items}]}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
-  const taker = createItemTaker({ slowScanner, records: { ...records, measure }, onBug });
+  const taker = createItemTaker({ slowScanner, records: { ...records, measure }, slips: new Slips(), onBug });
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
   const record = records.begin({

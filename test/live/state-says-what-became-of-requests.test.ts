@@ -1,5 +1,6 @@
 // Once a second who watches hears how the gateway and its store are: counts, what went wrong and for whom, and never a key.
 
+import { request } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { watch } from "./live-kit.ts";
@@ -28,6 +29,9 @@ interface Remark {
   readonly code: string;
   readonly detail: string;
   readonly events: number;
+  readonly path: string;
+  readonly client: string;
+  readonly times: number;
 }
 
 test("counts, remarks, store and readiness", async () => {
@@ -67,7 +71,8 @@ test("counts, remarks, store and readiness", async () => {
     ["", 400, "invalid_json", 0],
   ]);
   const everything = JSON.stringify([viewer.said("state"), viewer.said("remarks")]);
-  expect(everything).not.toMatch(/phc_|secret of the client/);
+  expect(everything).not.toMatch(/phc_not_a_key|secret of the client/);
+  expect(everything).not.toContain(key);
 });
 
 test("a store that is gone is said, and that it is back", async () => {
@@ -81,3 +86,46 @@ test("a store that is gone is said, and that it is back", async () => {
   await gateway.nats.restart();
   await until(() => state()?.store.connected === true && state()?.ready === 1, 20_000);
 });
+
+test("where it came from: path, and SDK by the body or by the User-Agent of the connection", async () => {
+  const gateway = await startTestGateway();
+  onTestFinished(() => gateway.stop());
+  const { id, key } = await gateway.project();
+  const viewer = await watch(gateway.adminUrl);
+  const node = "posthog-node/5.9.1";
+  const browser =
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+  const ofWeb = { $lib: "web", $lib_version: "1.449.0", $current_url: "https://shop.example/secret" };
+  const send = (path: string, body: object | string, agent: string) =>
+    alone(gateway.port, path, { body: typeof body === "string" ? body : JSON.stringify(body), agent });
+  for (let time = 0; time < 3; time++) {
+    await send("/capture/", { api_key: key, distinct_id: "u", properties: ofWeb }, browser);
+  }
+  await send("/batch/", { api_key: "phc_not_a_key", batch: [{ event: "e", properties: ofWeb }] }, node);
+  await send("/batch/", "{", node);
+  await send("/batch/", "{", browser);
+  await send("/captur?secret", "{}", "x".repeat(1_000));
+  await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === 5);
+  const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
+  expect(
+    remarks.map(({ projectId, code, path, client, times, events }) => [projectId, code, path, client, times, events]),
+  ).toEqual([
+    [id, "no_event", "/capture/", "posthog-js 1.449.0", 3, 3],
+    ["", "unknown_api_key", "/batch/", "posthog-js 1.449.0", 1, 0],
+    ["", "invalid_json", "/batch/", "posthog-node 5.9.1", 1, 0],
+    ["", "invalid_json", "/batch/", "Chrome 141", 1, 0],
+    ["", "not_found", "/captur", "x".repeat(32), 1, 0],
+  ]);
+  expect(JSON.stringify(remarks)).not.toContain("secret");
+});
+
+/** On a connection of its own, of which a User-Agent is read once. */
+async function alone(port: number, path: string, { body, agent }: { body: string; agent: string }): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const headers = { "user-agent": agent, "content-length": Buffer.byteLength(body) };
+    const sent = request({ host: "127.0.0.1", port, path, method: "POST", headers, agent: false }, (response) => {
+      response.resume().on("end", resolve);
+    });
+    sent.on("error", reject).end(body);
+  });
+}

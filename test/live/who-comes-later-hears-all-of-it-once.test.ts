@@ -9,7 +9,8 @@ import type { Remark } from "../../src/types.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
 
-const remark: Remark = { atMs: 0, projectId: "shop", status: 400, code: "invalid_json", detail: "", events: 0 };
+const origin = { projectId: "shop", path: "/e/", client: "curl 8" };
+const remark: Remark = { atMs: 0, ...origin, times: 1, status: 400, code: "invalid_json", detail: "", events: 0 };
 const sources: Omit<WatchOptions, "connect"> = {
   counts: async () => [],
   remarks: async () => [remark],

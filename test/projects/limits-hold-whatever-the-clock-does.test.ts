@@ -110,6 +110,18 @@ test("after a pause of any length a burst is let through at once, and no more", 
   }
 });
 
+test("of two limits the one is named that has to be waited for longer", () => {
+  meter.limit({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
+  expect(meter.admit(costOf(100, 1))).toBe(0);
+  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  expect(meter.limitHit(costOf(1, 1))).toEqual({ what: "events", perSecond: 100 });
+  nowMs += 10;
+  expect(meter.admit(costOf(1, 131_000))).toBe(0);
+  expect(meter.limitHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
+  meter.limit({ bytesPerSecond: 65_536, burstSeconds: 1 });
+  expect(meter.limitHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
+});
+
 test("a request larger than the burst passes, and is paid off before the next", () => {
   meter.limit({ eventsPerSecond: 100, burstSeconds: 1 });
   expect(meter.admit(costOf(150, 1))).toBe(0);

@@ -12,6 +12,7 @@ const reasonWords = {
   none: "stored",
   no_event: "dropped: no event name",
   no_distinct_id: "dropped: no distinct id",
+  not_an_object: "dropped: not an object",
   rate_limited: "refused: over the project's limits",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
@@ -179,7 +180,7 @@ function drawTable(id, rows, none) {
 export function drawRemarks(remarks) {
   byId("no-remarks").hidden = remarks.length > 0;
   byId("remarks").hidden = remarks.length === 0;
-  fill("remarks", remarks.toReversed(), ({ atMs, projectId, status, code, detail, events }) =>
+  fill("remarks", remarks.toReversed(), ({ atMs, projectId, path, client, times, status, code, detail, events }) =>
     element(
       "li",
       {},
@@ -193,15 +194,16 @@ export function drawRemarks(remarks) {
       element(
         "p",
         { class: "muted" },
-        [answerText(status, events), projectId].filter((part) => part !== "").join(" · "),
+        [answerText({ status, events, times }), path, client, projectId].filter((part) => part !== "").join(" · "),
       ),
     ),
   );
 }
 
-function answerText(status, events) {
-  if (events === 0) return `answered ${status}`;
-  return `${whole.format(events)} ${events === 1 ? "event" : "events"}, answered ${status}`;
+function answerText({ status, events, times }) {
+  const often = times === 1 ? "" : `, at least ${whole.format(times)} times`;
+  if (events === 0) return `answered ${status}${often}`;
+  return `${whole.format(events)} ${events === 1 ? "event" : "events"}, answered ${status}${often}`;
 }
 
 function drawStore({ connected, reason, server, version, streams, streamsTotal }) {

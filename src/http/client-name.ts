@@ -1,0 +1,35 @@
+// Which program sent a request, as its User-Agent says, in a few characters: for people who look for whoever sends what is refused. A
+// stranger's word: nothing is decided by it, and nothing more of it is kept.
+
+/** Browsers name each other; the one that is meant is the first of these. */
+const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
+const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
+const charsRead = 256;
+/** A name that has been made of a header before stays as it is. */
+const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
+const keyPattern = /^ph[a-z]_/i;
+
+/** As `posthog-node 5.9.1` or `Chrome 141`; "" for what says none. Holds nothing of the header's memory. */
+export function clientName(userAgent: string): string {
+  if (userAgent === "") return "";
+  const text = userAgent.slice(0, charsRead);
+  const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
+  // A part of a string keeps all of it in memory, and this may be kept as long as its connection.
+  return Buffer.from(name, "latin1").toString("latin1");
+}
+
+function productIn(text: string): string {
+  const [, name, version = ""] = product.exec(text) ?? [];
+  if (name === undefined) return "";
+  return keyPattern.test(name) ? "a key" : `${name} ${version}`.trimEnd();
+}
+
+function browserIn(text: string): string {
+  for (const browser of browsers) {
+    const at = text.indexOf(`${browser}/`);
+    if (at < 0) continue;
+    const version = /^\d{1,4}/.exec(text.slice(at + browser.length + 1))?.[0] ?? "";
+    return `${browserNames[browser] ?? browser} ${version}`.trimEnd();
+  }
+  return "Mozilla";
+}

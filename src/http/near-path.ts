@@ -1,0 +1,54 @@
+// The path that was probably meant by one at which there is nothing. Reads a bounded part of it, and names only paths that are there.
+
+import { lettersApart } from "../letters-apart.ts";
+
+const charsReadMax = 80;
+/** A path so short is near to too many for any letter, or for two, to be wrong. */
+const oneSlipFrom = 4;
+const twoSlipsFrom = 6;
+
+/** Last parts of paths that others take events at. */
+const calledElsewhere: ReadonlyMap<string, string> = new Map([
+  ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
+    (name) => [name, "/capture/"] as const,
+  ),
+  ...["bulk", "import", "batches"].map((name) => [name, "/batch/"] as const),
+]);
+
+/** `paths`: those that are there, in any order. Answers one of them, with the slash at its end where there is such a one. */
+export function nearPath(path: string, paths: readonly string[]): string | undefined {
+  if (path.length > charsReadMax) return undefined;
+  const sent = plain(path);
+  if (sent === "") return undefined;
+  const known = paths.filter((one) => one.endsWith("/") || !paths.includes(`${one}/`));
+  const same = known.find((one) => plain(one) === sent);
+  if (same !== undefined) return same;
+  const near = nearest(sent, known);
+  if (near !== undefined) return near;
+  // The longest, so that `/x/i/v0/e` is not taken for `/e`.
+  const below = known
+    .filter((one) => plain(one) !== "" && (sent.endsWith(plain(one)) || sent.startsWith(`${plain(one)}/`)))
+    .sort((one, other) => other.length - one.length)[0];
+  if (below !== undefined) return below;
+  const elsewhere = calledElsewhere.get(sent.slice(sent.lastIndexOf("/") + 1));
+  return elsewhere !== undefined && known.includes(elsewhere) ? elsewhere : undefined;
+}
+
+function nearest(sent: string, known: readonly string[]): string | undefined {
+  let found: string | undefined;
+  let least = sent.length < oneSlipFrom ? 1 : sent.length < twoSlipsFrom ? 2 : 3;
+  for (const one of known) {
+    const there = plain(one);
+    if (Math.abs(there.length - sent.length) >= least) continue;
+    const apart = lettersApart(sent, there);
+    if (apart >= least) continue;
+    found = one;
+    least = apart;
+  }
+  return found;
+}
+
+/** Without capitals, doubled slashes and the slash at its end. */
+function plain(path: string): string {
+  return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
+}

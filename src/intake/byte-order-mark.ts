@@ -1,0 +1,10 @@
+// U+FEFF in UTF-8, which some clients put before what they send. RFC 8259 (8.1): it may be passed over.
+
+import type { Buffer } from "node:buffer";
+
+export const firstOfMark = 0xef;
+
+/** The same memory without it. */
+export function withoutMark(body: Buffer): Buffer {
+  return body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
+}

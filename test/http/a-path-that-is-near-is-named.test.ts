@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { nearPath } from "../../src/http/near-path.ts";
+
+const paths = ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/", "/i/v0/e", "/i/v0/e/", "/robots.txt"];
+
+test.each([
+  ["/captur", "/capture/"],
+  ["/capturre/", "/capture/"],
+  ["/CAPTURE/", "/capture/"],
+  ["//capture//", "/capture/"],
+  ["/capture/x", "/capture/"],
+  ["/v1/batch", "/batch/"],
+  ["/v1/batches", "/batch/"],
+  ["/bacth", "/batch/"],
+  ["/api/event", "/capture/"],
+  ["/api/events/", "/capture/"],
+  ["/ph/i/v0/e", "/i/v0/e/"],
+  ["/i/v1/e", "/i/v0/e/"],
+  ["/ingest/e/", "/e/"],
+  ["/robot.txt", "/robots.txt"],
+])("%s: %s", (path, near) => {
+  expect(nearPath(path, paths)).toBe(near);
+});
+
+test.each(["/", "", "/x", "/admin", "/wp-login.php", `/${"x".repeat(200)}`, "/static/thing.js"])(
+  "%s is near to none",
+  (path) => {
+    expect(nearPath(path, ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/"])).toBe(undefined);
+  },
+);
+
+test("only a path that is there is named", () => {
+  expect(nearPath("/api/events", ["/e"])).toBe(undefined);
+  expect(nearPath("/E", ["/e"])).toBe("/e");
+});
