@@ -6,7 +6,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConnectionId } from "../../src/http/connection-id.ts";
 import { createAuthority } from "../kit/certificates.ts";
-import { oneStored, post, startTestServer, type TestServer, type TestServerConfig, until } from "./server-kit.ts";
+import { head, oneStored, post, startTestServer, type TestServer, type TestServerConfig, until } from "./server-kit.ts";
 
 const authority = await createAuthority();
 /** uWS gives a connection 10 s, and looks every 4. */
@@ -29,6 +29,18 @@ test("a body of many TLS records arrives whole", async () => {
   const body = "x".repeat(90_000);
   expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
   expect(server.taken[0]!.text).toBe(body);
+});
+
+test("a long answer arrives whole, and ends its connection", async () => {
+  const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
+  const files = { version: "", names: [], answer: () => ({ status: 200, headers: [], body }) as const };
+  const socket = await secure(await start({ files }), { ca: authority.ca });
+  const parts: Buffer[] = [];
+  socket.on("data", (part) => parts.push(part));
+  socket.write(head({}, "GET /static/array.js"));
+  await once(socket, "close");
+  const answer = Buffer.concat(parts);
+  expect(answer.subarray(answer.indexOf("\r\n\r\n") + 4).equals(body)).toBe(true);
 });
 
 test("TLS 1.2 is spoken, 1.1 is not", async () => {
