@@ -92,7 +92,7 @@ const cases: Record<string, Case> = {
     400,
     "too_deep",
   ],
-  "100,000 levels that are all": [() => request(nested(100_000)), 400, "invalid_payload"],
+  "100,000 levels that are all": [() => request(nested(100_000)), 401, "missing_api_key"],
   "a million levels begun": [() => request("[".repeat(1_000_000)), 400, "invalid_json"],
   "the last of two distinct ids": [(id) => written("the first of two", `"distinct_id":"${id}"`), 200],
   "the last of two keys": [
