@@ -23,7 +23,7 @@ test("the matrix has the version that is tried here", () => {
 
 const clean = { errors: [], log: "" };
 
-test.each(found.flatMap((each) => [[each], [each, "gzip"]] as const))(
+test.each(found.flatMap((each) => [[each], [each, "gzip"], [each, "capture_mode=v1"]] as const))(
   "capture, set, groups and aliases: %s %s",
   async (...run) => {
     const [program, ...options] = run;

@@ -17,7 +17,7 @@ client = Posthog(
     key,
     host=host,
     on_error=lambda error, batch: say(error=str(error)),
-    **{option: True for option in options},
+    **{name: value or True for name, _, value in (option.partition("=") for option in options)},
 )
 
 if scenario == "all":

@@ -28,7 +28,7 @@ export interface PythonRun {
   readonly log: string;
 }
 
-/** Runs the scenario of posthog_client.py to its end. `options` are flags of the client. */
+/** Runs the scenario of posthog_client.py to its end. `options` are the client's: flags, or name=value. */
 export function runPython(
   python: string,
   { gateway, project }: { gateway: TestGateway; project: TestProject },
