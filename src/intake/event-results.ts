@@ -8,7 +8,7 @@ import type { LoopShare } from "./loop-share.ts";
 import { type UuidList, uuidTextBytes } from "./uuid-list.ts";
 
 /** Why an event is not stored, now or ever. */
-export type DetailCode = ErrorCode | DropCode;
+export type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /** `Waiting`: in no frame, or in one that nobody has heard of yet. To a client it is as one that was refused. */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
@@ -17,6 +17,7 @@ type State = (typeof State)[keyof typeof State];
 const detailCodes: readonly DetailCode[] = [
   ...(Object.keys(errorTable) as ErrorCode[]),
   ...(Object.keys(dropTable) as DropCode[]),
+  "performance_event",
 ];
 const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
 const notPersisted = detailPlaces.get("unavailable")!;
@@ -62,15 +63,15 @@ export class EventResults {
     }
   }
 
-  /** A long answer is put together in slices. */
-  answer(v1: V1Request): void {
+  /** A long answer is put together in slices. Fails only for want of memory. */
+  answer(v1: V1Request): Promise<void> | undefined {
     const writer = new ResultWriter(this.#uuids, this.#states, this.#details);
     if (this.#states.length <= writtenAtOnceMax) {
       writer.measure(this.#states.length);
       v1.answerResults(writer.write(this.#states.length), writer.hasRetry);
-      return;
+      return undefined;
     }
-    void this.#answerInTurns(v1, writer);
+    return this.#answerInTurns(v1, writer);
   }
 
   async #answerInTurns(v1: V1Request, writer: ResultWriter): Promise<void> {

@@ -125,7 +125,7 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
       return;
     }
     if (verdict.drop === "removed") {
-      tally.remove();
+      tally.remove(index);
       return;
     }
     if (verdict.drop !== undefined) {

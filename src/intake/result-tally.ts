@@ -1,10 +1,13 @@
 // Counts what became of the events of a request of the newer protocol (v1), and notes it for each of them.
 
-import type { DropCode, ItemErrorCode } from "../errors.ts";
+import type { DropCode, ItemErrorCode, Problem } from "../errors.ts";
 import type { Verdict } from "../events/verdict.ts";
-import type { V1Request } from "../types.ts";
+import type { Exchange, V1Request } from "../types.ts";
 import type { EventResults } from "./event-results.ts";
 import { Tally } from "./tally.ts";
+
+/** There is no memory for the answer, say. */
+const notTold: Problem = { code: "unavailable", detail: "The answer cannot be given: send the request again" };
 
 export class ResultTally extends Tally {
   readonly #v1: V1Request;
@@ -25,6 +28,12 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code);
   }
 
+  /** Who is told of each event is told of this one too, or would send it again. */
+  override remove(index: number): void {
+    super.remove(index);
+    this.#results.dropped(index, "performance_event");
+  }
+
   override fail(index: number, code: ItemErrorCode, detail: string): void {
     super.fail(index, code, detail);
     this.#results.dropped(index, code);
@@ -35,7 +44,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  override answer(): void {
-    this.#results.answer(this.#v1);
+  override answer(exchange: Exchange): void {
+    this.#results.answer(this.#v1)?.catch(() => exchange.answerProblem(notTold));
   }
 }

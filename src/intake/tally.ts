@@ -90,7 +90,7 @@ export class Tally implements IntakeReport {
   }
 
   /** Neither stored nor missed: it is in no count of the answer. */
-  remove(): void {
+  remove(_index: number): void {
     this.#removed++;
   }
 

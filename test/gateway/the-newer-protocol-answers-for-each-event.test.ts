@@ -118,6 +118,7 @@ test("each event has its own result, in the order of the batch", async () => {
     v1Event({ timestamp: "yesterday" }),
     v1Event({ timestamp: undefined }),
     v1Event({ event: " " }),
+    v1Event({ event: "$performance_event" }),
     v1Event({ distinct_id: "" }),
     v1Event({ event: "\u{1f600}".repeat(201) }),
     v1Event({ distinct_id: "\u{1f600}".repeat(201) }),
@@ -142,6 +143,7 @@ test("each event has its own result, in the order of the batch", async () => {
     "warning: invalid_timestamp",
     "warning: missing_timestamp",
     "drop: no_event",
+    "drop: performance_event",
     "drop: no_distinct_id",
     "drop: event_name_too_long",
     "drop: distinct_id_too_long",
@@ -154,7 +156,7 @@ test("each event has its own result, in the order of the batch", async () => {
     "ok",
   ]);
   const stored = await gateway.events(mine);
-  expect(stored.map(({ uuid }) => uuid)).toEqual([0, 1, 2, 11, 19].map((index) => batch[index]?.uuid.toLowerCase()));
+  expect(stored.map(({ uuid }) => uuid)).toEqual([0, 1, 2, 12, 20].map((index) => batch[index]?.uuid.toLowerCase()));
 });
 
 test("a batch of which everything is dropped is a 200", async () => {

@@ -28,6 +28,16 @@ const filling = JSON.stringify({ event: "e", properties: { api_key: "phc_b", tex
 const long = `[${Array.from({ length: 200 }, () => filling).join(",")}]`;
 
 test.each([
+  ["phc_a", '{"api_key":"phc_b","batch":[],"historical_migration":true}', true, "a", "historical"],
+  ["phc_a", "", false, "a", undefined],
+  ["phc_a", `{"batch":${long},"historical_migration":true}`, true, "a", "historical"],
+  ["phc_off", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
+  ["", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
+])("a key %j that came in a header is the key", (apiKey, text, isWhole, projectId, lane) => {
+  expect(look(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
+});
+
+test.each([
   ['{"api_key":"phc_a","event":"e"}', "a", "live"],
   [' {\n"api_key" : " phc_a " , "batch":[],"historical_migration":true}', "a", "historical"],
   ['{"token":"phc_a","event":"e"}', "a", "live"],
