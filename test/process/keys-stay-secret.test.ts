@@ -56,6 +56,11 @@ async function answersTo(url: string, key: string): Promise<{ status: number; te
     [`/capture/?api_key=${key}`, { method: "POST", body: "{}", headers: { Authorization: `Bearer ${key}` } }],
     [`/capture/`, { method: "POST", body: key, headers: { "Content-Encoding": "gzip" } }],
     [`/capture/?token=${key}`, { method: "GET" }],
+    [`/capture/?token=${key}`, { method: "PUT", body: key }],
+    [`/flags/?v=2&token=${key}`, { method: "POST", body: key }],
+    [`/s/?token=${key}`, { method: "POST", body: key }],
+    [`/static/${key}.js`, { method: "GET" }],
+    [`/array/${key}/array.js`, { method: "GET" }],
     [`/${key}/`, { method: "POST", body: key }],
   ];
   const answers: { status: number; text: string }[] = [];
