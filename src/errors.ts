@@ -1,5 +1,5 @@
 // The closed table of everything a client can be told went wrong: status, title, what has come about, and what to do.
-// README.md documents each row, and a test ties the two together. Nothing else in the tree makes up an error code.
+// README.md documents each row, and /docs/errors shows it; tests tie them together. Nothing else in the tree makes up an error code.
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;

@@ -3,6 +3,7 @@
 
 import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../errors.ts";
 import type { IntakeReport } from "../types.ts";
+import { problemType } from "./errors-page.ts";
 import type { HttpResponse } from "./uws.ts";
 
 const JSON_TYPE = "application/json";
@@ -184,11 +185,6 @@ function storedText(report: IntakeReport): string {
     ...(warningsTotal > 0 && { warnings: report.warnings, warnings_total: warningsTotal }),
   });
   return `${text}\n`;
-}
-
-/** The problem's `type`: stable and made of the code; a name to compare, there is nothing to fetch behind it. */
-export function problemType(code: ErrorCode): string {
-  return `urn:penstock:problem:${code}`;
 }
 
 /** Whether the text of the one is that of the other. */

@@ -2,6 +2,7 @@
 // answer. Nothing here is stored, nothing waits for the store, and no body is read for what is in it.
 
 import type { Problem } from "../errors.ts";
+import { errorsPage, errorsPath } from "./errors-page.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import { favicon, frontPage, robots } from "./front-page.ts";
 import { configJson, configScript, flagsJson } from "./remote-config.ts";
@@ -37,6 +38,7 @@ interface Entry {
 
 const SCRIPT = "text/javascript; charset=utf-8";
 const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
+const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
 
@@ -57,6 +59,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/i/v0/ai/otel": dropped("logs", "{}"),
   "/report": dropped("logs", "{}"),
   "/": { label: "page", methods: read, answer: () => frontPage },
+  [errorsPath]: { label: "page", methods: read, answer: () => errors },
   "/robots.txt": { label: "page", methods: read, answer: () => robots },
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };

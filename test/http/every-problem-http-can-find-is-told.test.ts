@@ -46,7 +46,7 @@ test.each(found)(
     expect(reply.status).toBe(status);
     expect(reply.headers.get("content-type")).toBe("application/problem+json");
     const { detail, ...rest } = JSON.parse(reply.body);
-    expect(rest).toEqual({ type: `urn:penstock:problem:${code}`, title, status, code });
+    expect(rest).toEqual({ type: `/docs/errors#${code}`, title, status, code });
     expect(detail).toMatch(/\S/);
     expect(reply.headers.get("allow")).toBe(status === 405 ? "GET, POST, OPTIONS" : undefined);
     expect(reply.headers.get("retry-after") ?? "").toMatch(status === 503 ? /^[1-5]$/ : /^$/);
