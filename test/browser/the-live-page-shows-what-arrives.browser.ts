@@ -146,11 +146,11 @@ test("requests that are refused count as not stored, and a path that is not ther
   const page = await visit();
   await expect.poll(() => page.locator("#lost-total").textContent()).toContain("requests refused");
   const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
-  await fetch(`http://127.0.0.1:${gateway.port}/e/`, { method: "POST", body: "{}" });
+  await fetch(`http://127.0.0.1:${gateway.port}/captur`, { method: "POST", body: "{}" });
   await expect
     .poll(async () => Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10))
     .toBe(before + 1);
-  await expect.poll(() => page.locator("#remarks li").first().textContent()).toContain("There is nothing at /e/");
+  await expect.poll(() => page.locator("#remarks li").first().textContent()).toContain("There is nothing at /captur");
 });
 
 test("the rows are one tab stop, and arrows go through them", async () => {
