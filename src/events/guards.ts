@@ -208,7 +208,8 @@ function judgePersonProfile(type: TokenType, verdict: Verdict): void {
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
   verdict.uuid = "new";
-  if (isNothing(type)) return;
+  // Some clients write "" for none.
+  if (isNothing(type) || type === TokenType.EmptyString) return;
   const start = table[row + Row.UuidStart]!;
   const end = table[row + Row.UuidEnd]!;
   if (type === TokenType.PlainString) {

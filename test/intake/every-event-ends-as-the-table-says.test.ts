@@ -262,6 +262,7 @@ const cases: Case[] = [
     { stored: { uuid: "new" }, warnings: ["invalid_uuid"] },
   ],
   ["uuid absent", { event: "e", distinct_id: "u" }, { stored: { uuid: "new" } }],
+  ["uuid empty", { event: "e", distinct_id: "u", uuid: "" }, { stored: { uuid: "new" } }],
   [
     "person profile off",
     { event: "e", distinct_id: "u", properties: { $process_person_profile: false } },
