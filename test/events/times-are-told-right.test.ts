@@ -113,7 +113,7 @@ describe("a client's clock", () => {
   ])("that cannot be read (%j) corrects nothing, and one warning says so", (sentAt) => {
     const event = { event: "e", distinct_id: "u", timestamp: "2026-06-15T11:00:00Z" };
     const { records, warnings } = take({ sent_at: sentAt, batch: [1, event, event] });
-    expect(warnings).toEqual(["invalid_sent_at"]);
+    expect(warnings.filter((code) => code === "invalid_sent_at")).toHaveLength(1);
     for (const record of records) {
       expect(record["timestamp"]).toBe("2026-06-15T11:00:00.000Z");
       expect(record).not.toHaveProperty("sent_at");
