@@ -2,7 +2,7 @@
 // The clock's error is what the client calls now (`sent_at`) less what we do; the request's way counts as a part of it.
 
 import type { Buffer } from "node:buffer";
-import { Extra, ExtraShift, extraOf, FieldShift, MoreShift, Row, TokenType } from "../scan/table.ts";
+import { Extra, ExtraShift, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "../scan/table.ts";
 import { extraTypes, type ItemView, isNothing, typeAt } from "./item-view.ts";
 import { storedMsMin, timestampTokenMs } from "./timestamp.ts";
 import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
@@ -19,6 +19,13 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   const { body, table, row } = item;
   const { receivedAtMs } = request;
   const isAbsent = isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.Timestamp));
+  if (isAbsent && !hasExtra(table, row)) {
+    // Nothing is said of its time.
+    verdict.timestampSentMs = Number.NaN;
+    verdict.timestampMs = receivedAtMs;
+    if (request.historical) verdict.warnings |= warningBit.missing_timestamp;
+    return;
+  }
   let sentMs = Number.NaN;
   if (!isAbsent) {
     sentMs = timestampTokenMs(body, table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!);
