@@ -103,6 +103,8 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
   let connected = true;
   const protocol = protocolOf(connection);
   let messageBytesMax = connection.info?.max_payload ?? 0;
+  /** The server that is to be left, and how often that is tried: the client goes round, and may come to the same one first. */
+  let leaving = { server: "", tries: 0 };
 
   function changeTo(now: boolean): void {
     if (connected === now) return;
@@ -119,6 +121,11 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
           changeTo(false);
           break;
         case "reconnect":
+          if (status.server === leaving.server && leaving.tries-- > 0) {
+            void connection.reconnect();
+            break;
+          }
+          leaving = { server: "", tries: 0 };
           log.info({ server: status.server }, "NATS connected again");
           changeTo(true);
           break;
@@ -149,7 +156,9 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
       protocol.sendCommand(message);
     },
     tryAnotherServer() {
-      if (!connected || protocol.servers.length() < 2) return false;
+      const others = protocol.servers.length() - 1;
+      if (!connected || others < 1) return false;
+      leaving = { server: connection.getServer(), tries: others };
       void connection.reconnect();
       return true;
     },

@@ -123,7 +123,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
   /** The frame is settled. That it was stored too late for its waiters does not make its stream a silent one. */
   function lateReply(token: string, message: Msg): void {
     const stream = lateStreams.get(token);
-    if (stream === undefined || typeof readPubAck(message, stream) !== "object") return;
+    if (stream === undefined) return;
+    const ack = readPubAck(message, stream);
+    if (typeof ack !== "object" || ack.duplicate === true) return;
     lateStreams.delete(token);
     heardFrom(stream, nowMs());
   }
@@ -174,7 +176,8 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const { lane, stream } = frame.queue;
     const now = nowMs();
     const outcome = ack.duplicate === true && !isOwnRepeat(frame, ack) ? "duplicate" : "stored";
-    heardFrom(stream, now);
+    // What another request had stored before says nothing of now: a leader without a majority still knows it.
+    if (outcome === "stored") heardFrom(stream, now);
     // A named frame may have been stored by another request, before this one was sent.
     const isOfAnother = ack.duplicate === true && frame.isNamed;
     if (!isOfAnother && ack.seq <= frame.sequenceBefore) {
