@@ -97,8 +97,8 @@ test("one turn of the event loop looks at so much, and the next again", async ()
   const span = { body, start: 0, end: body.length };
   let named = 0;
   while (slips.find(span, "event") !== undefined) named++;
-  expect(named).toBeGreaterThan(20);
-  expect(named).toBeLessThan(100);
+  expect(named).toBeGreaterThan(2);
+  expect(named).toBeLessThan(20);
   await setImmediate();
   expect(slips.find(span, "event")?.sent).toBe("evnt");
 });
