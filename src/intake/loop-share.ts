@@ -4,7 +4,7 @@
 /**
  * Requests that are placed as they come are not held up below this: a read of all sockets brings as much under full load. Counted in work,
  * as `workOf` does, and not by the clock, which goes on while the processor is another process's: then batches of a hundred, of which a turn
- * has few, went to the thread pool and cost 6 % more. 17 ms at most, where all of it is what takes longest.
+ * has few, went to the thread pool and cost 6 % more. Reckoned, where all of it is what takes longest, 17 ms.
  */
 const atOnceMax = 23_068_672;
 /** Slices that wait get so much of a turn, but at least one of them. */
