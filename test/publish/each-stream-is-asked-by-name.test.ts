@@ -65,18 +65,23 @@ test("a stream that answers questions and no frame is named, with the way out", 
 
 describe("while a stream answers questions and no frame", () => {
   const within = { timeout: 5_000, interval: 20 };
-  const mapping = 'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}" }';
+  const mapping =
+    'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}", "back.*": "dumb.live.0.{{wildcard(1)}}" }';
   let server: TestNatsServer;
   let rig: Rig;
   let isBack: boolean;
 
-  /** The live stream is silent until it is back. */
+  /** The live stream hears nothing until it is back. */
   beforeEach(async () => {
     server = await startNatsServer({ extraConfig: mapping });
     rig = await startRig(server, { settings: { subjectPrefix: "dumb" }, watchEveryMs: 20, ackTimeoutMs: 100 });
     isBack = false;
-    rig.link.connection.subscribe("elsewhere.*", {
-      callback: (_error, message) => void (isBack && message.respond('{"stream":"DUMB_LIVE_0","seq":1}')),
+    const { connection } = rig.link;
+    connection.subscribe("elsewhere.*", {
+      callback: (_error, { subject, data, headers, reply = "" }) => {
+        const on = subject.replace("elsewhere", "back");
+        if (isBack) connection.publish(on, data, headers === undefined ? { reply } : { headers, reply });
+      },
     });
     expect((await rig.send("live", "one", { withinMs: 200 })).outcome).toBe("unknown");
     await vi.waitFor(() => expect(rig.streams.unfit()).toBe(1), within);
