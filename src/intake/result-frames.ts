@@ -2,12 +2,12 @@
 // of its frame, and a frame that comes again is known: its id is made of the request's and of the bytes of the events in it.
 
 import type { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { ErrorCode } from "../errors.ts";
 import { recordsBytesMax } from "../events/record.ts";
 import { Header, Row } from "../scan/table.ts";
 import type { FrameOutcome, FrameSink, FrameWaiter } from "../types.ts";
 import type { EventResults } from "./event-results.ts";
+import { ItemsHash } from "./items-hash.ts";
 import type { PendingRequest } from "./pending-request.ts";
 import { ownFrameBytes, type RequestFrames, type RequestFramesOptions } from "./request-frames.ts";
 
@@ -21,38 +21,42 @@ export interface ResultFramesOf {
   readonly scanner: { readonly table: Uint32Array };
 }
 
+/** A frame takes no more once the events in it come to this part of what frames of large requests hold, so that the last mostly fits into that. */
+const fullShare = 3 / 4;
+/** About what a record takes beyond its event. */
+const overheadBytes = 256;
+
+/**
+ * A client that hears of each event sends again the events of some frames and not of others, without what was between them. So that they come
+ * into the same frames, where a frame ends is told by the events in it and by nothing else: it ends with the event that fills it, and not
+ * before the one that does not fit, which may not come again. And by what the client sent, not by lines, in which there is also its address.
+ */
 export class ResultFrames implements RequestFrames {
   readonly #options: RequestFramesOptions;
   readonly #of: ResultFramesOf;
+  readonly #hash: ItemsHash;
   #frame: FrameSink | undefined = undefined;
   #firstIndex = 0;
   #lastIndex = 0;
-  // The bytes of the body from the first event in the frame to the last.
-  #bytesStart = 0;
-  #bytesEnd = 0;
-  #bytesPlanned = 0;
-  #capacity = 0;
+  /** Of the body, and for each event something on top. */
+  #bytesFilled = 0;
 
   constructor(options: RequestFramesOptions, of: ResultFramesOf) {
     this.#options = options;
     this.#of = of;
+    this.#hash = new ItemsHash(of.body);
   }
 
   sinkFor(bytes: number, index: number): FrameSink {
-    const { publisher, lane, project } = this.#options;
     const { table } = this.#of.scanner;
     const row = Header.Words + (index - table[Header.FirstItem]!) * Row.Words;
-    if (this.#frame !== undefined && this.#bytesPlanned + bytes > this.#capacity) this.finish();
-    if (this.#frame === undefined) {
-      this.#capacity = Math.max(bytes, this.#usualCapacity());
-      this.#frame = publisher.ownFrame(lane, project, this.#capacity);
-      this.#bytesPlanned = 0;
-      this.#firstIndex = index;
-      this.#bytesStart = table[row + Row.ItemStart]!;
-    }
-    this.#bytesPlanned += bytes;
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    if (this.#isFull(bytes)) this.finish();
+    const frame = this.#frame ?? this.#begin(bytes, index);
+    this.#frame = bytes <= frame.buffer.length - frame.length ? frame : this.#grown(frame, bytes);
     this.#lastIndex = index;
-    this.#bytesEnd = table[row + Row.ItemEnd]!;
+    this.#bytesFilled += end - start + overheadBytes;
+    this.#hash.add(start, end);
     return this.#frame;
   }
 
@@ -66,12 +70,30 @@ export class ResultFrames implements RequestFrames {
     const { publisher, pending, deadlineMs } = this.#options;
     pending.expectFrame();
     const waiter = new ResultWaiter(this.#of.results, pending, { first: this.#firstIndex, last: this.#lastIndex });
-    publisher.submit(frame, this.#messageId(frame.events), waiter, deadlineMs);
+    publisher.submit(frame, `${this.#hash.end()}-${frame.events}`, waiter, deadlineMs);
   }
 
   abandon(): void {
     if (this.#frame !== undefined) this.#options.publisher.discard(this.#frame);
     this.#frame = undefined;
+  }
+
+  /** Also where the store takes no frame with `bytes` more, which only an event of hundreds of kilobytes comes to. */
+  #isFull(bytes: number): boolean {
+    const { publisher } = this.#options;
+    if (this.#frame === undefined) return false;
+    return (
+      this.#bytesFilled >= ownFrameBytes(publisher) * fullShare || this.#frame.length + bytes > publisher.frameBytesMax
+    );
+  }
+
+  /** Made of the events, not of the whole body, so that a frame is never taken for one of other events. */
+  #begin(bytes: number, index: number): FrameSink {
+    const { publisher, lane, project } = this.#options;
+    this.#firstIndex = index;
+    this.#bytesFilled = 0;
+    this.#hash.begin(`${lane} ${project.id} ${this.#of.requestId} `);
+    return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
   }
 
   /** A small request takes no more memory than it may need. */
@@ -80,15 +102,16 @@ export class ResultFrames implements RequestFrames {
     return Math.min(ownFrameBytes(this.#options.publisher), recordsBytesMax(body.length, events));
   }
 
-  /**
-   * Of the events, not of the whole body: what a client sends again after part of it was stored is known as far as it is cut into frames
-   * at the same events, and a frame is never taken for one of other events. Some 0.2 ms for a full frame.
-   */
-  #messageId(events: number): string {
-    const { lane, project } = this.#options;
-    const { requestId, body } = this.#of;
-    const hash = createHash("sha256").update(`${lane} ${project.id} ${requestId} `);
-    return `${hash.update(body.subarray(this.#bytesStart, this.#bytesEnd)).digest("base64url")}-${events}`;
+  /** With room for `bytes` more. */
+  #grown(frame: FrameSink, bytes: number): FrameSink {
+    const { publisher, lane, project } = this.#options;
+    const capacity = Math.max(frame.length + bytes, Math.min(2 * frame.buffer.length, publisher.frameBytesMax));
+    const grown = publisher.ownFrame(lane, project, capacity);
+    frame.buffer.copy(grown.buffer, 0, 0, frame.length);
+    grown.length = frame.length;
+    grown.events = frame.events;
+    publisher.discard(frame);
+    return grown;
   }
 }
 

@@ -111,6 +111,26 @@ test("a store that does not answer is a 503, and what it has stored all the same
   expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
 });
 
+test("what may be stored is known again without what was dropped between, and written with other spaces", async () => {
+  gateway = await startTestGateway({ env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" } });
+  const project = await gateway.project();
+  const [first, last] = [v1Event(), v1Event()];
+  const headers = v1Headers(project.key);
+  gateway.nats.freeze();
+  const unknown = await postV1(gateway, v1Body([first, v1Event({ event: "" }), last]), headers);
+  expect(unknown).toMatchObject({ status: 503, json: { error: "timeout" } });
+  gateway.nats.thaw();
+  const created = JSON.stringify(new Date().toISOString());
+  const rest = `{"created_at":${created},"batch":[ ${JSON.stringify(first)},\n ${JSON.stringify(last)} ]}`;
+  let answer = unknown;
+  await until(async () => {
+    answer = await postV1(gateway, rest, { ...headers, "PostHog-Attempt": "2" });
+    return answer.status === 200;
+  });
+  expect(outcomes(answer)).toEqual(["ok", "ok"]);
+  expect(await uuids(project)).toEqual([first.uuid, last.uuid]);
+});
+
 test("a request under way when nats-server dies is stored after its restart; later ones are refused at once", async () => {
   gateway = await startTestGateway();
   const project = await gateway.project();

@@ -1,0 +1,54 @@
+// What names some items of a body, so that they are known again when they come in another body: a hash of their bytes, and of nothing that
+// stands between them. So it is the same whether other items stood between them or not.
+
+import { Buffer } from "node:buffer";
+import { createHash, type Hash } from "node:crypto";
+
+/** Items are gathered up to this, because to hash each by itself takes several times as long as to copy it. */
+const gatheredBytesMax = 16_384;
+/** Behind each item. JSON has it nowhere, so no two lists of items have the same bytes. */
+const END = 0;
+
+/** Of one list of items after another. */
+export class ItemsHash {
+  readonly #body: Buffer;
+  readonly #gathered: Buffer;
+  #gatheredBytes = 0;
+  #hash: Hash | undefined = undefined;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+    this.#gathered = Buffer.allocUnsafe(Math.min(gatheredBytesMax, body.length + 1));
+  }
+
+  /** `prefix`: what else the name is to be of. */
+  begin(prefix: string): void {
+    this.#hash = createHash("sha256").update(prefix);
+    this.#gatheredBytes = 0;
+  }
+
+  /** The item is body[start, end). */
+  add(start: number, end: number): void {
+    const bytes = end - start + 1;
+    if (this.#gatheredBytes + bytes > this.#gathered.length) this.#takeIn(this.#gathered, 0, this.#gatheredBytes);
+    if (bytes > this.#gathered.length) {
+      this.#takeIn(this.#body, start, end);
+    } else {
+      this.#body.copy(this.#gathered, this.#gatheredBytes, start, end);
+      this.#gatheredBytes += bytes - 1;
+    }
+    this.#gathered[this.#gatheredBytes++] = END;
+  }
+
+  end(): string {
+    this.#takeIn(this.#gathered, 0, this.#gatheredBytes);
+    const digest = this.#hash?.digest("base64url") ?? "";
+    this.#hash = undefined;
+    return digest;
+  }
+
+  #takeIn(bytes: Buffer, start: number, end: number): void {
+    this.#hash?.update(bytes.subarray(start, end));
+    this.#gatheredBytes = 0;
+  }
+}
