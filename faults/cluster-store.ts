@@ -58,6 +58,7 @@ const nameOf = (node: number): string => `node-${node}`;
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
   // The nodes must know one another's ports before they start.
   const routePorts = [await freePort(), await freePort(), await freePort()];
+  const monitorPorts = [await freePort(), await freePort(), await freePort()];
   const network = options.network && (await createClusterNetwork(options.network, routePorts));
   const nodes: TestNatsServer[] = [];
   const remove = async (): Promise<void> => {
@@ -68,7 +69,9 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   try {
     // One after another: nodes that dial each other in the same instant close each other's routes as duplicates, and a peer
     // can then count as offline for half a minute (seen in 2.10.27).
-    for (const node of routePorts.keys()) nodes.push(await startNode({ node, routePorts, network, options }));
+    for (const node of routePorts.keys()) {
+      nodes.push(await startNode({ node, routePorts, monitorPort: monitorPorts[node]!, network, options }));
+    }
     gatewayUrls = (await network?.openToGateway(nodes.map((node) => node.port))) ?? nodes.map((node) => node.url);
     if (options.awaitLeader !== false) await awaitMetaLeader(nodes);
   } catch (error) {
@@ -79,6 +82,15 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   /** What the stream's leader says of it: nobody else answers. Undefined when nobody does. */
   async function infoOf(stream: string, among: readonly TestNatsServer[] = nodes): Promise<StreamInfo | undefined> {
     return await askAny(among, (manager) => manager.streams.info(stream));
+  }
+
+  /** The last sequence that each node itself has; what the leader says of the others is not always so. */
+  async function endsOf(stream: string): Promise<readonly number[]> {
+    const ends = nodes.map((_, node) => {
+      const place = network?.placeOf(node) ?? here;
+      return ownLastSequence(`http://${place.host}:${monitorPorts[node]}`, stream);
+    });
+    return await Promise.all(ends);
   }
 
   function nodeNamed(name: string | undefined): TestNatsServer | undefined {
@@ -103,16 +115,23 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     },
     async whole(stream) {
       let last: StreamInfo | undefined;
+      let ends: readonly number[] = [];
       const found = await poll(wholeMsMax, async () => {
         last = await infoOf(stream);
         const others = last?.cluster?.replicas ?? [];
         const wanted = last?.config.num_replicas ?? replicas;
-        return others.length === wanted - 1 &&
-          others.every((peer) => peer.current && !peer.offline && (peer.lag ?? 0) === 0)
-          ? wanted
-          : undefined;
+        const isSaid =
+          others.length === wanted - 1 &&
+          others.every((peer) => peer.current && !peer.offline && (peer.lag ?? 0) === 0);
+        if (!isSaid) return undefined;
+        ends = await endsOf(stream);
+        return ends.filter((end) => end >= last!.state.last_seq).length >= wanted ? wanted : undefined;
       });
-      if (!found) throw new Error(`wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}`);
+      if (!found) {
+        throw new Error(
+          `wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}, nodes end at ${ends.join(", ")} of ${last?.state.last_seq}`,
+        );
+      }
       // Streams may have leaders while JetStream itself has none, and who asks it then hears nothing.
       const led = await poll(wholeMsMax, () => askAny(nodes, (manager) => manager.streams.names().next()));
       if (!led) throw new Error("wait for JetStream's own leader: there is none");
@@ -143,11 +162,12 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
 interface NodeParts {
   readonly node: number;
   readonly routePorts: readonly number[];
+  readonly monitorPort: number;
   readonly network: NetworkOfNodes | undefined;
   readonly options: ClusterStoreOptions;
 }
 
-function startNode({ node, routePorts, network, options }: NodeParts): Promise<TestNatsServer> {
+function startNode({ node, routePorts, monitorPort, network, options }: NodeParts): Promise<TestNatsServer> {
   const { binary, syncInterval, folder } = options;
   const place = network?.placeOf(node) ?? here;
   const routes = routePorts.map((port, other) =>
@@ -163,6 +183,7 @@ function startNode({ node, routePorts, network, options }: NodeParts): Promise<T
     maxFileStore: fileStoreBytesMax,
     extraConfig: [
       `server_name: ${nameOf(node)}`,
+      `http: "${place === here ? "127.0.0.1" : "0.0.0.0"}:${monitorPort}"`,
       "cluster {",
       "  name: penstock",
       `  listen: "${place.innerHost}:${routePorts[node]}"`,
@@ -187,6 +208,25 @@ async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> 
       `start a cluster: no leader within ${startMsMax} ms: the nodes' logs:\n${nodes.map((node) => node.log()).join("\n")}`,
     );
   await poll(startMsMax, () => ask(first, (manager) => manager.streams.delete(trial.name), changeMsMax));
+}
+
+interface OwnStreams {
+  readonly account_details?: readonly {
+    readonly stream_detail?: readonly { readonly name: string; readonly state: { readonly last_seq: number } }[];
+  }[];
+}
+
+/** As the node's own monitoring has it; -1 where it has no such stream, or does not answer. */
+async function ownLastSequence(monitorUrl: string, stream: string): Promise<number> {
+  try {
+    const signal = AbortSignal.timeout(askTimeoutMs);
+    const answer = await fetch(`${monitorUrl}/jsz?accounts=true&streams=true`, { signal });
+    const { account_details: accounts = [] } = (await answer.json()) as OwnStreams;
+    const found = accounts.flatMap((account) => account.stream_detail ?? []).find(({ name }) => name === stream);
+    return found?.state.last_seq ?? -1;
+  } catch {
+    return -1;
+  }
 }
 
 type Question<T> = (manager: JetStreamManager, connection: NatsConnection) => Promise<T>;
