@@ -147,8 +147,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const admission = createAdmission(config.inflightBytesMax);
     const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log, streams });
     closers.push(() => publisher.close());
-    const severalProjects = () => registry.projectsKnown > 1;
-    const shares = createProjectShares({ link, config, severalProjects });
+    const shares = createProjectShares({ link, config, projectsKnown: () => registry.projectsKnown });
     closers.push(() => shares.close());
     const intake = createIntake({
       createScanner: scannerFactory(log),

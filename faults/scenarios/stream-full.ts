@@ -6,8 +6,7 @@ export const streamFull: Scenario = {
   name: "stream-full",
   title: "streams are full (discard: new), then a client empties them",
   topology: "single",
-  // Without shares: a look at them that falls into this would call projects over theirs, since nothing is free, until the next look.
-  env: { PENSTOCK_STREAM_BYTES_MAX: "67108864", PENSTOCK_PROJECT_SHARE: "100" },
+  env: { PENSTOCK_STREAM_BYTES_MAX: "67108864" },
   faultMs: { short: 300, full: 5_000 },
   mayRefuse: true,
   mustRecover: true,

@@ -5,12 +5,11 @@
 // other and steps back. The claims of processes that died are removed by whoever comes next.
 
 import { randomBytes, randomInt } from "node:crypto";
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { folderFault } from "./folder-fault.ts";
 import { inodeAt, type KernelLock, type KernelLockOutcome, takeFolderLock, takeKernelLock } from "./kernel-lock.ts";
-import { makeFolder } from "./make-folder.ts";
 import { identify, isRunning, type ProcessHost, type ProcessIdentity, placeOfPids } from "./process-identity.ts";
 
 export interface DataLock {
@@ -50,7 +49,7 @@ const kernelRetryMs = 150;
 export async function lockDataDir(dataDir: string, host: ProcessHost, signal?: AbortSignal): Promise<DataLock> {
   const folder = join(dataDir, "nats");
   try {
-    makeFolder(folder);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new EmbeddedError(folderFault(dataDir, error));
   }

@@ -1,7 +1,7 @@
 // The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies, always on the same port with
 // the same token so that clients find it again, and stops it. Must not outlive this process, whatever ends it.
 
-import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
@@ -9,7 +9,6 @@ import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
 import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
-import { makeFolder } from "./make-folder.ts";
 import {
   logFileOf,
   natsFolder,
@@ -236,7 +235,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
     );
   }
   try {
-    makeFolder(store);
+    mkdirSync(store, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new EmbeddedError(folderFault(dataDir, error));
   }

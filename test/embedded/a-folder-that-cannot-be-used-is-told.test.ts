@@ -54,9 +54,3 @@ test.each([
   expect(found).toEqual([expect.objectContaining({ level: "fail", mend: expect.stringContaining(way) })]);
   expect(doctor.status).toBe(1);
 });
-
-test.runIf(process.platform === "linux")("a folder that the system does not make below one that is there", () => {
-  const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
-  expect(up.stderr).toContain("start on /proc/penstock/data: the folder cannot be written (ENOENT)");
-  expect(up.status).toBe(1);
-});

@@ -1,7 +1,7 @@
 // One project's flood is that project's 503: it stops where its share of the stream ends, other projects go on, what has left the stream
-// makes room, and a gateway that is new knows what there is.
+// makes room, and what others have filled is not its fault.
 
-import { jetstreamManager } from "@nats-io/jetstream";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
@@ -73,4 +73,25 @@ test("a large request that comes to the share ends there, stored in part", async
   // The frames that were placed ahead are an eighth of so small a stream.
   expect(bytes).toBeLessThan(0.98 * max);
   expect(await send(quiet, 5)).toBe("stored");
+});
+
+test("who has little in a stream that others have filled hears that it is full, until it is not", async () => {
+  const { subjectPrefix } = gateway.config;
+  const subject = `${subjectPrefix}.live.0.somebody`;
+  await stream(">");
+  for (let filled = 0; filled < 15; filled++) {
+    await jetstream(connection).publish(subject, new Uint8Array(mebibyte - 1_000));
+  }
+  const outcomes: string[] = [];
+  while (outcomes.length < 200 && outcomes.at(-1) !== "store_full") outcomes.push(await send(quiet, 10));
+  expect(outcomes.length).toBeGreaterThan(10);
+  // Looks in which nothing is free, however often it asks.
+  for (let times = 0; times < 20; times++) outcomes.push(await send(quiet, 10));
+  expect(new Set(outcomes)).toEqual(new Set(["stored", "store_full"]));
+  await stream(subject);
+  await until(async () => {
+    const outcome = await send(quiet, 10);
+    expect(outcome).not.toBe("project_full");
+    return outcome === "stored";
+  }, 10_000);
 });

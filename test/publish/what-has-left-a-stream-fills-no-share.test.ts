@@ -1,8 +1,8 @@
 // A project's share is what it has in the stream, whoever added it, and not what it ever added: who adds steadily what leaves as steadily
-// is never refused.
+// is never refused, nor who has little beside others that have filled it; and who is over is let in soon after room appears.
 
-import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createProjectShares, type WatchedShares } from "../../src/publish/project-shares.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
@@ -28,35 +28,43 @@ interface Rig {
   readonly shares: WatchedShares;
   /** Messages of a mebibyte in all, told of as stored. */
   add(projectId: string, subject?: string): Promise<void>;
-  /** As another gateway does. */
-  addElsewhere(projectId: string): Promise<void>;
+  /** As another gateway does: a mebibyte, where it is not said. */
+  addElsewhere(projectId: string, what?: { messages?: number; messageBytes?: number }): Promise<void>;
   /** Takes out what is under the subject. */
   purge(subject: string): Promise<void>;
   /** Fulfilled when a look that began after this call has ended. */
   looked(): Promise<void>;
 }
 
-async function rigOf(frameScope: "project" | "partition"): Promise<Rig> {
+async function rigOf(frameScope: "project" | "partition", everyMs = 10): Promise<Rig> {
   const subjectPrefix = `shares${prefixes++}`;
   const name = `${subjectPrefix}_LIVE_0`.toUpperCase();
   const { streams } = await jetstreamManager(connection);
   const live = `${subjectPrefix}.live.0`;
-  await streams.add({ name, subjects: [`${live}.*`], max_bytes: streamBytes, allow_direct: true });
+  await streams.add({
+    name,
+    subjects: [`${live}.*`],
+    discard: DiscardPolicy.New,
+    max_bytes: streamBytes,
+    allow_direct: true,
+  });
   let looks = 0;
-  const subscription = connection.subscribe(`$JS.API.STREAM.INFO.${name}`, { callback: () => void looks++ });
+  // A look begins with the stream as a whole, and goes on with subjects of it.
+  const callback = (_: unknown, message: Msg): void => void (message.string().includes("subjects_filter") || looks++);
+  const subscription = connection.subscribe(`$JS.API.STREAM.INFO.${name}`, { callback });
   const shares = createProjectShares({
     link: { connection, connected: true },
     config: { subjectPrefix, partitions: 1, frameScope, projectShare: 75 },
-    severalProjects: () => true,
-    everyMs: 10,
+    projectsKnown: () => 4,
+    everyMs,
   });
   onTestFinished(() => {
     shares.close();
     subscription.unsubscribe();
   });
   const bytes = mebibyte / 8;
-  const publish = async (subject: string): Promise<void> => {
-    await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(bytes));
+  const publish = async (subject: string, messageBytes = bytes): Promise<void> => {
+    await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(messageBytes));
   };
   return {
     shares,
@@ -66,16 +74,16 @@ async function rigOf(frameScope: "project" | "partition"): Promise<Rig> {
         shares.stored("live", projectId, bytes);
       }
     },
-    async addElsewhere(projectId) {
-      for (let times = 0; times < 8; times++) await publish(projectId);
+    async addElsewhere(projectId, { messages = 8, messageBytes = bytes } = {}) {
+      for (let times = 0; times < messages; times++) await publish(projectId, messageBytes);
     },
     async purge(subject) {
       await streams.purge(name, { filter: `${live}.${subject}` });
     },
     async looked() {
       const before = looks;
-      // A look asks up to three times, one after the other.
-      await expect.poll(() => looks, within).toBeGreaterThan(before + 4);
+      // One at a time: where the next one but one has begun, the next has ended.
+      await expect.poll(() => looks, within).toBeGreaterThan(before + 1);
     },
   };
 }
@@ -115,4 +123,39 @@ test("in messages of several projects the part of one that has long gone is not 
   await looked();
   expect(shares.refusalOf("live", "former")).toBe(undefined);
   await expect.poll(() => shares.refusalOf("live", "present")?.code, within).toBe("project_full");
+});
+
+test("others that leave nothing free make nobody be over that has little", async () => {
+  const { shares, add, addElsewhere, looked } = await rigOf("project");
+  await add("small");
+  for (let times = 0; times < 6; times++) await addElsewhere("filler");
+  await expect(addElsewhere("filler")).rejects.toThrow("maximum bytes exceeded");
+  for (let times = 0; times < 5; times++) {
+    shares.stored("live", "small", 1_000);
+    await looked();
+    expect(shares.refusalOf("live", "small")).toBe(undefined);
+  }
+});
+
+test("a few small messages before the large ones of others are not taken for as large", async () => {
+  const { shares, addElsewhere, looked } = await rigOf("project");
+  await addElsewhere("small", { messages: 6, messageBytes: 1_000 });
+  for (let other = 0; other < 63; other++) await addElsewhere(`other-${other}`, { messages: 1 });
+  for (let times = 0; times < 20; times++) {
+    shares.stored("live", "small", 1_000);
+    await looked();
+    expect(shares.refusalOf("live", "small")).toBe(undefined);
+  }
+});
+
+test("whoever is over is let in by the look of the next second, not by that of all", async () => {
+  const { shares, addElsewhere, purge } = await rigOf("project", 3_600_000);
+  for (let times = 0; times < 7; times++) await addElsewhere("flood");
+  // As much as has the stream asked at once.
+  shares.stored("live", "flood", mebibyte);
+  shares.stored("live", "quiet", mebibyte / 8);
+  await expect.poll(() => shares.refusalOf("live", "flood")?.code, within).toBe("project_full");
+  await purge("flood");
+  await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
+  expect(shares.projectsOver).toBe(0);
 });
