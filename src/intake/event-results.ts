@@ -10,7 +10,7 @@ import { type UuidList, uuidTextBytes } from "./uuid-list.ts";
 /** Why an event is not stored, now or ever. */
 export type DetailCode = ErrorCode | DropCode | "performance_event";
 
-/** `Waiting`: in no frame, or in one that nobody has heard of yet. To a client it is as one that was refused. */
+/** `Waiting`: in no frame. `Placed`: in one that nobody has heard of, or that never left. */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
 type State = (typeof State)[keyof typeof State];
 
@@ -20,7 +20,6 @@ const detailCodes: readonly DetailCode[] = [
   "performance_event",
 ];
 const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
-const notPersisted = detailPlaces.get("unavailable")!;
 
 /** Written in one turn of the event loop: half a millisecond. */
 const writtenAtOnceMax = 4_096;
@@ -38,7 +37,7 @@ export class EventResults {
     this.#uuids = uuids;
     this.#share = share;
     this.#states = new Uint8Array(uuids.length);
-    this.#details = new Uint32Array(uuids.length).fill(notPersisted);
+    this.#details = new Uint32Array(uuids.length);
   }
 
   dropped(index: number, code: DetailCode): void {
@@ -55,7 +54,7 @@ export class EventResults {
   /** The frame that has what was placed of the events from `first` to `last`. Of one that may be stored or not, the client is to send the events again. */
   settled({ first, last }: { first: number; last: number }, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const isStored = outcome === "stored" || outcome === "duplicate";
-    const detail = detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? notPersisted;
+    const detail = detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
     for (let index = first; index <= last; index++) {
       if (this.#states[index] !== State.Placed) continue;
       this.#states[index] = isStored ? State.Stored : State.Refused;
@@ -63,9 +62,21 @@ export class EventResults {
     }
   }
 
-  /** A long answer is put together in slices. Fails only for want of memory. */
-  answer(v1: V1Request): Promise<void> | undefined {
-    const writer = new ResultWriter(this.#uuids, this.#states, this.#details);
+  /** How many of the events that are stored have each warning, by its bit. */
+  storedWarnings(): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>();
+    for (let index = 0; index < this.#states.length; index++) {
+      const bits = this.#states[index] === State.Stored ? this.#details[index]! : 0;
+      for (let bit = 0; bits >>> bit !== 0; bit++) {
+        if (((bits >>> bit) & 1) === 1) counts.set(bit, (counts.get(bit) ?? 0) + 1);
+      }
+    }
+    return counts;
+  }
+
+  /** `notSent`: why no more was sent to the store, if not all was. A long answer is put together in slices. Fails only for want of memory. */
+  answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
+    const writer = new ResultWriter(this.#uuids, this.#states, { details: this.#details, notSent });
     if (this.#states.length <= writtenAtOnceMax) {
       writer.measure(this.#states.length);
       v1.answerResults(writer.write(this.#states.length), writer.hasRetry);
@@ -97,6 +108,7 @@ class ResultWriter {
   readonly #uuids: UuidList;
   readonly #states: Uint8Array;
   readonly #details: Uint32Array;
+  readonly #notSent: ErrorCode;
   /** What stands behind a uuid, for each state and detail that there is. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
@@ -105,10 +117,15 @@ class ResultWriter {
   #at = 0;
   #writtenEnd = 0;
 
-  constructor(uuids: UuidList, states: Uint8Array, details: Uint32Array) {
+  constructor(
+    uuids: UuidList,
+    states: Uint8Array,
+    { details, notSent = "unavailable" }: { details: Uint32Array; notSent: ErrorCode | undefined },
+  ) {
     this.#uuids = uuids;
     this.#states = states;
     this.#details = details;
+    this.#notSent = notSent;
   }
 
   measure(end: number): void {
@@ -146,7 +163,7 @@ class ResultWriter {
     const key = detail * 8 + state;
     let text = this.#texts.get(key);
     if (text === undefined) {
-      text = Buffer.from(resultText(state, detail));
+      text = Buffer.from(resultText(state, detail, this.#notSent));
       this.#texts.set(key, text);
       if (state !== State.Stored && state !== State.Dropped) this.hasRetry = true;
     }
@@ -154,7 +171,7 @@ class ResultWriter {
   }
 }
 
-function resultText(state: State, detail: number): string {
+function resultText(state: State, detail: number, notSent: ErrorCode): string {
   switch (state) {
     case State.Stored: {
       if (detail === 0) return ':{"result":"ok"}';
@@ -167,6 +184,6 @@ function resultText(state: State, detail: number): string {
       return `:{"result":"retry","details":"${detailCodes[detail]}"}`;
     case State.Waiting:
     case State.Placed:
-      return ':{"result":"retry","details":"unavailable"}';
+      return `:{"result":"retry","details":"${notSent}"}`;
   }
 }

@@ -74,7 +74,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals(nowMs);
   const scanners = new ScannerQueue({ createScanner, nowMs });
-  const parts = { publisher, records, metrics, shares, share };
+  const parts = { publisher, records, metrics, shares, share, remarks };
 
   /** Little bodies go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, received: Buffer): Promise<void> | undefined {
@@ -279,13 +279,13 @@ export function createIntake(options: IntakeOptions): Intake {
     const { lane, project, scanner, tally, pending, frames } = placing;
     if (pending.failed) frames.abandon();
     else frames.finish();
-    tally.countJudged(lane, metrics);
+    tally.countWork(metrics);
     if (tally.dropped > 0) mending.noteLibrary(exchange, placing);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
+      tally.countTold(lane, metrics, true);
       project.meter.countDropped(tally.dropped, pending);
       exchange.answerProblem(problemOfItems(tally));
     } else {
-      if (tally.dropped > 0 && remarks !== undefined) tally.remark(exchange, remarks);
       pending.placed();
     }
   }

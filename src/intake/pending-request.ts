@@ -11,6 +11,7 @@ import type {
   MeteredProject,
   ProjectShares,
   Publisher,
+  RemarkTaker,
   RequestCost,
 } from "../types.ts";
 import type { Envelope } from "./envelope.ts";
@@ -34,6 +35,7 @@ export interface PendingReports {
   /** Says why a stream is not fit for events any more that were under way to it. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
+  readonly remarks?: RemarkTaker | undefined;
 }
 
 /** Its cost is its own copy: what it was made of holds the body. */
@@ -50,7 +52,10 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   #isPlaced = false;
   // The intake's own hold, so that no early outcome answers before the last line is placed.
   #framesOpen = 1;
+  /** What the request is answered with. */
   #failure: ErrorCode | undefined = undefined;
+  /** What went wrong first: because of it no more is sent to the store. */
+  #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
@@ -81,6 +86,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   /** The rest of it is not placed. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
+    this.#firstFailure ??= code;
   }
 
   /** The request cannot come to a 200 any more: placing the rest of it is no use. */
@@ -99,11 +105,12 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
     if (outcome === "unknown") {
       // It outweighs refused: the client must not be told less doubt than there is, and `timeout` is the one code that says so.
+      this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
       this.#unknown += events;
     } else if (outcome === "refused") {
-      this.#failure ??= code ?? "unavailable";
+      this.fail(code ?? "unavailable");
     } else if (outcome === "duplicate") {
       this.#duplicates += events;
     } else {
@@ -126,7 +133,8 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     if (shares === undefined) return;
     shares.stored(this.#lane, this.#project.id, bytes);
     if (this.#isPlaced) return;
-    this.#failure ??= shares.refusalOf(this.#lane, this.#project.id)?.code;
+    const full = shares.refusalOf(this.#lane, this.#project.id);
+    if (full !== undefined) this.fail(full.code);
   }
 
   /** Gives up one hold; the last one answers. */
@@ -144,8 +152,17 @@ export class PendingRequest implements FrameWaiter, RequestCost {
       return;
     }
     // Not before: a request that is refused is sent again, and would count each time.
-    if (this.#tally.dropped > 0) this.#project.meter.countDropped(this.#tally.dropped, this);
-    this.#tally.answer(this.#exchange);
+    this.#countTold();
+    this.#tally.answer(this.#exchange, this.#firstFailure);
+  }
+
+  #countTold(): void {
+    const { metrics, remarks } = this.#reports;
+    const tally = this.#tally;
+    tally.countTold(this.#lane, metrics, this.#failure === undefined);
+    if (tally.dropped === 0) return;
+    this.#project.meter.countDropped(tally.dropped, this);
+    if (remarks !== undefined) tally.remark(this.#exchange, remarks);
   }
 
   /** Some of it is in the store, and the client can be told which. */

@@ -1,6 +1,6 @@
 // Counts what became of the events of a request of the newer protocol (v1), and notes it for each of them.
 
-import type { DropCode, ItemErrorCode, Problem } from "../errors.ts";
+import type { DropCode, ErrorCode, ItemErrorCode, Problem } from "../errors.ts";
 import type { Verdict } from "../events/verdict.ts";
 import type { Exchange, V1Request } from "../types.ts";
 import type { EventResults } from "./event-results.ts";
@@ -44,7 +44,12 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  override answer(exchange: Exchange): void {
-    this.#results.answer(this.#v1)?.catch(() => exchange.answerProblem(notTold));
+  /** Those of events that are not stored come again with them. */
+  protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
+    return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
+  }
+
+  override answer(exchange: Exchange, notSent: ErrorCode | undefined): void {
+    this.#results.answer(this.#v1, notSent)?.catch(() => exchange.answerProblem(notTold));
   }
 }

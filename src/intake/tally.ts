@@ -1,6 +1,13 @@
 // Counts what became of a request's items, for the answer and, once a request, for the metrics.
 
-import { type DropCode, type ItemErrorCode, type Problem, type WarningCode, warningCodes } from "../errors.ts";
+import {
+  type DropCode,
+  type ErrorCode,
+  type ItemErrorCode,
+  type Problem,
+  type WarningCode,
+  warningCodes,
+} from "../errors.ts";
 import type { Verdict } from "../events/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../types.ts";
 
@@ -38,6 +45,7 @@ const warningDetails: Record<WarningCode, string> = {
 
 // Most requests have nothing to remark: they share this one, which nobody writes to.
 const noNotes: ItemNote[] = [];
+const noCounts: ReadonlyMap<number, number> = new Map();
 
 export class Tally implements IntakeReport {
   accepted = 0;
@@ -62,8 +70,8 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /** All that is to be stored is. */
-  answer(exchange: Exchange): void {
+  /** All that is to be stored is; or part of it, where the client is told which, and `notSent` says why the store was not asked for the rest. */
+  answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
 
@@ -149,14 +157,26 @@ export class Tally implements IntakeReport {
     return counts.filter(([, count]) => count > 0);
   }
 
-  /** Adds what the rules found. Stored events are counted when they are stored. */
-  countJudged(lane: Lane, metrics: IntakeMetrics): void {
+  /** Adds the work that was done, whatever comes of it. */
+  countWork(metrics: IntakeMetrics): void {
+    if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
+  }
+
+  /**
+   * Adds what the rules found, once the client is told so: what is answered with a 503 comes again, and would count each time. Not `isWhole`:
+   * some of what is to be stored is not. Stored events are counted when they are stored.
+   */
+  countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
-    if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
-    for (const [bit, count] of this.#warningCounts ?? []) metrics.warnings(warningCodes[bit]!, count);
+    for (const [bit, count] of this.warningCounts(isWhole)) metrics.warnings(warningCodes[bit]!, count);
+  }
+
+  /** By bit. */
+  protected warningCounts(_isWhole: boolean): ReadonlyMap<number, number> {
+    return this.#warningCounts ?? noCounts;
   }
 }
 

@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { UuidList } from "../../src/intake/uuid-list.ts";
+import type { FrameOutcome } from "../../src/types.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "./frames-kit.ts";
 
 test("each event has the outcome of its frame, whichever is heard of first", async () => {
@@ -22,17 +23,65 @@ test("each event has the outcome of its frame, whichever is heard of first", asy
     const outcome = all[at % all.length] ?? "stored";
     for (const uuid of uuids) said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
   }
-  // Once a frame is refused the rest is not placed.
+  // Once a frame is refused, or not heard of in time as is the eighth, the rest is not placed, and hears why.
   const expected = batch.map(({ uuid, event: name }) =>
     name === "" && results?.[uuid]?.result === "drop"
       ? { result: "drop", details: "no_event" }
-      : (said.get(uuid) ?? { result: "retry", details: "unavailable" }),
+      : (said.get(uuid) ?? { result: "retry", details: "timeout" }),
   );
   expect(Object.values(results ?? {})).toEqual(expected);
   expect(Object.keys(results ?? {})).toEqual(batch.map(({ uuid }) => uuid));
   expect(hasRetry).toBe(true);
   expect(said.size).toBeGreaterThan(8);
   expect(given.givenBack).toBe(1);
+});
+
+test("what is not placed any more hears why", async () => {
+  const batch = Array.from({ length: 60 }, () => event(60_000));
+  let nowMs = 0;
+  let isFull = false;
+  const shares = {
+    stored: () => {
+      isFull = true;
+    },
+    refusalOf: () => (isFull ? ({ code: "project_full", detail: "" } as const) : undefined),
+  };
+  const late = (at: number) => {
+    if (at === 7) nowMs = 30_000;
+    return "stored" as const;
+  };
+  for (const { code, options, outcomeOf } of [
+    { code: "store_full", options: {}, outcomeOf: (at: number) => (at === 0 ? "stored" : "refused") },
+    { code: "timeout", options: {}, outcomeOf: (at: number) => (at === 0 ? "stored" : "unknown") },
+    { code: "project_full", options: { shares }, outcomeOf: () => "stored" },
+    { code: "timeout", options: { nowMs: () => nowMs }, outcomeOf: late },
+  ] as { code: string; options: object; outcomeOf: (at: number) => FrameOutcome }[]) {
+    const { frames, send } = intakeOnFrames(options);
+    const { answer, work } = send(batch);
+    await settleAll(frames, work, outcomeOf);
+    const { results } = await answer;
+    const placed = frames.flatMap(({ uuids }) => uuids);
+    expect(placed.length).toBeLessThan(batch.length);
+    for (const { uuid } of batch.slice(placed.length)) {
+      expect(results?.[uuid]).toEqual({ result: "retry", details: code });
+    }
+  }
+});
+
+test("what was found counts when it is told, and of events that are stored", async () => {
+  const { frames, counted, send } = intakeOnFrames();
+  const timeless = (textBytes: number) => ({ ...event(textBytes), timestamp: undefined });
+  const refused = send([timeless(0), dropped()]);
+  frames[0]?.settle("refused");
+  expect((await refused.answer).problem?.code).toBe("store_full");
+  expect(counted).toEqual({});
+  const batch = [...Array.from({ length: 7 }, () => timeless(60_000)), dropped()];
+  const { answer, work } = send(batch);
+  await settleAll(frames, work, (at) => (at === 1 ? "stored" : "refused"), 1);
+  await answer;
+  const stored = frames[1]?.uuids.length ?? 0;
+  expect(stored).toBeLessThan(7);
+  expect(counted).toEqual({ none: stored, missing_timestamp: stored, no_event: 1 });
 });
 
 test("where nothing is stored the request is refused, whatever was dropped beside", async () => {

@@ -8,7 +8,7 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import type { Exchange, FrameOutcome, FrameSink, FrameWaiter, Publisher } from "../../src/types.ts";
+import type { Exchange, FrameOutcome, FrameSink, FrameWaiter, ProjectShares, Publisher } from "../../src/types.ts";
 
 export interface Submitted {
   readonly messageId: string;
@@ -31,8 +31,14 @@ export interface SentHow {
 }
 
 /** An intake whose frames the test settles, in the order it likes. */
-export function intakeOnFrames() {
+export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => number } = {}) {
+  const { nowMs = () => performance.now(), ...more } = options;
   const frames: Submitted[] = [];
+  /** By reason of events, and code of warnings. */
+  const counted: Record<string, number> = {};
+  const count = (what: string, by: number) => {
+    counted[what] = (counted[what] ?? 0) + by;
+  };
   const given = { stored: 0, dropped: 0, unknown: 0, givenBack: 0 };
   const meter = {
     ...{
@@ -71,8 +77,13 @@ export function intakeOnFrames() {
     projects: { byKey: (key) => (key === "key_a" ? project : undefined), refusalOf: () => undefined },
     publisher,
     records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
-    metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
-    nowMs: () => performance.now(),
+    metrics: {
+      events: (_lane, reason, events) => count(reason, events),
+      warnings: count,
+      ...{ slowPathItems() {}, distinctIdsCut() {} },
+    },
+    ...more,
+    nowMs,
     nextTurn: setImmediate,
   });
 
@@ -91,7 +102,7 @@ export function intakeOnFrames() {
         path: "",
         client: "",
       } as const),
-      ...{ sentAtMs: Number.NaN, isEngage: false, hint: undefined, deadlineMs: performance.now() + 30_000 },
+      ...{ sentAtMs: Number.NaN, isEngage: false, hint: undefined, deadlineMs: nowMs() + 30_000 },
       v1: {
         ...v1,
         answerResults: (text, hasRetry) =>
@@ -106,7 +117,7 @@ export function intakeOnFrames() {
     return { answer: answer.promise, work };
   }
 
-  return { frames, given, send };
+  return { frames, given, counted, send };
 }
 
 export function event(textBytes = 0) {

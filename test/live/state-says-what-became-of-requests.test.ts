@@ -75,6 +75,28 @@ test("counts, remarks, store and readiness", async () => {
   expect(everything).not.toContain(key);
 });
 
+test("what is left out of a request that comes to a 503 is said once it comes to a 200", async () => {
+  const gateway = await startTestGateway({
+    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
+  });
+  onTestFinished(() => gateway.stop());
+  const { key } = await gateway.project();
+  const viewer = await watch(gateway.adminUrl);
+  const batch = [{ event: "good", distinct_id: "u" }, { distinct_id: "no name" }];
+  const send = () => gateway.post("/batch/", { api_key: key, batch });
+  const remarks = () => viewer.said<Remark[]>("remarks").at(-1) ?? [];
+  gateway.nats.freeze();
+  expect(await send()).toMatchObject({ status: 503, json: { code: "timeout" } });
+  await until(() => remarks().some(({ status }) => status === 503));
+  expect(remarks().filter(({ status }) => status === 200)).toEqual([]);
+  expect(await gateway.metrics()).toMatch(/penstock_events_total\{[^}]*reason="no_event"[^}]*\} 0$/m);
+  gateway.nats.thaw();
+  await until(async () => (await send()).status === 200);
+  await until(() => remarks().some(({ status }) => status === 200));
+  expect(remarks().filter(({ status }) => status === 200)).toMatchObject([{ code: "no_event", times: 1, events: 1 }]);
+  expect(await gateway.metrics()).toMatch(/penstock_events_total\{[^}]*reason="no_event"[^}]*\} 1$/m);
+});
+
 test("a store that is gone is said, and that it is back", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
