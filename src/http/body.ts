@@ -14,6 +14,7 @@ import type { HttpLog } from "./exchange-head.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
+import { noRoom } from "./no-room.ts";
 import { beginsAsJson } from "./payload-form.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { createUnpacker } from "./unpacking.ts";
@@ -276,7 +277,6 @@ const tinyChunks: Problem = {
   code: "invalid_framing",
   detail: "The body comes in chunks of a few bytes each: send larger ones, or a Content-Length",
 };
-const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
 
 /** Says what was announced or, where nothing was, what had come when it was too much. */
 export function bodyTooLarge(

@@ -6,6 +6,7 @@ import type { Problem } from "../errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { inflatedBytesAtMost, inflatedFault, invalidEncoding } from "./inflate.ts";
+import { noRoomToInflate } from "./no-room.ts";
 import type { StepDecoder } from "./step-decoder.ts";
 import { joinSurrogates } from "./surrogates.ts";
 
@@ -252,5 +253,3 @@ function unitBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xe0 ? 2 : 3;
 }
-
-const noRoomToInflate: Problem = { code: "overloaded", detail: "No room to decompress the body" };

@@ -8,6 +8,7 @@ import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { type Coding, hasZlibHeader } from "./content-encoding.ts";
 import { brotliWindowBits, inflatedFault, invalidEncoding, messageOf, sizeHint, zstdParams } from "./inflate.ts";
+import { noRoomToInflate } from "./no-room.ts";
 import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
 
 const OUTPUT_CHUNK_BYTES = 262_144;
@@ -131,7 +132,7 @@ export class PooledInflation {
     const problem = inflatedFault({ length, sent, bytesMax: this.#bytesMax, isKnown: this.#sink.isKnown() });
     if (problem !== undefined) return problem;
     if (bytes === 0 || this.#sink.hold(bytes)) return undefined;
-    return { code: "overloaded", detail: "No room to decompress the body" };
+    return noRoomToInflate;
   }
 
   /** Called between two chunks only: nothing is in work on the pool then. */

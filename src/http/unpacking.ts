@@ -11,6 +11,7 @@ import type { FormFields } from "./form-fields.ts";
 import { atOnceInflatedBytesMax, inflateAtOnce, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
 import { LzDecoder } from "./lz-decoder.ts";
+import { noRoom } from "./no-room.ts";
 import {
   compressedTwice,
   compressionOf,
@@ -301,5 +302,4 @@ function queued(exchange: HttpExchange, part: QueuedPart, step: QueuedWork["step
   };
 }
 
-const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
 const tooManyBefore: Problem = { code: "overloaded", detail: "Too many bodies to decompress came before this one" };

@@ -4,11 +4,12 @@ import type { Buffer } from "node:buffer";
 import type { RecordWriter } from "../events/record.ts";
 import { type BackgroundScanner, Header } from "../scan/table.ts";
 import type { Lane, MeteredProject, Publisher } from "../types.ts";
+import { BodyFrames } from "./body-frames.ts";
 import { EventResults } from "./event-results.ts";
 import type { Job } from "./items.ts";
 import type { LoopShare } from "./loop-share.ts";
 import { type PendingOf, type PendingReports, PendingRequest } from "./pending-request.ts";
-import { OwnFrames, type RequestFrames, SharedFrames } from "./request-frames.ts";
+import { type RequestFrames, SharedFrames } from "./request-frames.ts";
 import { ResultFrames } from "./result-frames.ts";
 import { ResultTally } from "./result-tally.ts";
 import { readSentAt } from "./sent-at.ts";
@@ -76,7 +77,7 @@ export function startPlacing(request: OpenRequest, parts: PlacingParts, { uuids,
       scanner,
     });
   } else {
-    frames = bodyId === undefined ? new SharedFrames(place) : new OwnFrames(place, bodyId);
+    frames = bodyId === undefined ? new SharedFrames(place) : new BodyFrames(place, bodyId);
   }
   return {
     body,

@@ -1,5 +1,4 @@
-// Where the lines of one request go. A small request adds to its project's shared frame; one that would fill frames by itself
-// gets frames of its own, under ids that come out the same when the client sends the same body again, if its events have ids too.
+// Where the lines of one request go: those of a small one into its project's shared frame. Others have frames of their own (`own-frames.ts`).
 
 import type { FrameSink, Lane, Project, Publisher } from "../types.ts";
 import type { PendingRequest } from "./pending-request.ts";
@@ -24,17 +23,6 @@ export interface RequestFrames {
   finish(): void;
   /** Takes back the lines that are not handed over yet, of a request that came to nothing. */
   abandon(): void;
-}
-
-/**
- * A frame of a large request holds up what comes behind it for as long as the disk takes. Measured beside two clients that post
- * 19 MB batches: single events took 3.4 ms (p99 12.5) behind frames of 512 KiB and 2.3 ms (9.3) behind these, which cost the batches
- * 13 %; half of that gained nothing more at the p99 (9.8) and cost them 33 %.
- */
-const ownFrameBytesMax = 262_144;
-
-export function ownFrameBytes(publisher: Publisher): number {
-  return Math.min(publisher.frameBytesMax, ownFrameBytesMax);
 }
 
 export class SharedFrames implements RequestFrames {
@@ -77,60 +65,6 @@ export class SharedFrames implements RequestFrames {
     const { publisher, pending, deadlineMs } = this.#options;
     pending.expectFrame();
     publisher.join(this.#frame, pending, deadlineMs);
-    this.#frame = undefined;
-  }
-}
-
-export class OwnFrames implements RequestFrames {
-  readonly #options: RequestFramesOptions;
-  readonly #bodyId: string;
-  #haveUuids = true;
-  #frame: FrameSink | undefined = undefined;
-  #firstIndex = 0;
-  #lastIndex = 0;
-  /** By what lines may take, not by what they take: a frame is to be cut at the same item when the body is sent again. */
-  #bytesPlanned = 0;
-
-  /** `bodyId` names project, lane and body, and nothing else in the stream. */
-  constructor(options: RequestFramesOptions, bodyId: string) {
-    this.#options = options;
-    this.#bodyId = bodyId;
-  }
-
-  sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
-    const { publisher, lane, project } = this.#options;
-    if (this.#frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher)) this.finish();
-    if (this.#frame === undefined) {
-      this.#frame = publisher.ownFrame(lane, project, Math.max(bytes, ownFrameBytes(publisher)));
-      this.#bytesPlanned = 0;
-      this.#firstIndex = index;
-      this.#haveUuids = true;
-    }
-    if (!hasUuid) this.#haveUuids = false;
-    this.#lastIndex = index;
-    this.#bytesPlanned += bytes;
-    return this.#frame;
-  }
-
-  /** Nobody else has lines in an own frame, and it cannot leave before it is submitted. */
-  endTurn(): void {}
-
-  finish(): void {
-    const frame = this.#frame;
-    if (frame === undefined) return;
-    this.#frame = undefined;
-    const { publisher, pending, deadlineMs } = this.#options;
-    // The id names the items, not just a number: should a retry be cut into frames elsewhere (another
-    // max_payload, a longer address), no frame is taken for one that held other events.
-    // Two equal batches without uuids may both be meant: one of them taken for a retry would be lost behind a 200.
-    const range = `${this.#firstIndex}-${this.#lastIndex}-${frame.events}`;
-    const messageId = this.#haveUuids ? `${this.#bodyId}-${range}` : "";
-    pending.expectFrame();
-    publisher.submit(frame, messageId, pending, deadlineMs);
-  }
-
-  abandon(): void {
-    if (this.#frame !== undefined) this.#options.publisher.discard(this.#frame);
     this.#frame = undefined;
   }
 }

@@ -8,8 +8,9 @@ import { Header, Row } from "../scan/table.ts";
 import type { FrameOutcome, FrameSink, FrameWaiter } from "../types.ts";
 import type { EventResults } from "./event-results.ts";
 import { ItemsHash } from "./items-hash.ts";
+import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
 import type { PendingRequest } from "./pending-request.ts";
-import { ownFrameBytes, type RequestFrames, type RequestFramesOptions } from "./request-frames.ts";
+import type { RequestFramesOptions } from "./request-frames.ts";
 
 export interface ResultFramesOf {
   /** The same over retries; "" where the client has none. */
@@ -31,18 +32,16 @@ const overheadBytes = 256;
  * into the same frames, where a frame ends is told by the events in it and by nothing else: it ends with the event that fills it, and not
  * before the one that does not fit, which may not come again. And by what the client sent, not by lines, in which there is also its address.
  */
-export class ResultFrames implements RequestFrames {
-  readonly #options: RequestFramesOptions;
+export class ResultFrames extends OwnFrames {
   readonly #of: ResultFramesOf;
   readonly #hash: ItemsHash;
-  #frame: FrameSink | undefined = undefined;
   #firstIndex = 0;
   #lastIndex = 0;
   /** Of the body, and for each event something on top. */
   #bytesFilled = 0;
 
   constructor(options: RequestFramesOptions, of: ResultFramesOf) {
-    this.#options = options;
+    super(options);
     this.#of = of;
     this.#hash = new ItemsHash(of.body);
   }
@@ -52,44 +51,35 @@ export class ResultFrames implements RequestFrames {
     const row = Header.Words + (index - table[Header.FirstItem]!) * Row.Words;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (this.#isFull(bytes)) this.finish();
-    const frame = this.#frame ?? this.#begin(bytes, index);
-    this.#frame = bytes <= frame.buffer.length - frame.length ? frame : this.#grown(frame, bytes);
+    const frame = this.frame ?? this.#begin(bytes, index);
+    this.frame = bytes <= frame.buffer.length - frame.length ? frame : this.#grown(frame, bytes);
     this.#lastIndex = index;
     this.#bytesFilled += end - start + overheadBytes;
     this.#hash.add(start, end);
-    return this.#frame;
+    return this.frame;
   }
 
-  /** Nobody else has lines in an own frame, and it cannot leave before it is submitted. */
-  endTurn(): void {}
-
-  finish(): void {
-    const frame = this.#frame;
-    if (frame === undefined) return;
-    this.#frame = undefined;
-    const { publisher, pending, deadlineMs } = this.#options;
-    pending.expectFrame();
-    const waiter = new ResultWaiter(this.#of.results, pending, { first: this.#firstIndex, last: this.#lastIndex });
-    publisher.submit(frame, `${this.#hash.end()}-${frame.events}`, waiter, deadlineMs);
+  /** Made of the events, not of the whole body, so that a frame is never taken for one of other events. */
+  protected messageIdOf({ events }: FrameSink): string {
+    return `${this.#hash.end()}-${events}`;
   }
 
-  abandon(): void {
-    if (this.#frame !== undefined) this.#options.publisher.discard(this.#frame);
-    this.#frame = undefined;
+  protected waiter(): FrameWaiter {
+    const range = { first: this.#firstIndex, last: this.#lastIndex };
+    return new ResultWaiter(this.#of.results, this.options.pending, range);
   }
 
   /** Also where the store takes no frame with `bytes` more, which only an event of hundreds of kilobytes comes to. */
   #isFull(bytes: number): boolean {
-    const { publisher } = this.#options;
-    if (this.#frame === undefined) return false;
+    const { publisher } = this.options;
+    if (this.frame === undefined) return false;
     return (
-      this.#bytesFilled >= ownFrameBytes(publisher) * fullShare || this.#frame.length + bytes > publisher.frameBytesMax
+      this.#bytesFilled >= ownFrameBytes(publisher) * fullShare || this.frame.length + bytes > publisher.frameBytesMax
     );
   }
 
-  /** Made of the events, not of the whole body, so that a frame is never taken for one of other events. */
   #begin(bytes: number, index: number): FrameSink {
-    const { publisher, lane, project } = this.#options;
+    const { publisher, lane, project } = this.options;
     this.#firstIndex = index;
     this.#bytesFilled = 0;
     this.#hash.begin(`${lane} ${project.id} ${this.#of.requestId} `);
@@ -99,12 +89,12 @@ export class ResultFrames implements RequestFrames {
   /** A small request takes no more memory than it may need. */
   #usualCapacity(): number {
     const { body, events } = this.#of;
-    return Math.min(ownFrameBytes(this.#options.publisher), recordsBytesMax(body.length, events));
+    return Math.min(ownFrameBytes(this.options.publisher), recordsBytesMax(body.length, events));
   }
 
   /** With room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
-    const { publisher, lane, project } = this.#options;
+    const { publisher, lane, project } = this.options;
     const capacity = Math.max(frame.length + bytes, Math.min(2 * frame.buffer.length, publisher.frameBytesMax));
     const grown = publisher.ownFrame(lane, project, capacity);
     frame.buffer.copy(grown.buffer, 0, 0, frame.length);
