@@ -7,6 +7,13 @@ import type { Frame, FrameQueue } from "./frame.ts";
 /** Another background frame leaves while fewer bytes of them than this are unacknowledged: two frames of large requests. */
 const backgroundBytesUnackedMax = 393_216;
 
+/**
+ * As long as the unacknowledged bulk frames of a project are less than this, another may follow: requests of a few events that have frames
+ * of their own would each wait for the fsync of the one before.
+ */
+const littleBytesUnackedMax = 32_768;
+const littleFramesUnackedMax = 32;
+
 export class Departures {
   readonly #live = new Fifo<FrameQueue>();
   readonly #background = new Fifo<FrameQueue>();
@@ -22,6 +29,16 @@ export class Departures {
     return this.#live.length > 0 || this.#backgroundMayLeave();
   }
 
+  /** Whether a frame of the queue may leave beside those of it that are unacknowledged. */
+  mayLeave(queue: FrameQueue): boolean {
+    if (queue.unacked < queue.window) return true;
+    // A live frame that waits behind a background one in the store does not hold up the next as well.
+    if (!queue.background) return this.backgroundUnderWay && queue.unacked === queue.window;
+    return (
+      queue.lane === "live" && queue.unackedBytes < littleBytesUnackedMax && queue.unacked < littleFramesUnackedMax
+    );
+  }
+
   /** The queue has a frame to send. In it once, until it is answered by `next`. */
   push(queue: FrameQueue): void {
     (queue.background ? this.#background : this.#live).push(queue);
@@ -34,13 +51,20 @@ export class Departures {
   }
 
   left(frame: Frame): void {
-    if (!frame.queue.background) return;
+    const { queue } = frame;
+    queue.unacked++;
+    if (!queue.background) return;
     frame.departedBytes = frame.length;
+    queue.unackedBytes += frame.length;
     this.#backgroundBytesUnacked += frame.length;
   }
 
   settled(frame: Frame): void {
-    if (frame.queue.background) this.#backgroundBytesUnacked -= frame.departedBytes;
+    const { queue } = frame;
+    queue.unacked--;
+    if (!queue.background) return;
+    queue.unackedBytes -= frame.departedBytes;
+    this.#backgroundBytesUnacked -= frame.departedBytes;
   }
 
   #backgroundMayLeave(): boolean {

@@ -11,7 +11,7 @@ export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
-  /** Frames that may be unacknowledged at a time; the publisher lets a live queue have one more beside background frames. */
+  /** Frames that may be unacknowledged at a time; see Departures for when there may be more. */
   readonly window: number;
   /** Gives way to live frames. */
   readonly background: boolean;
@@ -20,6 +20,8 @@ export class FrameQueue {
   /** Frames that will get no more lines, in the order they are to be sent. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
+  /** Their bytes; of a background queue. */
+  unackedBytes = 0;
   /** Among the queues that may send. */
   ready = false;
   /** Among the queues that have anything under way. */

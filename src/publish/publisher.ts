@@ -141,16 +141,11 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
 
   function markReady(queue: FrameQueue): void {
     if (!queue.ready) {
-      if (queue.unacked >= windowOf(queue)) return;
+      if (!departures.mayLeave(queue)) return;
       queue.ready = true;
       departures.push(queue);
     }
     scheduleFlush();
-  }
-
-  /** A live frame that waits behind a background one in the store does not hold up the next as well. */
-  function windowOf(queue: FrameQueue): number {
-    return queue.background || !departures.backgroundUnderWay ? queue.window : queue.window + 1;
   }
 
   function scheduleFlush(): void {
@@ -177,7 +172,6 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
       else if (frame.deadlineMs <= now && isPast(frame, now)) settle(frame, "refused", "timeout");
       else {
         if (frame.deadlineMs <= now) expired(frame, now, neverSent);
-        queue.unacked++;
         departures.left(frame);
         inFlight.send(frame, now);
       }
@@ -203,7 +197,6 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function settled(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    frame.queue.unacked--;
     departures.settled(frame);
     settle(frame, outcome, code);
   }
