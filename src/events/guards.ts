@@ -4,34 +4,25 @@
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../errors.ts";
-import { ExtraShift, FieldShift, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
+import { ExtraShift, FieldShift, hasExtra, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
+import { isVisible, kindOf, NoKind } from "./event-name.ts";
 import { judgeTime } from "./event-time.ts";
 import { extraTypes, type ItemView, isName, isNothing, isObjectOrNothing, isString, typeAt } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
-import { stringBeginning } from "./token-beginning.ts";
 import { UuidForm, uuidBytes, uuidForm } from "./uuid.ts";
-import { type Kind, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
+import { Kind, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
 /** Every character written \uXXXX, and the quotes. */
 const escapedUuidBytesMax = 6 * uuidBytes + 2;
 
-const specialKinds: ReadonlyMap<string, Kind> = new Map([
-  ["$pageview", "pageview"],
-  ["$screen", "screen"],
-  ["$identify", "identify"],
-  ["$set", "set"],
-  ["$create_alias", "alias"],
-  ["$groupidentify", "group_identify"],
-  ["$group_identify", "group_identify"],
-  ["survey sent", "survey"],
-  ["survey shown", "survey"],
-  ["survey dismissed", "survey"],
-]);
-
 const identify = "$identify";
-/** What old browser SDKs sent for each request of a page. */
-const performanceEvent = "$performance_event";
+
+/** The fields that must be objects, and those among the properties. */
+const objectFields = (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
+const objectProperties = (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
+/** As most events have them. */
+const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {
   const { table, row } = item;
@@ -40,26 +31,26 @@ export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdic
   verdict.error = undefined;
   verdict.warnings = 0;
   verdict.eventText = undefined;
-  let name = eventName(item, typeAt(fields, FieldShift.Event));
-  if (name === undefined && request.isEngage && isNamelessObject(item, fields)) {
-    name = identify;
+  let kind = kindOf(item);
+  if (kind === NoKind.Nameless && request.isEngage && isNamelessObject(item, fields)) {
+    kind = Kind.Identify;
     verdict.eventText = identify;
   }
-  if (name === undefined) {
+  if (kind === NoKind.Nameless) {
     verdict.drop = isObject(item) ? "no_event" : "not_an_object";
     return;
   }
-  if (name === performanceEvent) {
+  if (kind === NoKind.Performance) {
     verdict.drop = "removed";
     return;
   }
+  verdict.kind = kind;
   judgeDistinctId(item, fields, verdict);
   if (verdict.drop !== undefined) return;
-  verdict.kind = specialKinds.get(name) ?? "custom";
   const properties = table[row + Row.PropertyTypes]!;
   judgeObjects(item, verdict);
   if (verdict.error !== undefined) return;
-  if (verdict.kind !== "custom") {
+  if (kind !== Kind.Custom) {
     judgeSpecial(item, fields, properties, verdict);
     if (verdict.error !== undefined) return;
   }
@@ -73,41 +64,9 @@ function isObject({ table, row }: ItemView): boolean {
   return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
-const DOLLAR = 0x24;
-const LETTER_S = 0x73;
-/** "survey dismissed" and "$create_alias", in quotes, are shorter. */
-const specialNameBytesMax = 32;
-
-/**
- * The name when it may be a special one, "" for any other name, undefined when there is none. A name is stored as it is, however long;
- * one that is blank as far as it is read counts as blank.
- */
-function eventName({ body, table, row }: ItemView, type: TokenType): string | undefined {
-  if (!isString(type)) return undefined;
-  const start = table[row + Row.EventStart]!;
-  const end = table[row + Row.EventEnd]!;
-  if (type === TokenType.PlainString) {
-    const first = body[start + 1]!;
-    if ((first === DOLLAR || first === LETTER_S) && end - start <= specialNameBytesMax) {
-      return body.toString("latin1", start + 1, end - 1);
-    }
-    if (isVisible(first)) return "";
-  }
-  const name = stringBeginning(body, start, end);
-  return name.trim() === "" ? undefined : name;
-}
-
-/** An ASCII character that no trimming removes: what begins with it is not blank. */
-function isVisible(byte: number): boolean {
-  return byte > 0x20 && byte < 0x7f;
-}
-
 /** Of an item that is no object all types are Absent too. */
-function isNamelessObject({ table, row }: ItemView, fields: number): boolean {
-  return (
-    isNothing(typeAt(fields, FieldShift.Event)) &&
-    typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object
-  );
+function isNamelessObject(item: ItemView, fields: number): boolean {
+  return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
 }
 
 function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict: Verdict): void {
@@ -144,6 +103,13 @@ function fail(verdict: Verdict, error: ItemErrorCode, detail: string): void {
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const fields = item.table[item.row + Row.FieldTypes]!;
   const properties = item.table[item.row + Row.PropertyTypes]!;
+  if (
+    (fields & objectFields) === propertiesAlone &&
+    (properties & objectProperties) === 0 &&
+    !hasExtra(item.table, item.row)
+  ) {
+    return;
+  }
   const wrong = !isObjectOrNothing(typeAt(fields, FieldShift.Properties))
     ? "properties"
     : !isObjectOrNothing(typeAt(fields, FieldShift.Set))
@@ -165,36 +131,36 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
 function judgeSpecial({ table, row }: ItemView, fields: number, properties: number, verdict: Verdict): void {
   const more = table[row + Row.MoreTypes]!;
   switch (verdict.kind) {
-    case "alias":
+    case Kind.Alias:
       if (!isString(typeAt(properties, PropertyShift.Alias))) {
         fail(verdict, "missing_alias", "properties.alias must be a string that is not empty");
       }
       return;
-    case "group_identify":
+    case Kind.GroupIdentify:
       if (!isName(typeAt(properties, PropertyShift.GroupType)) || !isName(typeAt(properties, PropertyShift.GroupKey))) {
         fail(verdict, "missing_group", "properties.$group_type and properties.$group_key must both be given");
       } else if (isNothing(typeAt(properties, PropertyShift.GroupSet))) {
         verdict.warnings |= warningBit.missing_group_set;
       }
       return;
-    case "survey":
+    case Kind.Survey:
       if (!isName(typeAt(properties, PropertyShift.SurveyId))) {
         fail(verdict, "missing_survey_id", "properties.$survey_id must be given");
       }
       return;
-    case "identify":
+    case Kind.Identify:
       if (isNothing(typeAt(fields, FieldShift.Set)) && isNothing(typeAt(properties, PropertyShift.Set))) {
         verdict.warnings |= warningBit.missing_set;
       }
       return;
-    case "pageview":
+    case Kind.Pageview:
       if (!isName(typeAt(more, MoreShift.CurrentUrl))) verdict.warnings |= warningBit.missing_current_url;
       return;
-    case "screen":
+    case Kind.Screen:
       if (!isName(typeAt(more, MoreShift.ScreenName))) verdict.warnings |= warningBit.missing_screen_name;
       return;
-    case "set":
-    case "custom":
+    case Kind.Set:
+    case Kind.Custom:
       return;
   }
 }

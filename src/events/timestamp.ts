@@ -35,6 +35,8 @@ const tokenBytesMax = 6 * 48 + 2;
  * No zone means UTC; digits past the millisecond are cut; second 60 (a leap second) is the next minute's first.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
+  // Almost all SDKs send exactly this.
+  if (isStoredForm(body, start, end)) return storedFormMs(body, start);
   const length = end - start;
   if (length < 10 || body[start + 4] !== DASH || body[start + 7] !== DASH) return Number.NaN;
   const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
@@ -46,7 +48,39 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/** The same of a whole JSON token, body[start, end): NaN also for what is no string. */
+/**
+ * Whether what may be a timestamp has the stored form, so that what can be read of it can be copied. With second 60 it has not: that stands
+ * for the next minute.
+ */
+export function isStoredForm(body: Buffer, start: number, end: number): boolean {
+  return (
+    end - start === storedTimestampBytes &&
+    body[start + 23] === LETTER_Z &&
+    isDigit(body[start + 22]!) &&
+    body[start + 19] === DOT &&
+    body[start + 17] !== DIGIT_0 + 6 &&
+    body[start + 16] === COLON &&
+    body[start + 10] === LETTER_T
+  );
+}
+
+/** The same as `timestampMs` says of what has the stored form. */
+function storedFormMs(body: Buffer, start: number): number {
+  if (body[start + 4] !== DASH || body[start + 7] !== DASH || body[start + 13] !== COLON) return Number.NaN;
+  const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
+  const month = twoDigits(body, start + 5);
+  const day = twoDigits(body, start + 8);
+  const hour = twoDigits(body, start + 11);
+  const minute = twoDigits(body, start + 14);
+  const second = twoDigits(body, start + 17);
+  const hundredths = twoDigits(body, start + 20);
+  if (year < 0 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return Number.NaN;
+  if (!inRange(hour, 23) || !inRange(minute, 59) || !inRange(second, 59) || hundredths < 0) return Number.NaN;
+  const ofDay = ((hour * 60 + minute) * 60 + second) * 1_000 + hundredths * 10 + body[start + 22]! - DIGIT_0;
+  return daysBefore(year, month, day) * dayMs + ofDay;
+}
+
+/** What `timestampMs` says of a whole JSON token, body[start, end): NaN also for what is no string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== QUOTE || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -123,17 +157,6 @@ function daysInMonth(year: number, month: number): number {
 const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
-
-/** Whether a timestamp that can be read is in the stored form already. Second 60 is not: it stands for the next minute. */
-export function isStoredForm(body: Buffer, start: number, end: number): boolean {
-  return (
-    end - start === storedTimestampBytes &&
-    body[start + 10] === LETTER_T &&
-    body[start + 17] !== DIGIT_0 + 6 &&
-    body[start + 19] === DOT &&
-    body[start + 23] === LETTER_Z
-  );
-}
 
 /** Days from 1970-01-01 to this date. */
 function daysBefore(year: number, month: number, day: number): number {

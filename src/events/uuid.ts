@@ -12,10 +12,12 @@ const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeA
 const entropyBytes = 4_096;
 const entropyBytesPerUuid = 10;
 
-/** 1: a digit of lower-case hex; 2: one of upper-case only. */
-const hexClass = new Uint8Array(256);
-for (const digit of hexDigits) hexClass[digit] = 1;
-for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = 2;
+/** Bits: no digit of hex; one that is upper-case. */
+const notHex = 1;
+const upperCase = 2;
+const hexClass = new Uint8Array(256).fill(notHex);
+for (const digit of hexDigits) hexClass[digit] = 0;
+for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
@@ -26,18 +28,22 @@ export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
  */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
-  let seen = 0;
-  for (let index = 0; index < uuidBytes; index++) {
-    const byte = body[start + index]!;
-    if (index === 8 || index === 13 || index === 18 || index === 23) {
-      if (byte !== DASH) return UuidForm.None;
-      continue;
-    }
-    const kind = hexClass[byte]!;
-    if (kind === 0) return UuidForm.None;
-    seen |= kind;
+  if (body[start + 8] !== DASH || body[start + 13] !== DASH || body[start + 18] !== DASH || body[start + 23] !== DASH) {
+    return UuidForm.None;
   }
-  return (seen & 2) === 0 ? UuidForm.Lower : UuidForm.Upper;
+  const seen =
+    classesOf(body, start, start + 8) |
+    classesOf(body, start + 9, start + 13) |
+    classesOf(body, start + 14, start + 18) |
+    classesOf(body, start + 19, start + 23) |
+    classesOf(body, start + 24, end);
+  return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
+}
+
+function classesOf(body: Buffer, start: number, end: number): number {
+  let seen = 0;
+  for (let at = start; at < end; at++) seen |= hexClass[body[at]!]!;
+  return seen;
 }
 
 export interface UuidSource {

@@ -3,8 +3,20 @@
 import { Buffer } from "node:buffer";
 import { type DropCode, type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
 
+/** As records name them. */
 export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey", "set"] as const;
-export type Kind = (typeof kinds)[number];
+/** What an event is, by its name: index in `kinds`. */
+export const Kind = {
+  Custom: 0,
+  Pageview: 1,
+  Screen: 2,
+  Identify: 3,
+  Alias: 4,
+  GroupIdentify: 5,
+  Survey: 6,
+  Set: 7,
+} as const;
+export type Kind = (typeof Kind)[keyof typeof Kind];
 
 /** Bit n of `Verdict.warnings` is warningCodes[n]. */
 export const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<
@@ -46,7 +58,7 @@ export class Verdict {
   /** What was wrong, for the client; only with `error`. */
   detail = "";
   warnings = 0;
-  kind: Kind = "custom";
+  kind: Kind = Kind.Custom;
   /** The event has no name of its own: it is stored under this one. */
   eventText: string | undefined = undefined;
   personProfile = true;

@@ -7,7 +7,8 @@ import { distinctIdCharactersMax } from "../events/distinct-id.ts";
 import { judgeItem } from "../events/guards.ts";
 import type { ItemView } from "../events/item-view.ts";
 import { type JsonText, mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
-import type { RecordFrame, RecordWriter } from "../events/record.ts";
+import type { RecordWriter } from "../events/record.ts";
+import type { RecordFrame } from "../events/record-frame.ts";
 import { eventNameCharactersMax, isNameTooLong } from "../events/text-length.ts";
 import { invalidSentAtWarning, invalidUtf8Warning, type RequestFacts, Verdict } from "../events/verdict.ts";
 import {

@@ -231,12 +231,12 @@ export function tableWords(rows: number): number {
 
 /** Rows that a table has room for. */
 export function tableRows(table: Uint32Array): number {
-  return Math.floor((table.length - Header.Words) / (Row.Words + Extra.Words));
+  return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 
 /** Where the extra of the row at word `row` begins, whether or not there is anything in it. */
 export function extraOf(table: Uint32Array, row: number): number {
-  return Header.Words + tableRows(table) * Row.Words + ((row - Header.Words) / Row.Words) * Extra.Words;
+  return Header.Words + tableRows(table) * Row.Words + (((row - Header.Words) / Row.Words) | 0) * Extra.Words;
 }
 
 /** Whether the row at word `row` has an extra. */

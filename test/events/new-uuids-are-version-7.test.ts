@@ -65,4 +65,17 @@ describe("a uuid a client sent", () => {
   ])("%j is none", (text) => {
     expect(formOf(text)).toBe(UuidForm.None);
   });
+
+  test("with one character changed is one where the pattern says so", () => {
+    const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+    for (const uuid of ["0199b1c2-0000-7abc-8def-00000000000f", "0199B1C2-0000-7ABC-8DEF-00000000000F"]) {
+      for (let at = 0; at < uuidBytes; at++) {
+        for (let byte = 0x20; byte < 0x7f; byte++) {
+          const text = `${uuid.slice(0, at)}${String.fromCharCode(byte)}${uuid.slice(at + 1)}`;
+          const form = !pattern.test(text) ? UuidForm.None : /[A-F]/.test(text) ? UuidForm.Upper : UuidForm.Lower;
+          expect(formOf(text), text).toBe(form);
+        }
+      }
+    }
+  });
 });

@@ -8,6 +8,8 @@ import { receivedAt, receivedAtMs, type StoredRecord, take } from "../intake/ite
 const hourMs = 3_600_000;
 const at = (ms: number) => new Date(ms).toISOString();
 
+const isStored = (text: unknown) => typeof text === "string" && /^\d{4}-/.test(text) && at(Date.parse(text)) === text;
+
 interface Said {
   timestamp?: unknown;
   offset?: unknown;
@@ -51,6 +53,24 @@ describe("a client's clock", () => {
       ...["uuid", "project_id", "event", "distinct_id", "timestamp", "timestamp_sent", "received_at", "sent_at"],
       ...["kind", "person_profile", "historical", "properties"],
     ]);
+  });
+
+  test("that is right leaves no text in a record but one of the stored form, however near to it that came", () => {
+    for (const timestamp of ["2026-06-15T11:00:00.67 Z", "2026-06-15T11:00:00.67  ", "2026-06-15T11:00:00.6+01"]) {
+      const { record } = stored({ timestamp });
+      expect(record["timestamp"]).toMatch(/^2026-06-15T1[0-2]:00:00\.[06][07]0Z$/);
+    }
+    const character = fc.constantFrom(..."0123456789-:., TtZz+");
+    fc.assert(
+      fc.property(fc.nat(23), character, fc.nat(23), character, (one, first, other, second) => {
+        const characters = [..."2026-06-15T11:00:00.678Z"];
+        characters[one] = first;
+        characters[other] = second;
+        const { record } = stored({ timestamp: characters.join("") });
+        expect(isStored(record["timestamp"])).toBe(true);
+      }),
+      { numRuns: 3_000 },
+    );
   });
 
   test("that says nothing corrects nothing, and leaves no trace", () => {

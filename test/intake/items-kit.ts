@@ -31,6 +31,7 @@ export interface Taken {
 export interface Circumstances {
   readonly historical?: boolean;
   readonly isEngage?: boolean;
+  readonly clientAddress?: string;
   /** What the query says. */
   readonly sentAtMs?: number;
 }
@@ -48,13 +49,13 @@ const items = createItemTaker({
 
 /** What becomes of a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
-  const { historical = false, isEngage = false, sentAtMs: queryMs = Number.NaN } = circumstances;
+  const { historical = false, isEngage = false, clientAddress = "", sentAtMs: queryMs = Number.NaN } = circumstances;
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
   const status = scanner.scan(bytes);
   if (status !== ScanStatus.Ok) throw new Error(`Scanning the body: status ${status}`);
   const sentAt = readSentAt(bytes, scanner.table, queryMs);
   const lane = historical ? "historical" : "live";
-  const record = records.begin({ projectId: "p", lane, receivedAtMs, sentAtMs: sentAt.ms, clientAddress: "" });
+  const record = records.begin({ projectId: "p", lane, receivedAtMs, sentAtMs: sentAt.ms, clientAddress });
   const sink = { buffer: Buffer.alloc(4 * bytes.length + 65_536), length: 0, events: 0 };
   let room = 0;
   const measured: number[] = [];

@@ -1,0 +1,74 @@
+// What an event is, by its name. Names that mean something are told apart by their bytes, without a string; others are not read to their end.
+
+import type { Buffer } from "node:buffer";
+import { FieldShift, Row, TokenType } from "../scan/table.ts";
+import { type ItemView, isString, typeAt } from "./item-view.ts";
+import { stringBeginning } from "./token-beginning.ts";
+import { Kind } from "./verdict.ts";
+
+/** Beside the kinds: there is no name, and what old browser SDKs sent for each request of a page. */
+export const NoKind = { Nameless: -1, Performance: -2 } as const;
+export type NoKind = (typeof NoKind)[keyof typeof NoKind];
+
+const specialNames: ReadonlyMap<string, Kind | NoKind> = new Map<string, Kind | NoKind>([
+  ["$pageview", Kind.Pageview],
+  ["$screen", Kind.Screen],
+  ["$identify", Kind.Identify],
+  ["$set", Kind.Set],
+  ["$create_alias", Kind.Alias],
+  ["$groupidentify", Kind.GroupIdentify],
+  ["$group_identify", Kind.GroupIdentify],
+  ["survey sent", Kind.Survey],
+  ["survey shown", Kind.Survey],
+  ["survey dismissed", Kind.Survey],
+  ["$performance_event", NoKind.Performance],
+]);
+
+const DOLLAR = 0x24;
+const LETTER_S = 0x73;
+
+interface SpecialName {
+  /** ASCII. */
+  readonly bytes: Uint8Array;
+  readonly kind: Kind | NoKind;
+}
+
+/** By their length. */
+const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
+  { length: Math.max(...[...specialNames.keys()].map((name) => name.length)) + 1 },
+  (_, length) =>
+    [...specialNames]
+      .filter(([name]) => name.length === length)
+      .map(([name, kind]) => ({ bytes: Uint8Array.from(name, (letter) => letter.charCodeAt(0)), kind })),
+);
+
+/** A name is stored as it is, however long; one that is blank as far as it is read counts as blank. */
+export function kindOf({ body, table, row }: ItemView): Kind | NoKind {
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
+  if (!isString(type)) return NoKind.Nameless;
+  const start = table[row + Row.EventStart]!;
+  const end = table[row + Row.EventEnd]!;
+  if (type === TokenType.PlainString) {
+    const first = body[start + 1]!;
+    if (first === DOLLAR || first === LETTER_S) return plainKind(body, start + 1, end - 1);
+    if (isVisible(first)) return Kind.Custom;
+  }
+  const name = stringBeginning(body, start, end);
+  return specialNames.get(name) ?? (name.trim() === "" ? NoKind.Nameless : Kind.Custom);
+}
+
+function plainKind(body: Buffer, start: number, end: number): Kind | NoKind {
+  const length = end - start;
+  if (length >= namesOfLength.length) return Kind.Custom;
+  for (const { bytes, kind } of namesOfLength[length]!) {
+    let index = 1;
+    while (index < length && body[start + index] === bytes[index]) index++;
+    if (index === length && body[start] === bytes[0]) return kind;
+  }
+  return Kind.Custom;
+}
+
+/** An ASCII character that no trimming removes: what begins with it is not blank. */
+export function isVisible(byte: number): boolean {
+  return byte > 0x20 && byte < 0x7f;
+}
