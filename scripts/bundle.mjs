@@ -1,5 +1,5 @@
 // Puts what running Penstock takes, and nothing else, into a new folder: the compiled gateway with its addons, the packages it
-// imports, and the pinned Node. The container image and the systemd unit run from such a folder. nats-server is not in it.
+// imports, the scripts that it serves of posthog-js, its documents, and the pinned Node. The container image and the systemd unit run from such a folder. nats-server is not in it.
 
 import {
   chmodSync,
@@ -12,10 +12,12 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { constants } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
@@ -27,6 +29,8 @@ const addonFiles = [
   join("scan", "addon", "build", "Release", "event_scan.node"),
   join("http", "addon", "build", "Release", "connection_id.node"),
 ];
+
+const documents = ["LICENSE", "README.md", "openapi.yaml", "docs"];
 
 const runner = createRunner({ noteGroup });
 
@@ -42,7 +46,7 @@ async function bundle(target) {
   try {
     await buildAll();
     mkdirSync(dirname(folder), { recursive: true });
-    fill(next);
+    await fill(next);
     renameSync(next, folder);
   } finally {
     rmSync(next, { recursive: true, force: true });
@@ -61,15 +65,20 @@ async function buildAll() {
   if (notBuilt !== undefined) throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
 }
 
-function fill(folder) {
+async function fill(folder) {
   cpSync(join(root, "dist"), join(folder, "dist"), { recursive: true, filter: isForRunning });
   for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
-  for (const place of runtimePackages()) {
+  for (const { place, bin = {} } of runtimePackages()) {
     cpSync(join(root, place), join(folder, place), { recursive: true, filter: isForRunning });
+    // npm takes a package without them for one that is to be fetched anew.
+    for (const [name, file] of Object.entries(bin)) linkCommand(join(folder, place), name, file);
   }
-  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
-  const { name, version, license, type } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  writeFileSync(join(folder, "package.json"), `${JSON.stringify({ name, version, license, type }, null, 2)}\n`);
+  await copyServedScripts(join(folder, "posthog-js"));
+  for (const name of documents) cpSync(join(root, name), join(folder, name), { recursive: true });
+  const { name, version, license, type, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  // With its dependencies: npm takes away what package.json does not ask for, whatever it is told to install.
+  const manifest = { name, version, license, private: true, type, dependencies };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   mkdirSync(join(folder, "bin"));
   copyFileSync(realpathSync(runtimeNode()), join(folder, "bin", "node"));
   const command = join(folder, "bin", "penstock");
@@ -82,7 +91,21 @@ function runtimePackages() {
   const { packages } = JSON.parse(readFileSync(join(modulesDir, ".package-lock.json"), "utf8"));
   return Object.entries(packages)
     .filter(([, row]) => !row.dev && !row.optional && !row.devOptional)
-    .map(([place]) => place);
+    .map(([place, { bin }]) => ({ place, bin }));
+}
+
+function linkCommand(packageFolder, name, file) {
+  const commands = join(packageFolder.replace(/(?<=\bnode_modules)[\\/](@[^\\/]+[\\/])?[^\\/]+$/, ""), ".bin");
+  mkdirSync(commands, { recursive: true });
+  symlinkSync(relative(commands, join(packageFolder, file)), join(commands, name));
+}
+
+/** What a gateway in the project serves, so that one in production does too; the rest of the package is for bundlers. */
+async function copyServedScripts(folder) {
+  const { readStaticFiles } = await import(pathToFileURL(join(root, "dist", "http", "static-files.js")).href);
+  const from = join(modulesDir, "posthog-js");
+  for (const name of ["LICENSE", "package.json"]) cpSync(join(from, name), join(folder, name));
+  for (const name of readStaticFiles(from).names) cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
 /** Not: types, source maps, and the binaries of uWebSockets.js for every other platform and Node. */

@@ -255,7 +255,7 @@ export const settings = {
     parse: posthogJsFolder,
     fallback: undefined,
     unit: "folder/off",
-    why: "of the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; unset: the one in node_modules, if there is one",
+    why: "of the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; unset: the one in node_modules, else that of the bundle",
   }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),

@@ -12,7 +12,7 @@ import { watchCertificate } from "./http/certificate.ts";
 import { type ConnectionId, loadConnectionId } from "./http/connection-id.ts";
 import type { CertificateFiles } from "./http/listener.ts";
 import { createHttpServer } from "./http/server.ts";
-import { readStaticFiles } from "./http/static-files.ts";
+import { readStaticFiles, type StaticFiles } from "./http/static-files.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createEarlyLook } from "./intake/early-look.ts";
 import { createIntake } from "./intake/intake.ts";
@@ -168,9 +168,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
     closers.push(() => renewal?.close());
     const files = readStaticFiles(config.posthogJs);
-    if (files !== undefined && worker !== "joining") {
-      log.info({ version: files.version, scripts: files.names.length }, "posthog-js is served at /static/");
-    }
+    if (worker !== "joining") tellScripts(files, config.posthogJs, log);
     const http = createHttpServer({
       config: { ...config, ...connectionLimits(config) },
       intake,
@@ -252,6 +250,21 @@ function connectionIdentity({ proxyProtocol }: Config, log: Log): ConnectionId |
     if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
     log.debug({ err: error }, "the connection addon is not there: addresses are read with every request, not once");
     return undefined;
+  }
+}
+
+/** Where there are none, pages with the HTML snippet send nothing, and nobody hears of it. */
+function tellScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
+  if (files !== undefined) {
+    const { version, folder, names } = files;
+    log.info({ version, folder, scripts: names.length }, "posthog-js is served at /static/");
+  } else if (setting === "off") {
+    log.info({}, "posthog-js is not served: PENSTOCK_POSTHOG_JS is off");
+  } else {
+    log.warn(
+      {},
+      "posthog-js is not served, so pages with the HTML snippet send nothing: name the package's folder in PENSTOCK_POSTHOG_JS, or set it to off",
+    );
   }
 }
 

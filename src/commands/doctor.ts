@@ -15,11 +15,13 @@ import { askNats, type JetStreamFacts, type NatsFacts } from "../doctor/nats-fac
 import { checkAdminPort, checkPublicPort } from "../doctor/ports.ts";
 import { checkRegistry } from "../doctor/registry.ts";
 import { countOf, jsonOf, linesOf } from "../doctor/report.ts";
+import { checkScripts } from "../doctor/scripts.ts";
 import { checkFill, checkReplicas, checkStreams } from "../doctor/stream-checks.ts";
 import { findNatsServer } from "../embedded/find-nats-server.ts";
 import { folderMend, unusableFolder } from "../embedded/folder-fault.ts";
 import { readNatsConfig } from "../embedded/nats-config.ts";
 import { loadConnectionId } from "../http/connection-id.ts";
+import { readStaticFiles } from "../http/static-files.ts";
 import { bucketName } from "../projects/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../projects/usage.ts";
 import type { NatsAccess } from "../publish/nats-options.ts";
@@ -152,7 +154,7 @@ async function open(config: Config, { host }: CommandContext): Promise<Opened> {
     access = findNats(config, host);
   } catch {
     const mend =
-      "start Penstock (`npm run up`), name its folder with --data-dir, or name your NATS with PENSTOCK_NATS_URL";
+      "start Penstock (`penstock up`, in a checkout `npm run up`), name its folder with --data-dir, or name your NATS with PENSTOCK_NATS_URL";
     return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, mend) };
   }
   const sinceMs = performance.now();
@@ -206,7 +208,10 @@ function embeddedBinary({ natsServer }: Config, { env }: CommandContext): Findin
     const { level, found, mend = "" } = checkVersion(version, false);
     return level === "ok" ? check.ok(`${version} to embed: ${file}`) : check.warn(`${file}: ${found}`, mend);
   } catch (error) {
-    return check.fail((error as Error).message, "npm run setup, or PENSTOCK_NATS_SERVER=/path/to/nats-server");
+    return check.fail(
+      (error as Error).message,
+      "PENSTOCK_NATS_SERVER=/path/to/nats-server, or in a checkout npm run setup",
+    );
   }
 }
 
@@ -268,5 +273,6 @@ function lookAtFiles(config: Config, uws: unknown): Finding[] {
         isNeeded: config.proxyProtocol,
       },
     ]),
+    checkScripts(() => readStaticFiles(config.posthogJs), config.posthogJs),
   ];
 }

@@ -19,7 +19,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
     return { natsUrl: note.url, natsToken: note.token };
   }
   throw new CommandError(
-    `find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`npm run up\`, name its folder with --data-dir, or name your NATS with --nats-url`,
+    `find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), name its folder with --data-dir, or name your NATS with --nats-url`,
   );
 }
 

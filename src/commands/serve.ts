@@ -1,6 +1,7 @@
 // `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, in this process or in workers, and takes both
 // down in the reverse order when told to stop.
 
+import { resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { findNatsServer } from "../embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts";
@@ -8,6 +9,7 @@ import { type Gateway, startGateway } from "../gateway.ts";
 import { createLog, type Log } from "../observe/log.ts";
 import { ensureDemoProject } from "../projects/commands.ts";
 import type { Project } from "../types.ts";
+import { calledAs, shellWord } from "./called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { openNats } from "./nats.ts";
 import { startWorkers } from "./workers.ts";
@@ -46,7 +48,8 @@ async function run(
       config.workers === 1
         ? await startGateway(effective, { log, signal: context.stop, tryKey })
         : await startWorkers(effective, context, { log, tryKey });
-    if (project !== undefined) context.stdout.write(welcome({ config, gateway, project }));
+    if (project !== undefined)
+      context.stdout.write(welcome({ config, gateway, project, program: calledHere(context) }));
     await stopped(context.stop);
     log.info({}, "stopping");
   } finally {
@@ -87,7 +90,19 @@ function stopped(stop: AbortSignal): Promise<void> {
   });
 }
 
-function welcome({ config, gateway, project }: { config: Config; gateway: Running; project: Project }): string {
+function calledHere({ mainFile, env }: CommandContext): string {
+  return calledAs({ mainFile, workingFolder: resolve("."), npmFolder: env["INIT_CWD"] });
+}
+
+interface Welcome {
+  readonly config: Config;
+  readonly gateway: Running;
+  readonly project: Project;
+  /** What a person calls this program. */
+  readonly program: string;
+}
+
+function welcome({ config, gateway, project, program }: Welcome): string {
   const address = `${config.tlsCert === undefined ? "http" : "https"}://${reachable(config.host)}:${gateway.port}`;
   const admin = `http://${reachable(config.adminHost)}:${gateway.adminPort}`;
   const key = project.keys.at(-1) ?? "";
@@ -104,7 +119,7 @@ Send an event:
 
 Watch events as they are stored, in a browser or here:
   ${admin}/
-  npm run penstock -- tail${dataDir}${prefix}
+  ${program} tail${dataDir}${prefix}
 
 `;
 }
@@ -112,8 +127,4 @@ Watch events as they are stored, in a browser or here:
 function reachable(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return host.includes(":") ? `[${host}]` : host;
-}
-
-function shellWord(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -44,7 +44,7 @@ export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBin
   }
   const seen = passedOver.length === 0 ? "" : `; passed over: ${passedOver.join(", ")}`;
   throw new EmbeddedError(
-    `embed nats-server: none of 2.10 or newer was found${seen}. Run \`npm run setup\`, or name one in PENSTOCK_NATS_SERVER, or use a NATS that runs already: PENSTOCK_NATS_URL=nats://host:4222`,
+    `embed nats-server: none of 2.10 or newer was found${seen}. In a checkout run \`npm run setup\`, else name one in PENSTOCK_NATS_SERVER, or use a NATS that runs already: PENSTOCK_NATS_URL=nats://host:4222`,
   );
 }
 

@@ -81,7 +81,7 @@ function refuseOlder(dataDir: string, { wrote, opens }: { wrote: string | undefi
   const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
   if (last === undefined || next === undefined || next >= last) return;
   throw new EmbeddedError(
-    `start on ${dataDir}: its store was last written by nats-server ${wrote}, and ${opens} is older, which may not read all of it: run \`npm run setup\`, or name one of ${wrote} or newer in PENSTOCK_NATS_SERVER`,
+    `start on ${dataDir}: its store was last written by nats-server ${wrote}, and ${opens} is older, which may not read all of it: in a checkout run \`npm run setup\`, else name one of ${wrote} or newer in PENSTOCK_NATS_SERVER`,
   );
 }
 

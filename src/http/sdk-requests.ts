@@ -167,6 +167,6 @@ function configAs(type: string, body: string): Entry {
 
 function whyNoScript(files: StaticFiles | undefined): string {
   return files === undefined
-    ? "The SDK's scripts are not here: npm install posthog-js beside Penstock, or name the package's folder in PENSTOCK_POSTHOG_JS, and start anew"
+    ? "The SDK's scripts are not here: name the folder of the npm package posthog-js in PENSTOCK_POSTHOG_JS, and start anew"
     : `posthog-js ${files.version}, which is served here, has no such script`;
 }

@@ -16,6 +16,7 @@ export interface FileRequest {
 
 export interface StaticFiles {
   /** Of the package. */
+  readonly folder: string;
   readonly version: string;
   readonly names: readonly string[];
   answer(name: string, request: FileRequest): FixedAnswer | undefined;
@@ -44,8 +45,8 @@ export function posthogJsFolder(folder: string): string {
 }
 
 /**
- * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the process runs or this program is.
- * Undefined where there is none, or for `off`.
+ * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the process runs or this program is, or else
+ * the copy that a bundle carries. Undefined where there is none, or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -58,6 +59,7 @@ export function readStaticFiles(folder: string | undefined): StaticFiles | undef
     if (!isModule(text)) scripts.set(name, new Script(text));
   }
   return {
+    folder: found,
     version: versionIn(found),
     names: [...scripts.keys()],
     answer: (name, request) => scripts.get(name)?.answer(request),
@@ -118,6 +120,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
+  // Last, so that a version that was installed beside a bundle counts. Outside of node_modules, where npm would take it away.
+  candidates.push(fileURLToPath(new URL("../../posthog-js", import.meta.url)));
   return candidates.find(isPackage);
 }
 

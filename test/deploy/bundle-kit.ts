@@ -37,6 +37,24 @@ export function runCommand(command: readonly [string, ...string[]], env: Env): s
   return done.stdout;
 }
 
+/** Runs a command beside the test, in a folder that is not the project's, and gathers what it says. It ends with the test. */
+export function speaking(command: readonly [string, ...string[]], env: Env): { out: string; err: string } {
+  const [program, ...args] = command;
+  const child = spawn(program, args, { env, cwd: tmpdir(), stdio: ["ignore", "pipe", "pipe"] });
+  const said = { out: "", err: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said.out += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said.err += text;
+  });
+  onTestFinished(async () => {
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    if (child.exitCode === null && child.kill("SIGTERM")) await ended;
+  });
+  return said;
+}
+
 /** Starts it in a folder that is not the project's, and waits until it listens. It ends with the test. */
 export async function startPenstock(command: readonly [string, ...string[]], env: Env): Promise<RunningPenstock> {
   const [program, ...args] = command;

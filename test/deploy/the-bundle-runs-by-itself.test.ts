@@ -1,16 +1,18 @@
 // What `npm run bundle` makes takes and stores events away from the project, with the native scanner and the connection addon,
-// and uses nothing of the project's folder. It has what running takes and no more.
+// and uses nothing of the project's folder. It has what running takes and no more, serves the scripts that the project does, and
+// survives npm.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { readStaticFiles } from "../../src/http/static-files.ts";
 import { readFrames } from "../kit/gateway.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
-import { bundleEnv, runCommand, startPenstock } from "./bundle-kit.ts";
+import { findNatsServer, startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { bundleEnv, runCommand, speaking, startPenstock } from "./bundle-kit.ts";
 import { readDeploy, root } from "./files-kit.ts";
 
 const script = path.join(root, "scripts/bundle.mjs");
@@ -81,7 +83,9 @@ test("it stores large and gzipped bodies with both addons, and nothing in it rea
 });
 
 test("it has the gateway, the packages that run it with their licences, and Node, and no path of this machine", () => {
-  expect(readdirSync(folder).sort()).toEqual(["LICENSE", "bin", "dist", "node_modules", "package.json"]);
+  expect(readdirSync(folder).sort()).toEqual([
+    ...["LICENSE", "README.md", "bin", "dist", "docs", "node_modules", "openapi.yaml", "package.json", "posthog-js"],
+  ]);
   const { dependencies } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
   const modules = path.join(folder, "node_modules");
   for (const name of Object.keys(dependencies)) expect(readdirSync(path.join(modules, name))).toContain("package.json");
@@ -92,6 +96,54 @@ test("it has the gateway, the packages that run it with their licences, and Node
   for (const file of files.filter((name) => name.startsWith("dist") && /\.(js|json|html|css)$/.test(name))) {
     expect(readFileSync(path.join(folder, file), "utf8").includes(root), file).toBe(false);
   }
+});
+
+test("it serves the scripts of posthog-js that the project does, with their licence, and says which and from where", async () => {
+  const nearest = path.join(root, "node_modules", "posthog-js");
+  const served = readStaticFiles(nearest);
+  const own = path.join(folder, "posthog-js");
+  expect(readdirSync(own).sort()).toEqual(["LICENSE", "dist", "package.json"]);
+  expect(readdirSync(path.join(own, "dist")).sort()).toEqual([...(served?.names ?? [])].sort());
+  const penstock = await startPenstock([path.join(folder, "bin", "penstock"), "serve"], bundleEnv(nats));
+  for (const name of ["array.js", "posthog-recorder.js"]) {
+    const answer = await fetch(`${penstock.url}/static/${name}`);
+    const script = readFileSync(path.join(nearest, "dist", name), "utf8");
+    expect([name, answer.status, (await answer.text()) === script]).toEqual([name, 200, true]);
+  }
+  expect(penstock.log()).toContainEqual(
+    expect.objectContaining({ msg: "posthog-js is served at /static/", version: served?.version, folder: own }),
+  );
+});
+
+test("npm takes nothing out of it, whatever it is told to install in it", { timeout: 60_000 }, () => {
+  const copy = path.join(parent, "with-npm");
+  cpSync(folder, copy, { recursive: true, verbatimSymlinks: true });
+  const package_ = path.join(parent, "posthog-js");
+  mkdirSync(path.join(package_, "dist"), { recursive: true });
+  writeFileSync(path.join(package_, "package.json"), '{"name":"posthog-js","version":"99.0.0"}');
+  writeFileSync(path.join(package_, "dist", "array.js"), "1");
+  const before = readdirSync(copy, { recursive: true, encoding: "utf8" });
+  const offline = ["--offline", "--no-audit", "--no-fund", "--install-links"];
+  const done = spawnSync("npm", ["install", ...offline, package_], { cwd: copy, encoding: "utf8" });
+  expect(done.status, done.stderr).toBe(0);
+  const after = new Set(readdirSync(copy, { recursive: true, encoding: "utf8" }));
+  expect(before.filter((file) => !after.has(file))).toEqual([]);
+  expect(after).toContain(path.join("node_modules", "posthog-js", "dist", "array.js"));
+  const { dependencies } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8"));
+  expect(dependencies).toEqual(JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).dependencies);
+});
+
+test("what `up` says last works as it stands", async () => {
+  const data = path.join(parent, "data of up");
+  const alone = { PATH: process.env["PATH"] ?? "", PENSTOCK_NATS_SERVER: findNatsServer() };
+  const args = ["up", "--data-dir", data, "--port", "0", "--admin-port", "0"];
+  const up = speaking([path.join(folder, "bin", "penstock"), ...args], alone);
+  await expect.poll(() => up.out, { timeout: 20_000 }).toMatch(/ tail .*\n/);
+  const [, event = ""] = /^ {2}(curl .*)$/m.exec(up.out) ?? [];
+  runCommand(["sh", "-c", `${event} --silent --max-time 10`], alone);
+  const [, tail = ""] = /^ {2}(\S.* tail .*)$/m.exec(up.out) ?? [];
+  const tailing = speaking(["sh", "-c", `exec ${tail} --from-start`], alone);
+  await expect.poll(() => tailing.out + tailing.err, { timeout: 10_000 }).toContain('"event":"hello"');
 });
 
 test("a folder that has something in it is left alone, and no folder is a wrong usage", () => {

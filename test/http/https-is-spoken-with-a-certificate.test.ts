@@ -33,7 +33,7 @@ test("a body of many TLS records arrives whole", async () => {
 
 test("a long answer arrives whole, and ends its connection", async () => {
   const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
-  const files = { version: "", names: [], answer: () => ({ status: 200, headers: [], body }) as const };
+  const files = { folder: "", version: "", names: [], answer: () => ({ status: 200, headers: [], body }) as const };
   const socket = await secure(await start({ files }), { ca: authority.ca });
   const parts: Buffer[] = [];
   socket.on("data", (part) => parts.push(part));

@@ -1,0 +1,27 @@
+// The scripts of posthog-js, for pages that load the SDK from the gateway with the HTML snippet: such a page without them sends nothing and
+// says nothing.
+
+import { checkOf, type Finding } from "./finding.ts";
+
+export interface Scripts {
+  readonly version: string;
+  readonly folder: string;
+  readonly names: readonly string[];
+}
+
+/** `read` gives what a gateway would serve, or throws; `setting` is `off` where there is to be none. */
+export function checkScripts(read: () => Scripts | undefined, setting: string | undefined): Finding {
+  const check = checkOf("scripts");
+  const mend = "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off where no page loads it from here";
+  try {
+    const scripts = read();
+    if (scripts !== undefined) return check.ok(`posthog-js ${scripts.version} from ${scripts.folder}`);
+    if (setting === "off") return check.ok("none: PENSTOCK_POSTHOG_JS is off");
+    return check.warn(
+      "no posthog-js: pages with the HTML snippet get a 404 for /static/array.js and send nothing",
+      mend,
+    );
+  } catch (error) {
+    return check.fail(`posthog-js cannot be read: ${(error as Error).message}`, mend);
+  }
+}
