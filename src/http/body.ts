@@ -8,6 +8,7 @@ import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { Intake } from "../types.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
+import type { ChunkTurns } from "./chunk-turns.ts";
 import { looksGzipped } from "./content-encoding.ts";
 import type { HttpExchange } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
@@ -52,13 +53,14 @@ export interface BodyReaderOptions {
   readonly inflatedBytesMax: number;
   readonly requestTimeoutMs: number;
   readonly growing: GrowingBodies<HttpExchange>;
+  readonly chunks: ChunkTurns<HttpExchange>;
   readonly intake: Intake;
   readonly log: HttpLog;
   readonly monotonicMs: () => number;
 }
 
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
-  const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, intake, log, monotonicMs } = options;
+  const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, chunks, intake, log, monotonicMs } = options;
   const memory = new BodyMemory();
   const unpacker = createUnpacker({ inflatedBytesMax, memory, monotonicMs, hold, gather, handOn });
   let slowCheck: NodeJS.Timeout | undefined;
@@ -78,12 +80,16 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 
   function chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const bytes = piece.byteLength;
+    const isChunk = !isLast && exchange.bytesDeclared < 0;
+    if (isChunk) chunks.count(exchange);
     if (exchange.over || (bytes === 0 && !isLast)) return;
     exchange.bytesArrived += bytes;
     exchange.phase = isLast ? "answer" : "body";
-    if (++exchange.pieces > PIECES_FREE && exchange.bytesArrived < (exchange.pieces - PIECES_FREE) * PIECE_BYTES_MIN) {
-      refuse(exchange, tinyChunks);
-      exchange.answerAndEnd(tinyChunks);
+    exchange.pieces++;
+    const tooMany = isChunk ? tooManyChunks(exchange) : undefined;
+    if (tooMany !== undefined) {
+      refuse(exchange, tooMany);
+      exchange.answerAndEnd(tooMany);
       return;
     }
     const lost = exchange.refusal ?? faultOfPiece(exchange, bytes);
@@ -97,6 +103,13 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     } else {
       append(exchange, Buffer.from(piece));
     }
+  }
+
+  function tooManyChunks(exchange: HttpExchange): Problem | undefined {
+    const { pieces, bytesArrived } = exchange;
+    if (pieces === 1) chunks.add(exchange);
+    if (chunks.isOver) return manyChunks;
+    return pieces > PIECES_FREE && bytesArrived < (pieces - PIECES_FREE) * PIECE_BYTES_MIN ? tinyChunks : undefined;
   }
 
   /** Makes room in the budget for the piece, or says why it cannot be kept. */
@@ -276,6 +289,10 @@ const emptyBody: Problem = { code: "empty_body", detail: "The request has no bod
 const tinyChunks: Problem = {
   code: "invalid_framing",
   detail: "The body comes in chunks of a few bytes each: send larger ones, or a Content-Length",
+};
+const manyChunks: Problem = {
+  code: "overloaded",
+  detail: "The body comes in too many small chunks at once: send larger ones, or a Content-Length",
 };
 
 /** Says what was announced or, where nothing was, what had come when it was too much. */

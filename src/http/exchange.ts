@@ -13,6 +13,7 @@ import type {
   V1Request,
 } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
+import type { ChunkTurns } from "./chunk-turns.ts";
 import { clientName } from "./client-name.ts";
 import type { Compression } from "./compression.ts";
 import type { ExchangeHead, HttpLog } from "./exchange-head.ts";
@@ -60,6 +61,7 @@ export interface ExchangeShared {
   readonly remarks: RemarkTaker | undefined;
   readonly reply: ReplyWriter;
   readonly growing: GrowingBodies<HttpExchange>;
+  readonly chunks: ChunkTurns<HttpExchange>;
   readonly look: EarlyLook | undefined;
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;
@@ -241,6 +243,7 @@ export class HttpExchange implements Exchange {
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
   abort(): void {
+    this.#shared.chunks.delete(this);
     if (this.#response === undefined) {
       clearTimeout(this.#closing);
       return;
@@ -280,6 +283,19 @@ export class HttpExchange implements Exchange {
   keepOpen(): void {
     this.#response?.pause();
     this.#response?.resume();
+  }
+
+  pauseReading(): void {
+    this.#response?.pause();
+  }
+
+  resumeReading(): void {
+    this.#response?.resume();
+  }
+
+  /** Ends the connection at the head of the request, without an answer: nothing behind the head is read then. */
+  turnAway(): void {
+    this.#response?.close();
   }
 
   /** Its project is known, or nobody looks for it. */
@@ -327,6 +343,7 @@ export class HttpExchange implements Exchange {
       return undefined;
     }
     this.#done = true;
+    this.#shared.chunks.delete(this);
     if (this.cancel !== undefined) this.cancel();
     this.cancel = undefined;
     this.release();

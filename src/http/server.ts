@@ -6,6 +6,7 @@ import type { ErrorCode, Problem } from "../errors.ts";
 import type { Admission, EarlyLook, Intake, RemarkTaker } from "../types.ts";
 import { type AddressSourceConfig, createAddressSource } from "./address-source.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
+import { ChunkTurns } from "./chunk-turns.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { endpoints } from "./endpoints.ts";
@@ -91,6 +92,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     remarks: options.remarks,
     reply: new ReplyWriter(options.random),
     growing: new GrowingBodies(),
+    chunks: new ChunkTurns(setImmediate),
     look: options.look,
     inflight: 0,
     draining: false,
@@ -103,6 +105,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const reader = createBodyReader({
     ...config,
     growing: shared.growing,
+    chunks: shared.chunks,
     intake: options.intake,
     log: options.log,
     monotonicMs: () => clock.monotonicMs(),
@@ -158,6 +161,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (query !== "" && query !== undefined) readQuery(query, exchange);
     }
     response.onAborted(() => exchange.abort());
+    if (bytesDeclared < 0 && shared.chunks.isOver && request.getHeader("transfer-encoding") !== "") {
+      exchange.turnAway();
+      return exchange;
+    }
     response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
     const everyLine = clients.isReadByOthers(request);
     exchange.userAgent = clients.agentOf(request, everyLine);

@@ -1,7 +1,8 @@
 // Each chunk of a body costs the same however little is in it, so one that comes in many tiny ones is ended before it is all read.
 
-import { expect, test } from "vitest";
-import { event, expectUnharmed, raw, request, startTarget, stored } from "./hostile-kit.ts";
+import { createConnection, type Socket } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { event, expectUnharmed, raw, request, startTarget, statusesIn, stored, type Target } from "./hostile-kit.ts";
 
 function inChunksOf(chunkBytes: number, body: string): Buffer {
   const chunks = body.match(new RegExp(`.{1,${chunkBytes}}`, "gs")) ?? [];
@@ -33,3 +34,69 @@ test("a long body in tiny chunks is 400, and what comes behind it is nothing", a
   expect(await stored(target)).toEqual(["first"]);
   await expectUnharmed(target);
 });
+
+/** Connections whose bodies come to more chunks together than a turn of the event loop has for all. */
+const many = 24;
+const chunksEach = 1_000;
+
+test("chunks of many bodies that come at once are read over several turns, and all of them are stored", async () => {
+  const target = await startTarget();
+  const bodies = Array.from({ length: many }, (_, index) => inChunksOf(40, long(`n${index}`, 40 * chunksEach)));
+  const sockets = await Promise.all(bodies.map((body) => begun(target.port, body.subarray(0, 200))));
+  // Whatever came before it is read by now.
+  expect((await raw(target.port, [request(event("between"))])).statuses).toEqual([200]);
+  await whileStopped(target, async () => {
+    await Promise.all(sockets.map((socket, index) => written(socket, bodies[index]!.subarray(200))));
+  });
+  const answers = await Promise.all(sockets.map(statusesOf));
+  expect(answers).toEqual(bodies.map(() => [200]));
+  await expectUnharmed(target);
+});
+
+test("beyond what a turn has for all no further body begins, and the next turn takes it", async () => {
+  const target = await startTarget();
+  const bodies = Array.from({ length: many }, (_, index) => inChunksOf(40, long(`n${index}`, 40 * chunksEach)));
+  const sockets = await whileStopped(target, () => Promise.all(bodies.map((body) => begun(target.port, body))));
+  const answers = await Promise.all(sockets.map(statusesOf));
+  const turnedAway = answers.findIndex((statuses) => statuses.length === 0);
+  expect(answers.filter((statuses) => statuses.length > 0).flat()).toContain(200);
+  expect(turnedAway).toBeGreaterThanOrEqual(0);
+  expect((await raw(target.port, [bodies[turnedAway]!])).statuses).toEqual([200]);
+  await expectUnharmed(target);
+});
+
+/** An open connection that has sent so much. */
+async function begun(port: number, bytes: Buffer): Promise<Socket> {
+  const socket = createConnection({ host: "127.0.0.1", port, noDelay: true });
+  onTestFinished(() => void socket.destroy());
+  socket.on("error", () => {});
+  await new Promise((resolve) => socket.once("connect", resolve));
+  await written(socket, bytes);
+  return socket;
+}
+
+function written(socket: Socket, bytes: Buffer): Promise<unknown> {
+  return new Promise((resolve) => socket.write(bytes, resolve));
+}
+
+/** What the gateway finds is all there when it goes on. */
+async function whileStopped<T>({ pid }: Target, act: () => Promise<T>): Promise<T> {
+  process.kill(pid, "SIGSTOP");
+  try {
+    return await act();
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+}
+
+/** Of all answers until the connection ends. */
+function statusesOf(socket: Socket): Promise<number[]> {
+  return new Promise((resolve) => {
+    let text = "";
+    socket.setEncoding("latin1");
+    socket.on("data", (chunk: string) => {
+      text += chunk;
+    });
+    socket.on("close", () => resolve(statusesIn(text)));
+  });
+}
