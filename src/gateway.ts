@@ -3,6 +3,7 @@
 
 import { randomBytes, randomFillSync } from "node:crypto";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
+import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { Config } from "./config.ts";
 import { createRecordWriter } from "./events/record.ts";
 import { createUuidSource } from "./events/uuid.ts";
@@ -163,6 +164,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       onBug: (bug) =>
         log.error({ err: bug }, "one event made the intake throw and was refused; its neighbours were not"),
     });
+    await lowerBackgroundThreads();
     const refusal = () => publisher.refusal();
     const certificate = certificateOf(config);
     const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));

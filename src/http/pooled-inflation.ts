@@ -124,6 +124,11 @@ export class PooledInflation {
     const isFirst = this.#inflated.length === 0;
     this.#inflated.append(chunk);
     if (isFirst) this.#sink.begun(chunk);
+    // A full one is nobody's any more. Left to the collector, those of some bodies of a mebibyte have it run ten times a second.
+    const { buffer } = chunk;
+    if (chunk.length === OUTPUT_CHUNK_BYTES && buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) {
+      buffer.transfer(0);
+    }
   }
 
   #problemOf(bytes: number): Problem | undefined {
