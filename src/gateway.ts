@@ -16,7 +16,7 @@ import { createHttpServer } from "./http/server.ts";
 import { readStaticFiles, type StaticFiles } from "./http/static-files.ts";
 import { createAdmission } from "./intake/admission.ts";
 import { createEarlyLook } from "./intake/early-look.ts";
-import { createIntake } from "./intake/intake.ts";
+import { createIntake, type IntakeOptions } from "./intake/intake.ts";
 import { livePageOf } from "./live.ts";
 import type { Log } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
@@ -34,7 +34,6 @@ import { createStreamStates } from "./publish/stream-states.ts";
 import { createStreamWatch } from "./publish/stream-watch.ts";
 import { createNativeScanner, loadAddon } from "./scan/native.ts";
 import { createReferenceScanner } from "./scan/reference.ts";
-import type { BackgroundScanner } from "./scan/table.ts";
 
 export interface GatewayDependencies {
   readonly log: Log;
@@ -151,7 +150,7 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const shares = createProjectShares({ link, config, projectsKnown: () => registry.projectsKnown });
     closers.push(() => shares.close());
     const intake = createIntake({
-      createScanner: scannerFactory(log),
+      ...scanning(log, nowMs),
       projects: registry,
       publisher,
       records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
@@ -231,13 +230,14 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
   }
 }
 
-function scannerFactory(log: Log): () => BackgroundScanner {
+function scanning(log: Log, nowMs: () => number): Pick<IntakeOptions, "createScanner" | "workMs"> {
   try {
-    loadAddon().returnLargeBlocks();
-    return createNativeScanner;
+    const { returnLargeBlocks, threadCpuMs } = loadAddon();
+    returnLargeBlocks();
+    return { createScanner: createNativeScanner, workMs: threadCpuMs };
   } catch (error) {
     log.warn({ err: error }, "the native scanner is not there: scanning with JSON.parse, many times slower");
-    return createReferenceScanner;
+    return { createScanner: createReferenceScanner, workMs: nowMs };
   }
 }
 

@@ -32,12 +32,12 @@ import { type IntakeMetrics, problemOfItems } from "./tally.ts";
 import { readUuids, readUuidsInTurns, readV1Envelope, readV1Head } from "./v1-request.ts";
 import {
   endOfSlice,
+  fewEventsMax,
   kept,
   littleBytesMax,
   placedAtOnceMax,
   rowsAtOnceMax,
   scannedAtOnceBytesMax,
-  scanWorkOf,
   slowWorkOf,
   workOf,
 } from "./work.ts";
@@ -56,6 +56,8 @@ export interface IntakeOptions {
   readonly onBug?: (bug: unknown) => void;
   /** Monotonic milliseconds; the clock of the deadlines. */
   readonly nowMs: () => number;
+  /** Milliseconds for which this thread had a processor; by them what a turn has had is counted. `nowMs` unless given. */
+  readonly workMs?: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
   readonly nextTurn: () => Promise<void>;
 }
@@ -65,7 +67,7 @@ const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
   const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
-  const { caps = noCaps, shares, onBug = () => {} } = options;
+  const { caps = noCaps, shares, onBug = () => {}, workMs = nowMs } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
   const slips = new Slips();
   const mending = createMending(slips, remarks);
@@ -76,7 +78,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const scanners = new ScannerQueue({ createScanner, nowMs });
   const parts = { publisher, records, metrics, shares, share, remarks };
 
-  /** Little bodies go through at once, of others as many as the turn has time for. */
+  /** Little bodies of few events go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, received: Buffer): Promise<void> | undefined {
     const body = received[0] === firstOfMark ? withoutMark(received) : received;
     const { length } = body;
@@ -84,8 +86,10 @@ export function createIntake(options: IntakeOptions): Intake {
     if (length > scannedAtOnceBytesMax || share.isSpent) {
       return takeInTurns(exchange, kept(body), whoseOf(exchange, body));
     }
-    share.spend(scanWorkOf(length));
-    return takeAtOnce(exchange, body);
+    const beganMs = workMs();
+    const work = takeAtOnce(exchange, body);
+    share.spend(workMs() - beganMs);
+    return work;
   }
 
   /** From scan to frames in this turn, unless it turns out to be more than a little work, or others are first. */
@@ -104,7 +108,9 @@ export function createIntake(options: IntakeOptions): Intake {
     }
     const plainWork = workOf(body.length, request.events);
     const work = request.v1 === undefined ? plainWork : plainWork + slowWorkOf(body.length);
-    if (work > placedAtOnceMax || work > publisher.frameBytesMax || mustWait(request)) {
+    const isCounted = body.length <= littleBytesMax && request.events > fewEventsMax;
+    const isTooMuch = work > placedAtOnceMax || work > publisher.frameBytesMax || (isCounted && share.isSpent);
+    if (isTooMuch || mustWait(request)) {
       return takeInTurns(exchange, kept(body), { projectId: request.project.id, lane: request.lane });
     }
     const known = request.v1 === undefined ? nothingKnown : readUuids(request);
@@ -114,15 +120,14 @@ export function createIntake(options: IntakeOptions): Intake {
       return undefined;
     }
     const placing = startPlacing(request, parts, known);
+    const beganMs = isCounted ? workMs() : 0;
     try {
       items.takeRows(placing, 0, request.events);
     } catch (bug) {
       giveUp(placing);
       throw bug;
     }
-    if (body.length > littleBytesMax) {
-      share.spend(placing.tally.slowPathItems === 0 ? work : work + slowWorkOf(body.length));
-    }
+    if (isCounted) share.spend(workMs() - beganMs);
     finish(exchange, placing);
     return undefined;
   }

@@ -6,8 +6,10 @@ import { recordOverheadBytesMax } from "../events/record.ts";
 import { Header, Row } from "../scan/table.ts";
 import { isPlain } from "./items.ts";
 
-/** Up to here a body goes through at once, however much others did in the same turn, and nobody asks how long it took: 0.05 ms at most. */
+/** Up to here a body of few events goes through at once, however much others did in the same turn, and nobody asks how long it took: 0.05 ms at most. */
 export const littleBytesMax = 2_048;
+/** More of them, of which 2 KiB hold up to 70, take as long as a body of ten times the bytes. */
+export const fewEventsMax = 8;
 /** A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so many take 0.8 ms. */
 export const scannedAtOnceBytesMax = 131_072;
 /** A body from here on lies in memory of its own until the intake is done with it; of a shorter one a copy is kept. */
@@ -18,14 +20,6 @@ export const placedAtOnceMax = 524_288;
 export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
 /** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
 const slowPathFactor = 8;
-
-/** A byte takes 8 ns to scan at the most, where it is a bracket or ends a token: as long as this many of work. */
-const scanFactor = 10;
-
-/** What scanning a body may take, in bytes copied. */
-export function scanWorkOf(bytes: number): number {
-  return bytes * scanFactor;
-}
 
 /** What placing a body takes that is not in plain form, in bytes copied, beside what it takes in any case. */
 export function slowWorkOf(bytes: number): number {

@@ -22,6 +22,8 @@ export interface Addon {
   readonly repair: (body: Buffer, until: number, text: Buffer, places: Uint32Array, progress: Uint32Array) => void;
   /** Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed. */
   readonly returnLargeBlocks: () => void;
+  /** Milliseconds for which the calling thread had a processor, since an unspecified moment. A third of a microsecond. */
+  readonly threadCpuMs: () => number;
 }
 
 const addonPlaces = ["./addon/build/Release/event_scan.node", "../../src/scan/addon/build/Release/event_scan.node"];

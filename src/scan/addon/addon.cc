@@ -6,6 +6,7 @@
 
 #include <node_api.h>
 
+#include <ctime>
 #include <new>
 
 #ifdef __GLIBC__
@@ -87,6 +88,14 @@ napi_value return_large_blocks(napi_env, napi_callback_info) {
   return nullptr;
 }
 
+napi_value thread_cpu_ms(napi_env env, napi_callback_info) {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  napi_value ms = nullptr;
+  napi_create_double(env, static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6, &ms);
+  return ms;
+}
+
 napi_property_descriptor method(const char* name, napi_callback callback) {
   return {name, nullptr, callback, nullptr, nullptr, nullptr, napi_default_method, nullptr};
 }
@@ -102,12 +111,15 @@ NAPI_MODULE_INIT() {
   };
   penstock::choose_processor_code();
   penstock::choose_name_key();
-  const napi_property_descriptor memory = method("returnLargeBlocks", return_large_blocks);
+  const napi_property_descriptor functions[] = {
+      method("returnLargeBlocks", return_large_blocks),
+      method("threadCpuMs", thread_cpu_ms),
+  };
   napi_value scanner_class = nullptr;
   if (napi_define_class(env, "EventScanner", NAPI_AUTO_LENGTH, construct, nullptr, sizeof methods / sizeof *methods,
                         methods, &scanner_class) != napi_ok ||
       napi_set_named_property(env, exports, "EventScanner", scanner_class) != napi_ok ||
-      napi_define_properties(env, exports, 1, &memory) != napi_ok || !penstock::set_layout(env, exports) ||
+      napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) != napi_ok || !penstock::set_layout(env, exports) ||
       !penstock::set_texts(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
