@@ -2,24 +2,13 @@
 // that a response is written once, never after the client has gone, and that bytes and counts are given back.
 
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
-import type {
-  Admission,
-  BodyHint,
-  EarlyLook,
-  Exchange,
-  IntakeReport,
-  RemarkTaker,
-  Route,
-  V1Request,
-} from "../types.ts";
+import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
-import type { ChunkTurns } from "./chunk-turns.ts";
 import { clientName } from "./client-name.ts";
 import type { Compression } from "./compression.ts";
-import type { ExchangeHead, HttpLog } from "./exchange-head.ts";
+import type { ExchangeHead } from "./exchange-head.ts";
+import type { ExchangeShared } from "./exchange-shared.ts";
 import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
-import type { GrowingBodies } from "./growing-bodies.ts";
-import type { ReplyWriter } from "./reply.ts";
 import { isSdkRoute, type SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
@@ -50,27 +39,6 @@ export interface Clock {
   wallMs(): number;
   /** Milliseconds that only go forward. */
   monotonicMs(): number;
-}
-
-/** What the exchanges of one server share. */
-export interface ExchangeShared {
-  readonly admission: Admission;
-  readonly clock: Clock;
-  readonly log: HttpLog;
-  readonly metrics: HttpMetrics;
-  readonly remarks: RemarkTaker | undefined;
-  readonly reply: ReplyWriter;
-  readonly growing: GrowingBodies<HttpExchange>;
-  readonly chunks: ChunkTurns<HttpExchange>;
-  readonly look: EarlyLook | undefined;
-  /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
-  inflight: number;
-  draining: boolean;
-  /** Problems answered in this turn of the event loop, and what sets it back. */
-  problemsInTurn: number;
-  readonly turnEnded: () => void;
-  /** Called while draining, when the last request is done. */
-  idle: () => void;
 }
 
 export class HttpExchange implements Exchange {
@@ -228,8 +196,9 @@ export class HttpExchange implements Exchange {
     this.#count(errorTable[problem.code].status);
   }
 
-  /** Answers now, in the middle of the body: what more of it has come is not read. */
+  /** Answers now, in the middle of a body in too small chunks: what more of it has come is not read. */
   answerAndEnd(problem: Problem): void {
+    this.#shared.chunkSenders.tell(this.senderAddress);
     this.endsInDoubt = false;
     this.close = true;
     this.answerProblem(problem);

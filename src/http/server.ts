@@ -6,12 +6,14 @@ import type { ErrorCode, Problem } from "../errors.ts";
 import type { Admission, EarlyLook, Intake, RemarkTaker } from "../types.ts";
 import { type AddressSourceConfig, createAddressSource } from "./address-source.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
+import { ChunkSenders } from "./chunk-senders.ts";
 import { ChunkTurns } from "./chunk-turns.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { endpoints } from "./endpoints.ts";
-import { type Clock, type ExchangeShared, HttpExchange, type HttpMetrics, type RouteLabel } from "./exchange.ts";
+import { type Clock, HttpExchange, type HttpMetrics, type RouteLabel } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
+import type { ExchangeShared } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
@@ -93,6 +95,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     reply: new ReplyWriter(options.random),
     growing: new GrowingBodies(),
     chunks: new ChunkTurns(setImmediate),
+    chunkSenders: new ChunkSenders(() => clock.monotonicMs()),
     look: options.look,
     inflight: 0,
     draining: false,
@@ -161,7 +164,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (query !== "" && query !== undefined) readQuery(query, exchange);
     }
     response.onAborted(() => exchange.abort());
-    if (bytesDeclared < 0 && shared.chunks.isOver && request.getHeader("transfer-encoding") !== "") {
+    if (bytesDeclared < 0 && request.getHeader("transfer-encoding") !== "" && takesNoChunks(senderAddress)) {
       exchange.turnAway();
       return exchange;
     }
@@ -173,6 +176,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const problem = typeof framing === "object" ? framing : problemAtHead(exchange, request);
     if (problem !== undefined) refuse(exchange, problem);
     return exchange;
+  }
+
+  function takesNoChunks(senderAddress: string): boolean {
+    return shared.chunks.isOver || shared.chunkSenders.isBarred(senderAddress);
   }
 
   /** A request at a path that takes no events. */

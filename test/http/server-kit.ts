@@ -62,6 +62,7 @@ export interface TestServerConfig {
   readonly certificate?: CertificateFiles;
   readonly look?: EarlyLook | undefined;
   readonly files?: StaticFiles | undefined;
+  readonly monotonicMs?: () => number;
 }
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
@@ -95,7 +96,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
       requestAborted: (phase) => void aborted.push(phase),
     },
     log: { error: (fields) => void logged.push(fields) },
-    clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
+    clock: { wallMs: () => Date.now(), monotonicMs: config.monotonicMs ?? (() => performance.now()) },
     random: Math.random,
     refusal: () => server.refusal,
     look: config.look,
