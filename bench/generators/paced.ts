@@ -86,7 +86,8 @@ async function pace(): Promise<bigint> {
       const dueMs = Math.floor((due * 1_000) / rate);
       if (dueMs > elapsedMs) break;
       const dueNs = beginNs + BigInt(dueMs) * nsPerMs;
-      const connection = idle.pop();
+      // Each in turn: one that is left out for ten seconds is closed by the server.
+      const connection = idle.shift();
       if (connection === undefined) dueTimes.push(dueNs);
       else send(connection, dueNs);
     }

@@ -4,13 +4,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
 import { batchBody, event, gzipped, singleBody } from "../harness/bodies.ts";
+import { probeDisk } from "../harness/disk-probe.ts";
 import { type Load, type LoadRun, runLoad } from "../harness/load.ts";
 import { keyOf } from "../harness/nats.ts";
+import { cpuSeconds, machineCpuSeconds } from "../harness/process-stats.ts";
 import { openSession, type Session } from "../harness/session.ts";
 import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
-const seconds = 4;
+/** Of compressed batches there are ten a second: with fewer than a hundred the p99 would be the longest of all, whatever made it long. */
+const secondsOf = (kinds: readonly Kind[]): number => (kinds.includes("gzip") ? 12 : 4);
 /** How long the attack has run when the neighbours begin, and how much longer than they it goes on. */
 const settleMs = 500;
 const slackSeconds = 1;
@@ -22,7 +25,7 @@ const titles: Readonly<Record<Kind, string>> = {
   gzip: "batches of 1,000, gzip",
 };
 
-function loadsOf(kind: Kind): Load {
+function loadsOf(kind: Kind, seconds: number): Load {
   const common = { name: titles[kind], connections: 8, seconds } as const;
   switch (kind) {
     case "single":
@@ -44,28 +47,44 @@ function importBody(): Buffer {
 export async function neighbours(bench: Bench): Promise<void> {
   const rounds = bench.rounds(1);
   for (let round = 1; round <= rounds; round++) {
-    await measure(bench, round, undefined);
+    // Before and after: what the machine itself does is seldom the same for minutes.
+    await measure(bench, round, "alone");
     for (const make of attacks) await measure(bench, round, make());
+    await measure(bench, round, "alone, at the end");
   }
 }
 
 /** In fresh processes, so that no attack has what an earlier one left behind. */
-async function measure(bench: Bench, round: number, attack: Attack | undefined): Promise<void> {
+async function measure(bench: Bench, round: number, beside: Attack | string): Promise<void> {
   const { closedLoop } = bench;
+  const attack = typeof beside === "string" ? undefined : beside;
+  const kinds: readonly Kind[] = ["single", ...(attack?.neighbours ?? ["history", "gzip"])];
+  const seconds = secondsOf(kinds);
+  const attackSeconds = seconds + settleMs / 1_000 + slackSeconds;
   const session = await openSession({ variant: "penstock", sync: "always", projects: 2, closedLoop });
   try {
-    await session.warmUp(loadsOf("single"), 1);
-    const kinds: readonly Kind[] = ["single", ...(attack?.neighbours ?? ["history", "gzip"])];
+    for (const kind of kinds) await session.warmUp(loadsOf(kind, seconds), 1);
+    const disk = probeDisk();
+    const processes = [process.pid, session.server.child.pid, session.nats?.pid];
+    const usedBefore = used(processes);
+    const beganMs = performance.now();
     // A scrape begins the window that the next one reads.
     await loopDelayMax(session);
     const attacking = attack && runLoad(session.server.url, { ...attack.load, seconds: attackSeconds }, closedLoop);
     if (attack !== undefined) await delay(settleMs);
-    const runs = await Promise.all(kinds.map((kind) => runLoad(session.server.url, loadsOf(kind), closedLoop)));
+    const runs = await Promise.all(
+      kinds.map((kind) => runLoad(session.server.url, loadsOf(kind, seconds), closedLoop)),
+    );
     const attacked = await attacking;
     const loopDelayMaxMs = await loopDelayMax(session);
+    const clients = [...runs, ...(attacked === undefined ? [] : [attacked])];
+    const ownSeconds = clients.reduce((sum, { clientCpuSeconds }) => sum + clientCpuSeconds, 0);
+    const otherCores = (used(processes) - usedBefore - ownSeconds) / ((performance.now() - beganMs) / 1_000);
+    const machine = { loopDelayMaxMs, fsyncP99Ms: await disk.stop(), otherCores: Math.max(0, otherCores) };
     for (const [index, kind] of kinds.entries()) {
-      const scenario = attack === undefined ? `${titles[kind]}, alone` : `${titles[kind]} beside ${attack.load.name}`;
-      const values = { ...valuesOf(runs[index]!), ...valuesOfAttack(attacked), loopDelayMaxMs };
+      const where = typeof beside === "string" ? `, ${beside}` : ` beside ${beside.load.name}`;
+      const scenario = titles[kind] + where;
+      const values = { ...valuesOf(runs[index]!), ...valuesOfAttack(attacked), ...machine };
       bench.note({ group: "neighbours", scenario, variant: "penstock", sync: "always", round, values });
     }
   } finally {
@@ -73,7 +92,10 @@ async function measure(bench: Bench, round: number, attack: Attack | undefined):
   }
 }
 
-const attackSeconds = seconds + settleMs / 1_000 + slackSeconds;
+/** Seconds of a processor that anything but these has used. */
+function used(processes: readonly (number | undefined)[]): number {
+  return machineCpuSeconds() - processes.reduce<number>((sum, pid) => sum + cpuSeconds(pid), 0);
+}
 
 function valuesOf({ latencyMs, requests, refused, failed }: LoadRun): Record<string, number> {
   const { p50 = Number.NaN, p99 = Number.NaN, max = Number.NaN } = latencyMs ?? {};
