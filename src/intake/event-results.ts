@@ -32,6 +32,8 @@ export class EventResults {
   readonly #states: Uint8Array;
   /** Of a dropped or refused event the place of its code, of others the bits of its warnings. */
   readonly #details: Uint32Array;
+  /** What looks like the slip, of the few events that are named. */
+  #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
     this.#uuids = uuids;
@@ -40,9 +42,13 @@ export class EventResults {
     this.#details = new Uint32Array(uuids.length);
   }
 
-  dropped(index: number, code: DetailCode): void {
+  /** `hint`: as in `Said`. */
+  dropped(index: number, code: DetailCode, hint = ""): void {
     this.#states[index] = State.Dropped;
     this.#details[index] = detailPlaces.get(code) ?? 0;
+    if (hint === "") return;
+    this.#hints ??= new Map();
+    this.#hints.set(index, hint);
   }
 
   /** It is in a frame. */
@@ -76,7 +82,12 @@ export class EventResults {
 
   /** `notSent`: why no more was sent to the store, if not all was. A long answer is put together in slices. Fails only for want of memory. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
-    const writer = new ResultWriter(this.#uuids, this.#states, { details: this.#details, notSent });
+    const writer = new ResultWriter(this.#uuids, {
+      states: this.#states,
+      details: this.#details,
+      hints: this.#hints,
+      notSent,
+    });
     if (this.#states.length <= writtenAtOnceMax) {
       writer.measure(this.#states.length);
       v1.answerResults(writer.write(this.#states.length), writer.hasRetry);
@@ -102,6 +113,14 @@ export class EventResults {
   }
 }
 
+interface Outcomes {
+  readonly states: Uint8Array;
+  readonly details: Uint32Array;
+  readonly hints: ReadonlyMap<number, string> | undefined;
+  /** Of what no frame has. */
+  readonly notSent: ErrorCode | undefined;
+}
+
 /** First measures all results, then writes them, both up to some event at a time. */
 class ResultWriter {
   hasRetry = false;
@@ -109,6 +128,7 @@ class ResultWriter {
   readonly #states: Uint8Array;
   readonly #details: Uint32Array;
   readonly #notSent: ErrorCode;
+  readonly #hints: ReadonlyMap<number, string> | undefined;
   /** What stands behind a uuid, for each state and detail that there is. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
@@ -117,14 +137,11 @@ class ResultWriter {
   #at = 0;
   #writtenEnd = 0;
 
-  constructor(
-    uuids: UuidList,
-    states: Uint8Array,
-    { details, notSent = "unavailable" }: { details: Uint32Array; notSent: ErrorCode | undefined },
-  ) {
+  constructor(uuids: UuidList, { states, details, hints, notSent = "unavailable" }: Outcomes) {
     this.#uuids = uuids;
     this.#states = states;
     this.#details = details;
+    this.#hints = hints;
     this.#notSent = notSent;
   }
 
@@ -160,6 +177,8 @@ class ResultWriter {
   #textOf(index: number): Buffer {
     const state = this.#states[index] as State;
     const detail = this.#details[index]!;
+    const hint = this.#hints?.get(index);
+    if (hint !== undefined) return Buffer.from(droppedText(detail, hint));
     const key = detail * 8 + state;
     let text = this.#texts.get(key);
     if (text === undefined) {
@@ -169,6 +188,11 @@ class ResultWriter {
     }
     return text;
   }
+}
+
+/** `"details"` stays the code alone, which programs read. */
+function droppedText(detail: number, hint: string): string {
+  return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }
 
 function resultText(state: State, detail: number, notSent: ErrorCode): string {

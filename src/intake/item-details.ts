@@ -19,24 +19,38 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/** Why the item is left out. `isBatch`: it is one of a batch or an array, and not the body itself. */
-export function dropDetail(drop: DropCode, item: ItemView, slips: Slips): string {
+/** Why an item is not stored, and what looks like the slip: "" where nothing does. */
+export interface Said {
+  readonly detail: string;
+  readonly hint: string;
+}
+
+export function textOf({ detail, hint }: Said): string {
+  return hint === "" ? detail : `${detail}; ${hint}`;
+}
+
+/** Of one that an answer does not name. */
+export const unsaid: Said = { detail: "", hint: "" };
+
+/** Why the item is left out. */
+export function dropDetail(drop: DropCode, item: ItemView, slips: Slips): Said {
   switch (drop) {
     case "not_an_object":
-      return `The item is ${itemWord(item)}, and must be an object: it is not stored`;
+      return { detail: `The item is ${itemWord(item)}, and must be an object: it is not stored`, hint: "" };
     case "no_event": {
       const type = fieldType(item, FieldShift.Event);
       const names: MeantName[] = isBatchItem(item) ? ["event"] : ["batch", "event"];
       const hint = type === TokenType.Absent ? slips.hint(itemSpan(item), ...names) : "";
-      return `event is ${words[type]}, and must be text: the event is not stored${hint}`;
+      return { detail: `event is ${words[type]}, and must be text: the event is not stored`, hint };
     }
     case "no_distinct_id": {
       const type = fieldType(item, FieldShift.DistinctId);
       const inProperties = fieldType(item, FieldShift.PropertiesDistinctId);
       if (type === TokenType.Absent && inProperties !== TokenType.Absent) {
-        return `properties.distinct_id is ${words[inProperties]}: the event is not stored`;
+        return { detail: `properties.distinct_id is ${words[inProperties]}: the event is not stored`, hint: "" };
       }
-      return `distinct_id is ${words[type]}: the event is not stored${type === TokenType.Absent ? idHint(item, slips) : ""}`;
+      const hint = type === TokenType.Absent ? idHint(item, slips) : "";
+      return { detail: `distinct_id is ${words[type]}: the event is not stored`, hint };
     }
   }
 }
@@ -47,7 +61,7 @@ const meantBy: Partial<Record<ItemErrorCode, readonly MeantName[]>> = {
   missing_survey_id: ["$survey_id"],
 };
 
-/** What to add to the detail of an error. */
+/** What looks like the slip behind an error. */
 export function errorHint(code: ItemErrorCode, item: ItemView, slips: Slips): string {
   const names = meantBy[code];
   if (names === undefined) return "";
@@ -75,8 +89,9 @@ function itemWord({ body, table, row }: ItemView): string {
   return isJson ? "a string that looks like JSON encoded twice" : "a string";
 }
 
+/** Or one of an array, and not the body itself. */
 function isBatchItem({ table }: ItemView): boolean {
-  return table[Header.BatchType] !== TokenType.Absent;
+  return table[Header.BatchType] !== TokenType.Absent || table[Header.RootType] === TokenType.Array;
 }
 
 function hasProperties(item: ItemView): boolean {

@@ -25,7 +25,7 @@ import {
   ScanStatus,
   TokenType,
 } from "../scan/table.ts";
-import { dropDetail, errorHint } from "./item-details.ts";
+import { dropDetail, errorHint, unsaid } from "./item-details.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
 import type { Slips } from "./slips.ts";
@@ -122,7 +122,8 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
       if (bug instanceof OutOfMemoryError) throw bug;
       // One event's bug must not cost its neighbours: a 503 for the batch would, at every retry.
       tellOnce(bug);
-      tally.fail(index, "unreadable_event", "This event alone made the gateway fail: please report it");
+      const detail = "This event alone made the gateway fail: please report it";
+      tally.fail(index, "unreadable_event", { detail, hint: "" });
       return;
     }
     if (verdict.drop === "removed") {
@@ -130,17 +131,17 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
       return;
     }
     if (verdict.drop !== undefined) {
-      tally.drop(index, verdict.drop, tally.namesDrops ? dropDetail(verdict.drop, item, slips) : "");
+      tally.drop(index, verdict.drop, tally.namesDrops ? dropDetail(verdict.drop, item, slips) : unsaid);
       return;
     }
     if (verdict.error !== undefined) {
       const hint = tally.namesErrors ? errorHint(verdict.error, item, slips) : "";
-      tally.fail(index, verdict.error, verdict.detail + hint);
+      tally.fail(index, verdict.error, { detail: verdict.detail, hint });
       return;
     }
     if (bytes > job.recordBytesMax) {
       const detail = `The record takes ${bytes} bytes, the store takes ${job.recordBytesMax}`;
-      tally.fail(index, "event_too_large", detail);
+      tally.fail(index, "event_too_large", { detail, hint: "" });
       return;
     }
     records.write(item, verdict, record, frames.sinkFor(bytes, index, verdict.uuid !== "new"));

@@ -29,18 +29,32 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${fault === undefined ? "" : `: ${fault[1]}`}`;
 }
 
-/** What to add to the answer where the body in the table shows no key. Looks past the events of a batch, as far as the table knows them. */
+/** Items of an array in which a slip is looked for: most have the same names as the first. */
+const itemsLookedAt = 4;
+
+/** What looks like the key where the body in the table shows none. Looks past the events of a batch, as far as the table knows them. */
 export function missingKeyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
   const rows = table[Header.RowCount]!;
-  const first = Header.Words;
-  const [itemStart, itemEnd] = [table[first + Row.ItemStart]!, table[first + Row.ItemEnd]!];
-  const [propertiesStart, propertiesEnd] = [table[first + Row.PropertiesStart]!, table[first + Row.PropertiesEnd]!];
   if (table[Header.BatchType] !== TokenType.Absent) {
-    const lastEnd = table[Header.Words + (rows - 1) * Row.Words + Row.ItemEnd]!;
-    const skip = rows > 0 ? { skipFrom: itemStart, skipTo: lastEnd } : {};
+    const skip = rows > 0 ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd } : {};
     return slips.hint({ body, start: 0, end: body.length, ...skip }, "api_key");
   }
-  // One event, or the first of an array.
-  const skip = rows > 0 && propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};
-  return slips.hint({ body, start: itemStart, end: itemEnd, ...skip }, "api_key");
+  // One event, or those of an array: one key is enough for all, and not all items are objects.
+  for (let row = 0; row < Math.min(rows, itemsLookedAt); row++) {
+    const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
+    const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};
+    const hint = slips.hint({ body, start: itemStart, end: itemEnd, ...skip }, "api_key");
+    if (hint !== "") return hint;
+  }
+  return "";
+}
+
+function rowAt(table: Uint32Array, row: number) {
+  const at = Header.Words + row * Row.Words;
+  return {
+    itemStart: table[at + Row.ItemStart]!,
+    itemEnd: table[at + Row.ItemEnd]!,
+    propertiesStart: table[at + Row.PropertiesStart]!,
+    propertiesEnd: table[at + Row.PropertiesEnd]!,
+  };
 }

@@ -18,7 +18,7 @@ interface Scanned {
 export interface Mending {
   /** Tells the exchange which SDK made the body, while a remark on it would be kept. */
   noteLibrary(exchange: Exchange, scanned: Scanned): void;
-  /** The problem that the envelope has, with what looks like the key where none came. */
+  /** The problem that the envelope has, with what looks like the key where none came, or like the batch. */
   ofEnvelope(problem: Problem, exchange: Exchange, scanned: Scanned): Problem;
 }
 
@@ -32,9 +32,18 @@ export function createMending(slips: Slips, remarks: RemarkTaker | undefined): M
     const root = scanned.scanner.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     noteLibrary(exchange, scanned);
-    if (problem.code !== "missing_api_key") return problem;
-    const hint = missingKeyHint(scanned.body, scanned.scanner.table, slips);
-    return hint === "" ? problem : { ...problem, detail: problem.detail + hint };
+    const hint = hintOf(problem, exchange, scanned);
+    return hint === "" ? problem : { ...problem, detail: `${problem.detail}; ${hint}` };
+  }
+
+  function hintOf(problem: Problem, exchange: Exchange, { body, scanner }: Scanned): string {
+    const { table } = scanner;
+    if (exchange.v1 === undefined) {
+      return problem.code === "missing_api_key" ? missingKeyHint(body, table, slips) : "";
+    }
+    // There the key is in a header, and one in the body means nothing.
+    const lacksBatch = problem.code === "invalid_payload" && table[Header.BatchType] === TokenType.Absent;
+    return lacksBatch ? slips.hint({ body, start: 0, end: body.length }, "batch") : "";
   }
 
   return { noteLibrary, ofEnvelope };

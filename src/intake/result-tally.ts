@@ -4,6 +4,7 @@ import type { DropCode, ErrorCode, ItemErrorCode, Problem } from "../errors.ts";
 import type { Verdict } from "../events/verdict.ts";
 import type { Exchange, V1Request } from "../types.ts";
 import type { EventResults } from "./event-results.ts";
+import type { Said } from "./item-details.ts";
 import { Tally } from "./tally.ts";
 
 /** There is no memory for the answer, say. */
@@ -23,9 +24,9 @@ export class ResultTally extends Tally {
     return true;
   }
 
-  override drop(index: number, code: DropCode, detail: string): void {
-    super.drop(index, code, detail);
-    this.#results.dropped(index, code);
+  override drop(index: number, code: DropCode, said: Said): void {
+    super.drop(index, code, said);
+    this.#results.dropped(index, code, said.hint);
   }
 
   /** Who is told of each event is told of this one too, or would send it again. */
@@ -34,9 +35,9 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, "performance_event");
   }
 
-  override fail(index: number, code: ItemErrorCode, detail: string): void {
-    super.fail(index, code, detail);
-    this.#results.dropped(index, code);
+  override fail(index: number, code: ItemErrorCode, said: Said): void {
+    super.fail(index, code, said);
+    this.#results.dropped(index, code, said.hint);
   }
 
   override store(index: number, verdict: Verdict): void {

@@ -61,10 +61,10 @@ export class Slips {
     return undefined;
   }
 
-  /** What to add to a detail: ", you sent …", or nothing. */
+  /** What to say beside a detail: `you sent …`, or nothing. */
   hint(span: ObjectSpan, ...names: readonly MeantName[]): string {
     const slip = this.find(span, ...names);
-    return slip === undefined ? "" : `; you sent "${slip.sent}": write "${slip.meant}"`;
+    return slip === undefined ? "" : `you sent "${slip.sent}": write "${slip.meant}"`;
   }
 
   #nearest(body: Buffer, members: readonly Member[], name: MeantName): string | undefined {

@@ -10,6 +10,7 @@ import {
 } from "../errors.ts";
 import type { Verdict } from "../events/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../types.ts";
+import { type Said, textOf } from "./item-details.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
 export const itemNotesMax = 20;
@@ -85,8 +86,8 @@ export class Tally implements IntakeReport {
     return this.errors.length < itemNotesMax;
   }
 
-  /** `detail` is for those that are named. */
-  drop(index: number, code: DropCode, detail: string): void {
+  /** What is said is for those that are named. */
+  drop(index: number, code: DropCode, said: Said): void {
     this.dropped++;
     this.warningsTotal++;
     if (code === "no_event") this.#noEvent++;
@@ -94,7 +95,7 @@ export class Tally implements IntakeReport {
     else this.#notAnObject++;
     if (!this.namesDrops) return;
     if (this.#drops === noNotes) this.#drops = [];
-    this.#drops.push({ index, code, detail });
+    this.#drops.push({ index, code, detail: textOf(said) });
   }
 
   /** Neither stored nor missed: it is in no count of the answer. */
@@ -102,14 +103,14 @@ export class Tally implements IntakeReport {
     this.#removed++;
   }
 
-  fail(index: number, code: ItemErrorCode, detail: string): void {
+  fail(index: number, code: ItemErrorCode, said: Said): void {
     this.dropped++;
     this.errorsTotal++;
     this.#errorCounts ??= new Map();
     this.#errorCounts.set(code, (this.#errorCounts.get(code) ?? 0) + 1);
     if (!this.namesErrors) return;
     if (this.errors === noNotes) this.errors = [];
-    this.errors.push({ index, code, detail });
+    this.errors.push({ index, code, detail: textOf(said) });
   }
 
   store(index: number, verdict: Verdict): void {

@@ -88,6 +88,14 @@ test.each<[string, unknown, string, string]>([
   expect(await gateway.events(own)).toHaveLength(3);
 });
 
+test("an item of an array is no batch", async () => {
+  const events = [{ event: "e", distinct_id: "u" }];
+  const [note] = await warningsOf([{ api_key: project.key, events }]);
+  expect(note).toEqual({ index: 0, code: "no_event", detail: expect.not.stringContaining("batch") });
+  const [slip] = await warningsOf([{ token: project.key, evnt: "e", distinct_id: "u" }]);
+  expect(slip?.detail).toMatch(/; you sent "evnt": write "event"$/);
+});
+
 test.each<[object, string, RegExp]>([
   [{ event: "$create_alias", properties: { Alias: "a" } }, "missing_alias", /"Alias": write "alias"$/],
   [{ event: "$create_alias", propertys: { alias: "a" } }, "missing_alias", /"propertys": write "properties"$/],

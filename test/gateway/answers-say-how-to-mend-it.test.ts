@@ -26,6 +26,12 @@ test.each<[string, object, string]>([
     "write_key",
   ],
   ["key", { key: "phc_0123456789", ...event }, "key"],
+  ["apiKey, in an array", [{ apiKey: "phc_0123456789", ...event }, event], "apiKey"],
+  [
+    "api-key, in a later item and behind properties",
+    [7, event, { ...event, properties: { x: "y".repeat(9_000) }, "api-key": "phc_012" }],
+    "api-key",
+  ],
 ])("no api_key, but %s", async (_, body, sent) => {
   const answer = await gateway.post("/batch/", body);
   expect(answer.json).toMatchObject({ status: 401, code: "missing_api_key" });

@@ -8,6 +8,7 @@ export const v1Path = "/i/v1/analytics/events";
 export interface V1Result {
   readonly result: "ok" | "warning" | "drop" | "retry";
   readonly details?: string;
+  readonly hint?: string;
 }
 
 export interface V1Answer {

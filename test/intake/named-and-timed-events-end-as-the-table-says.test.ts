@@ -1,0 +1,127 @@
+// The outcome table of the README, row by row: events whose name says what they must hold, and the times that events say of themselves.
+
+import { type Case, tryCases } from "./outcome-kit.ts";
+
+const cases: Case[] = [
+  ["alias", { event: "$create_alias", distinct_id: "u", properties: { alias: "a" } }, { stored: { kind: "alias" } }],
+  ["alias missing", { event: "$create_alias", distinct_id: "u", properties: {} }, { error: "missing_alias" }],
+  ["alias without properties", { event: "$create_alias", distinct_id: "u" }, { error: "missing_alias" }],
+  ["alias empty", { event: "$create_alias", distinct_id: "u", properties: { alias: "" } }, { error: "missing_alias" }],
+  [
+    "alias a number",
+    { event: "$create_alias", distinct_id: "u", properties: { alias: 1 } },
+    { error: "missing_alias" },
+  ],
+  [
+    "group identify",
+    {
+      event: "$groupidentify",
+      distinct_id: "u",
+      properties: { $group_type: "t", $group_key: "k", $group_set: { n: 1 } },
+    },
+    { stored: { kind: "group_identify" } },
+  ],
+  [
+    "group identify, other spelling",
+    { event: "$group_identify", distinct_id: "u", properties: { $group_type: "t", $group_key: "k", $group_set: {} } },
+    { stored: { kind: "group_identify" } },
+  ],
+  [
+    "group without key",
+    { event: "$groupidentify", distinct_id: "u", properties: { $group_type: "t" } },
+    { error: "missing_group" },
+  ],
+  [
+    "group without type",
+    { event: "$group_identify", distinct_id: "u", properties: { $group_key: "k" } },
+    { error: "missing_group" },
+  ],
+  [
+    "group without $group_set",
+    { event: "$groupidentify", distinct_id: "u", properties: { $group_type: "t", $group_key: "k" } },
+    { stored: { kind: "group_identify" }, warnings: ["missing_group_set"] },
+  ],
+  [
+    "survey sent",
+    { event: "survey sent", distinct_id: "u", properties: { $survey_id: "s" } },
+    { stored: { kind: "survey" } },
+  ],
+  ["survey shown without id", { event: "survey shown", distinct_id: "u" }, { error: "missing_survey_id" }],
+  [
+    "survey dismissed without id",
+    { event: "survey dismissed", distinct_id: "u", properties: { $survey_id: null } },
+    { error: "missing_survey_id" },
+  ],
+  ["identify with $set", { event: "$identify", distinct_id: "u", $set: { a: 1 } }, { stored: { kind: "identify" } }],
+  [
+    "identify with properties.$set",
+    { event: "$identify", distinct_id: "u", properties: { $set: {} } },
+    { stored: { kind: "identify" } },
+  ],
+  [
+    "identify without $set",
+    { event: "$identify", distinct_id: "u" },
+    { stored: { kind: "identify" }, warnings: ["missing_set"] },
+  ],
+  [
+    "pageview",
+    { event: "$pageview", distinct_id: "u", properties: { $current_url: "https://x" } },
+    { stored: { kind: "pageview" } },
+  ],
+  [
+    "pageview without url",
+    { event: "$pageview", distinct_id: "u" },
+    { stored: { kind: "pageview" }, warnings: ["missing_current_url"] },
+  ],
+  [
+    "screen",
+    { event: "$screen", distinct_id: "u", properties: { $screen_name: "home" } },
+    { stored: { kind: "screen" } },
+  ],
+  [
+    "screen without name",
+    { event: "$screen", distinct_id: "u" },
+    { stored: { kind: "screen" }, warnings: ["missing_screen_name"] },
+  ],
+  [
+    "timestamp",
+    { event: "e", distinct_id: "u", timestamp: "2026-01-02T03:04:05.678Z" },
+    { stored: { timestamp: "2026-01-02T03:04:05.678Z" } },
+  ],
+  [
+    "timestamp with an offset",
+    { event: "e", distinct_id: "u", timestamp: "2026-01-02T03:04:05+01:00" },
+    { stored: { timestamp: "2026-01-02T02:04:05.000Z" } },
+  ],
+  [
+    "timestamp without a zone",
+    { event: "e", distinct_id: "u", timestamp: "2026-01-02T03:04:05" },
+    { stored: { timestamp: "2026-01-02T03:04:05.000Z" } },
+  ],
+  [
+    "timestamp unparseable",
+    { event: "e", distinct_id: "u", timestamp: "yesterday" },
+    { stored: { timestamp: "received" }, warnings: ["invalid_timestamp"] },
+  ],
+  [
+    "timestamp a number",
+    { event: "e", distinct_id: "u", timestamp: 1767323045 },
+    { stored: { timestamp: "received" }, warnings: ["invalid_timestamp"] },
+  ],
+  ["timestamp absent", { event: "e", distinct_id: "u" }, { stored: { timestamp: "received" } }],
+  [
+    "timestamp far ahead",
+    { event: "e", distinct_id: "u", timestamp: "2999-01-02T03:04:05Z" },
+    {
+      stored: { timestamp: "received", timestamp_sent: "2999-01-02T03:04:05.000Z" },
+      warnings: ["timestamp_in_future"],
+    },
+  ],
+  [
+    "offset that is no number",
+    { event: "e", distinct_id: "u", offset: "12" },
+    { stored: { timestamp: "received" }, warnings: ["invalid_offset"] },
+  ],
+];
+
+tryCases(cases);
