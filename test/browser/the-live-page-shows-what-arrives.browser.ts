@@ -5,21 +5,12 @@
 import { mkdirSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import path from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startBrowser } from "../kit/browser.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
 
 const screenshots = path.resolve(import.meta.dirname, "../../.cache/live-page");
-const flags = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const wide = { width: 1_280, height: 860 };
 const narrow = { width: 360, height: 780 };
 
@@ -30,7 +21,7 @@ let beta: TestProject;
 
 beforeAll(async () => {
   mkdirSync(screenshots, { recursive: true });
-  browser = await chromium.launch({ executablePath: process.env["PENSTOCK_TEST_CHROMIUM"] ?? "chromium", args: flags });
+  browser = await startBrowser();
   gateway = await startTestGateway();
   alpha = await gateway.project();
   beta = await gateway.project();

@@ -2,12 +2,11 @@
 // and everything is stored, once. Clients that give up after some seconds (the matrix says which) begin six seconds in.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Browser } from "playwright-core";
 import { PostHog as PostHogLite } from "posthog-js-lite";
 import { PostHog } from "posthog-node";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
-import { chromiums, readyMsMax, type Site, startBrowser, startSite, type Visit, visit } from "./browser-kit.ts";
+import { expect, test, vi } from "vitest";
+import type { TestProject } from "../kit/gateway.ts";
+import { chromiums, readyMsMax, startStage, type Visit, visit } from "./browser-kit.ts";
 import { isReady, posthogJs, posthogJsLite } from "./pages.ts";
 import { findPythonClient, runPython } from "./python-kit.ts";
 import { type Captured, expectStored } from "./stored-kit.ts";
@@ -17,28 +16,18 @@ const lateMs = 6_000;
 const eventsOfEach = 30;
 const found = chromiums();
 const { python } = findPythonClient();
-let gateway: TestGateway;
-let site: Site;
-let browser: Browser | undefined;
-
-beforeAll(async () => {
-  if (found.length > 0) browser = await startBrowser();
-  gateway = await startTestGateway();
-  site = await startSite();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await site?.close();
-  await gateway?.stop();
-});
+const stage = startStage();
 
 test("ten seconds without NATS", { timeout: 90_000 }, async () => {
   const complained = vi.spyOn(console, "error");
-  const probe = await gateway.project();
-  const projects = [await gateway.project(), await gateway.project(), await gateway.project()] as const;
+  const probe = await stage.gateway.project();
+  const projects = [
+    await stage.gateway.project(),
+    await stage.gateway.project(),
+    await stage.gateway.project(),
+  ] as const;
   const pages = await openPages();
-  await gateway.nats.kill();
+  await stage.gateway.nats.kill();
   const goneAt = performance.now();
   const after = (ms: number) => delay(Math.max(0, goneAt + ms - performance.now()));
   const refused = await refusal(probe);
@@ -53,11 +42,11 @@ test("ten seconds without NATS", { timeout: 90_000 }, async () => {
   ];
   await after(outageMs);
   for (const { opened } of pages) expect(opened.heard).toContainEqual(expect.objectContaining({ status: 503 }));
-  await gateway.nats.restart();
+  await stage.gateway.nats.restart();
   for (const { project, opened } of pages)
-    await expectStored(gateway, project, await opened.captured(), { timeoutMs: 30_000 });
+    await expectStored(stage.gateway, project, await opened.captured(), { timeoutMs: 30_000 });
   for (const expectAll of await Promise.all(others)) await expectAll();
-  expect(await gateway.events(probe)).toEqual([]);
+  expect(await stage.gateway.events(probe)).toEqual([]);
   expect(complained).not.toHaveBeenCalled();
   complained.mockRestore();
 });
@@ -75,9 +64,9 @@ interface Opened {
 async function openPages(): Promise<Opened[]> {
   const opened: Opened[] = [];
   for (const [path, body] of found.flatMap(() => [["/", posthogJs] as const, ["/lite", posthogJsLite] as const])) {
-    const project = await gateway.project();
-    site.pages.set(path, body({ host: gateway.url, key: project.key }));
-    const each = await visit(browser!, `${site.origin}${path}`, { expected });
+    const project = await stage.gateway.project();
+    stage.site.pages.set(path, body({ host: stage.gateway.url, key: project.key }));
+    const each = await visit(stage.browser!, `${stage.site.origin}${path}`, { expected });
     await expect.poll(() => each.page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
     opened.push({ project, opened: each, isPatient: body === posthogJs });
   }
@@ -95,7 +84,11 @@ async function refusal({ key }: TestProject): Promise<{ status: number; retryAft
   let heard: Response | undefined;
   await expect
     .poll(async () => {
-      heard = await fetch(`${gateway.url}/e/`, { method: "POST", body: event, headers: { Origin: site.origin } });
+      heard = await fetch(`${stage.gateway.url}/e/`, {
+        method: "POST",
+        body: event,
+        headers: { Origin: stage.site.origin },
+      });
       return heard.status;
     })
     .toBe(503);
@@ -109,23 +102,23 @@ type Ended = Promise<() => Promise<void>>;
 
 async function node(project: TestProject): Ended {
   const captured: Captured[] = [];
-  const posthog = new PostHog(project.key, { host: gateway.url });
+  const posthog = new PostHog(project.key, { host: stage.gateway.url });
   posthog.on("*", (_type: string, message?: Captured) => void noteIn(captured, message));
   for (let index = 0; index < eventsOfEach; index++)
     posthog.capture({ distinctId: `user-${index}`, event: "counted", properties: { index } });
   await posthog.shutdown();
   expect(captured).toHaveLength(eventsOfEach);
-  return async () => void (await expectStored(gateway, project, captured));
+  return async () => void (await expectStored(stage.gateway, project, captured));
 }
 
 async function lite(project: TestProject): Ended {
   const captured: Captured[] = [];
-  const posthog = new PostHogLite(project.key, { host: gateway.url });
+  const posthog = new PostHogLite(project.key, { host: stage.gateway.url });
   posthog.on("*", (_type: string, message?: Captured) => void noteIn(captured, message));
   for (let index = 0; index < eventsOfEach; index++) posthog.capture("counted", { index });
   await posthog.shutdown();
   expect(captured).toHaveLength(eventsOfEach);
-  return async () => void (await expectStored(gateway, project, captured));
+  return async () => void (await expectStored(stage.gateway, project, captured));
 }
 
 function noteIn(captured: Captured[], message: Captured | undefined): void {
@@ -133,10 +126,10 @@ function noteIn(captured: Captured[], message: Captured | undefined): void {
 }
 
 async function inPython(project: TestProject, program: string): Ended {
-  const said = await runPython(program, { gateway, project }, [String(eventsOfEach)]);
+  const said = await runPython(program, { gateway: stage.gateway, project }, [String(eventsOfEach)]);
   expect(said).toMatchObject({ errors: [], log: "" });
   return async () => {
-    const events = await gateway.events(project);
+    const events = await stage.gateway.events(project);
     expect(events.map((event) => event["uuid"]).sort()).toEqual([...said.uuids].sort());
   };
 }

@@ -5,22 +5,13 @@ import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
-import { type Browser, type BrowserContext, chromium, type Page, type Request } from "playwright-core";
-import { expect, onTestFinished } from "vitest";
+import type { Browser, BrowserContext, Page, Request } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { startBrowser } from "../kit/browser.ts";
+import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 import type { Captured } from "./stored-kit.ts";
 
 const modules = path.resolve(import.meta.dirname, "../../node_modules");
-// As root without a sandbox, and without what Chromium asks of its maker's servers.
-const flags = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 
 /** How long a page may take to hear of its configuration, on a machine that has much else to do. */
 export const readyMsMax = 10_000;
@@ -36,8 +27,39 @@ export function chromiums(): string[] {
   return named === "" ? [] : [named];
 }
 
-export async function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env["PENSTOCK_TEST_CHROMIUM"] ?? "chromium", args: flags });
+/** What the tests of a file run with: started before the first of them, and stopped behind the last. */
+export interface Stage {
+  readonly gateway: TestGateway;
+  readonly site: Site;
+  /** Undefined where there is none. */
+  readonly browser: Browser | undefined;
+}
+
+export function startStage(): Stage {
+  let gateway: TestGateway | undefined;
+  let site: Site | undefined;
+  let browser: Browser | undefined;
+  beforeAll(async () => {
+    if (chromiums().length > 0) browser = await startBrowser();
+    gateway = await startTestGateway();
+    site = await startSite();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await site?.close();
+    await gateway?.stop();
+  });
+  return {
+    get gateway() {
+      return gateway!;
+    },
+    get site() {
+      return site!;
+    },
+    get browser() {
+      return browser;
+    },
+  };
 }
 
 export interface Site {
@@ -48,7 +70,7 @@ export interface Site {
 }
 
 /** Serves pages, and under /modules/ the files of node_modules. */
-export async function startSite(): Promise<Site> {
+async function startSite(): Promise<Site> {
   const pages = new Map<string, string>();
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://site");

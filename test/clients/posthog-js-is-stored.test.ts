@@ -1,35 +1,20 @@
 // posthog-js in a real browser, from a page of another origin than the gateway's, set up by nothing but its host: what a page
 // captures, by bundle and by HTML snippet, is stored field by field, and the browser has nothing to complain of.
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
-import { chromiums, readyMsMax, type Site, startBrowser, startSite, type Visit, visit } from "./browser-kit.ts";
+import { beforeAll, expect, test } from "vitest";
+import { chromiums, readyMsMax, startStage, type Visit, visit } from "./browser-kit.ts";
 import { expectTold, versionOf } from "./matrix-kit.ts";
 import { bootstrap, isReady, posthogJs, snippet } from "./pages.ts";
 import { expectStored } from "./stored-kit.ts";
 
 const found = chromiums();
-let gateway: TestGateway;
-let site: Site;
-let browser: Browser | undefined;
+const stage = startStage();
 
-beforeAll(async () => {
-  if (found.length > 0) browser = await startBrowser();
-  gateway = await startTestGateway();
-  site = await startSite();
-  site.pages.set("/elsewhere", "");
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await site?.close();
-  await gateway?.stop();
-});
+beforeAll(() => void stage.site.pages.set("/elsewhere", ""));
 
 async function open(path: string, body: string): Promise<Visit> {
-  site.pages.set(path, body);
-  const opened = await visit(browser!, `${site.origin}${path}`);
+  stage.site.pages.set(path, body);
+  const opened = await visit(stage.browser!, `${stage.site.origin}${path}`);
   await expect.poll(() => opened.page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
   return opened;
 }
@@ -39,8 +24,8 @@ test("the matrix has the version that is tried here", () => {
 });
 
 test.each(found)("all that a page captures arrives, also what it sends while it is left", async () => {
-  const project = await gateway.project();
-  const { page, heard, captured } = await open("/", posthogJs({ host: gateway.url, key: project.key }));
+  const project = await stage.gateway.project();
+  const { page, heard, captured } = await open("/", posthogJs({ host: stage.gateway.url, key: project.key }));
   expect(await page.evaluate("posthog.compression")).toBe("gzip-js");
   await page.locator("#buy").click();
   await page.evaluate(`
@@ -50,9 +35,9 @@ test.each(found)("all that a page captures arrives, also what it sends while it 
     posthog.group("company", "acme", { seats: 5 });
     posthog.alias("alias-1");
   `);
-  await expect.poll(async () => (await gateway.events(project)).length, { timeout: 10_000 }).toBe(7);
+  await expect.poll(async () => (await stage.gateway.events(project)).length, { timeout: 10_000 }).toBe(7);
   await page.evaluate('posthog.capture("just before it was left")');
-  await page.goto(`${site.origin}/elsewhere`);
+  await page.goto(`${stage.site.origin}/elsewhere`);
   const events = await captured();
   expect(events.map((event) => event.event)).toEqual([
     "$pageview",
@@ -65,7 +50,7 @@ test.each(found)("all that a page captures arrives, also what it sends while it 
     "just before it was left",
     "$pageleave",
   ]);
-  const stored = await expectStored(gateway, project, events);
+  const stored = await expectStored(stage.gateway, project, events);
   const named = (name: string) => stored.find((event) => event["event"] === name);
   expect(named("$identify")).toMatchObject({ distinct_id: "user-1", $set: { email: "a@example.com" } });
   expect(named("$set")).toMatchObject({ kind: "set", $set: { seats: 5 }, $set_once: { source: "ad" } });
@@ -77,15 +62,15 @@ test.each(found)("all that a page captures arrives, also what it sends while it 
 test.each(found)(
   "without compression it posts JSON, which has a preflight, and a form while the page is left",
   async () => {
-    const project = await gateway.project();
+    const project = await stage.gateway.project();
     const options = { disable_compression: true };
-    const { page, captured } = await open("/plain", posthogJs({ host: gateway.url, key: project.key, options }));
-    await expect.poll(async () => (await gateway.events(project)).length, { timeout: 10_000 }).toBe(1);
+    const { page, captured } = await open("/plain", posthogJs({ host: stage.gateway.url, key: project.key, options }));
+    await expect.poll(async () => (await stage.gateway.events(project)).length, { timeout: 10_000 }).toBe(1);
     await page.evaluate('posthog.capture("in a form, with + and / and é")');
-    await page.goto(`${site.origin}/elsewhere`);
+    await page.goto(`${stage.site.origin}/elsewhere`);
     const events = await captured();
     expect(events.map((event) => event.event)).toEqual(["$pageview", "in a form, with + and / and é", "$pageleave"]);
-    await expectStored(gateway, project, events);
+    await expectStored(stage.gateway, project, events);
   },
 );
 
@@ -93,14 +78,17 @@ const loaders = { snippet, bootstrap };
 const byLoader = found.flatMap(() => Object.keys(loaders) as (keyof typeof loaders)[]);
 
 test.each(byLoader)("loaded by its HTML %s from the gateway itself", async (loader) => {
-  const project = await gateway.project();
-  const { page, heard, captured } = await open(`/${loader}`, loaders[loader]({ host: gateway.url, key: project.key }));
+  const project = await stage.gateway.project();
+  const { page, heard, captured } = await open(
+    `/${loader}`,
+    loaders[loader]({ host: stage.gateway.url, key: project.key }),
+  );
   expect(heard).toContainEqual({ method: "GET", path: "/static/array.js", status: 200 });
   expect(await page.evaluate("posthog.version ?? posthog.LIB_VERSION")).toBe(versionOf("posthog-js"));
   await page.locator("#buy").click();
-  await page.goto(`${site.origin}/elsewhere`);
+  await page.goto(`${stage.site.origin}/elsewhere`);
   const events = await captured();
   const early = loader === "snippet" ? ["before the script has come"] : [];
   expect(events.map((event) => event.event).sort()).toEqual(["$autocapture", "$pageleave", "$pageview", ...early]);
-  await expectStored(gateway, project, events);
+  await expectStored(stage.gateway, project, events);
 });

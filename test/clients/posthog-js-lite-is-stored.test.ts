@@ -1,31 +1,15 @@
 // posthog-js-lite, in Node and in a real browser from a page of another origin: what it captures is stored field by field, and
 // nothing is complained of.
 
-import type { Browser } from "playwright-core";
 import { PostHog } from "posthog-js-lite";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
-import { chromiums, readyMsMax, type Site, startBrowser, startSite, visit } from "./browser-kit.ts";
+import { expect, test, vi } from "vitest";
+import { chromiums, readyMsMax, startStage, visit } from "./browser-kit.ts";
 import { expectTold, versionOf } from "./matrix-kit.ts";
 import { isReady, posthogJsLite } from "./pages.ts";
 import { type Captured, expectStored } from "./stored-kit.ts";
 
 const found = chromiums();
-let gateway: TestGateway;
-let site: Site;
-let browser: Browser | undefined;
-
-beforeAll(async () => {
-  if (found.length > 0) browser = await startBrowser();
-  gateway = await startTestGateway();
-  site = await startSite();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await site?.close();
-  await gateway?.stop();
-});
+const stage = startStage();
 
 const calls = `
   posthog.capture("signed up", { plan: "pro", ünï: ["😀", 1.5] });
@@ -40,10 +24,10 @@ test("the matrix has the version that is tried here", () => {
 });
 
 test("in Node", async () => {
-  const project = await gateway.project();
+  const project = await stage.gateway.project();
   const complained = vi.spyOn(console, "error");
   const captured: Captured[] = [];
-  const posthog = new PostHog(project.key, { host: gateway.url });
+  const posthog = new PostHog(project.key, { host: stage.gateway.url });
   posthog.on("*", (_type: string, message?: Captured) => {
     if (message?.uuid !== undefined) captured.push(JSON.parse(JSON.stringify(message)) as Captured);
   });
@@ -53,18 +37,18 @@ test("in Node", async () => {
   posthog.alias("alias-1");
   await posthog.shutdown();
   expect(captured.map((event) => event.event)).toEqual(names);
-  await expectStored(gateway, project, captured);
+  await expectStored(stage.gateway, project, captured);
   expect(complained).not.toHaveBeenCalled();
   complained.mockRestore();
 });
 
 test.each(found)("in a page of another origin", async () => {
-  const project = await gateway.project();
-  site.pages.set("/", posthogJsLite({ host: gateway.url, key: project.key }));
-  const { page, captured } = await visit(browser!, `${site.origin}/`);
+  const project = await stage.gateway.project();
+  stage.site.pages.set("/", posthogJsLite({ host: stage.gateway.url, key: project.key }));
+  const { page, captured } = await visit(stage.browser!, `${stage.site.origin}/`);
   await expect.poll(() => page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
   await page.evaluate(`${calls} posthog.flush()`);
   const events = await captured();
   expect(events.map((event) => event.event)).toEqual(names);
-  await expectStored(gateway, project, events);
+  await expectStored(stage.gateway, project, events);
 });
