@@ -1,13 +1,15 @@
-// Test files start servers of their own, so few run at once.
+// Test files start servers of their own, so few run at once: three, because most of their time they wait, and two cores are not busy with two.
 
 import { defineConfig } from "vitest/config";
+import { SlowFirst } from "./test/kit/slow-first.ts";
 
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3,
+    sequence: { sequencer: SlowFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -61,7 +61,9 @@ test("events that stood apart, with one between them that is dropped, are known 
 
 test("whatever frames were not heard of, no event of them is stored twice", async () => {
   const intake = intakeOnFrames();
-  for (let round = 0; round < 12; round++) {
+  const rounds = 12;
+  let attemptsInAll = 0;
+  for (let round = 0; round < rounds; round++) {
     const store = new Store();
     // Of the larger ones some are alone in a frame.
     const batch = Array.from({ length: 300 }, (_, index) => {
@@ -78,7 +80,9 @@ test("whatever frames were not heard of, no event of them is stored twice", asyn
         requestTimestamp: randomInt(2) === 0 ? "" : new Date().toISOString(),
       }),
     });
-    expect(attempts).toBeGreaterThan(1);
+    attemptsInAll += attempts;
     expect([...store.uuids].sort()).toEqual(storable(batch).sort());
   }
+  // In one of them chance may have every frame heard of.
+  expect(attemptsInAll).toBeGreaterThan(rounds);
 });
