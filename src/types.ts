@@ -114,7 +114,7 @@ export interface IntakeReport {
 /** Where a remark comes from. Each is "" where it is not known. */
 export interface RemarkOrigin {
   readonly projectId: string;
-  /** One that takes events, or the beginning of what was asked for. */
+  /** As it was asked for, without what may be a key; of a path at which there is nothing, the beginning. */
   readonly path: string;
   /** Which SDK or program, by its own word, and how far it is in its versions. */
   readonly client: string;
@@ -166,7 +166,6 @@ export type EarlyLook = (body: Buffer, isWhole: boolean, apiKey?: string) => Bod
  * later time; after the client has gone they only count. Owned by http/.
  */
 export interface Exchange extends RemarkOrigin {
-  readonly route: Route;
   /** Only of a request of the newer protocol. */
   readonly v1?: V1Request | undefined;
   /** Wall clock, milliseconds since the epoch, when the request's head arrived. */

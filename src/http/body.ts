@@ -280,7 +280,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   function intakeFailed(exchange: HttpExchange, error: unknown): void {
-    log.error({ err: error, route: exchange.route }, "Take a body: the intake threw");
+    log.error({ err: error, route: exchange.label }, "Take a body: the intake threw");
     exchange.answerProblem(problemOf("unavailable"));
   }
 }

@@ -7,7 +7,9 @@ const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Oper
 const charsRead = 256;
 /** A name that has been made of a header before stays as it is. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-const keyPattern = /^ph[a-z]_/i;
+/** As the newer protocol has it: parted at the last slash. */
+const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
+const keyPattern = /ph[a-z]_/i;
 
 /** As `posthog-node 5.9.1` or `Chrome 141`; "" for what says none. Holds nothing of the header's memory. */
 export function clientName(userAgent: string): string {
@@ -18,10 +20,20 @@ export function clientName(userAgent: string): string {
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
+/** As `posthog-rs 1.2.3`, of what is sent as `posthog-rs/1.2.3`; "" for anything else. Holds nothing of the header's memory. */
+export function sdkName(sdkInfo: string): string {
+  const [, name, version] = sdk.exec(sdkInfo) ?? [];
+  return name === undefined ? "" : Buffer.from(named(name.trimEnd(), version), "latin1").toString("latin1");
+}
+
 function productIn(text: string): string {
-  const [, name, version = ""] = product.exec(text) ?? [];
-  if (name === undefined) return "";
-  return keyPattern.test(name) ? "a key" : `${name} ${version}`.trimEnd();
+  const [, name, version] = product.exec(text) ?? [];
+  return name === undefined ? "" : named(name, version);
+}
+
+function named(name: string, version = ""): string {
+  const text = `${name} ${version}`.trimEnd();
+  return keyPattern.test(text) ? "a key" : text;
 }
 
 function browserIn(text: string): string {

@@ -4,6 +4,8 @@ import type { RouteLabel } from "./exchange.ts";
 
 export interface ExchangeHead {
   readonly label: RouteLabel;
+  /** As people who watch may see it. */
+  readonly path: string;
   readonly origin: string;
   /** Content-Encoding as sent, "" for none. */
   readonly contentEncoding: string;

@@ -4,12 +4,12 @@
 import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
 import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
-import { clientName } from "./client-name.ts";
+import { clientName, sdkName } from "./client-name.ts";
 import type { Compression } from "./compression.ts";
 import type { ExchangeHead } from "./exchange-head.ts";
 import type { ExchangeShared } from "./exchange-shared.ts";
 import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
-import { isSdkRoute, type SdkRouteLabel } from "./sdk-requests.ts";
+import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
@@ -43,6 +43,7 @@ export interface Clock {
 
 export class HttpExchange implements Exchange {
   readonly label: RouteLabel;
+  readonly path: string;
   readonly origin: string;
   readonly contentEncoding: string;
   readonly bytesDeclared: number;
@@ -56,7 +57,6 @@ export class HttpExchange implements Exchange {
   library = "";
   /** As its connection's first request has said it, or this one where a proxy's brings the requests of many. */
   userAgent = "";
-  pathNamed = "";
   hint: BodyHint | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
@@ -108,6 +108,7 @@ export class HttpExchange implements Exchange {
     this.#shared = shared;
     this.#response = response;
     this.label = head.label;
+    this.path = head.path;
     this.origin = head.origin;
     this.contentEncoding = head.contentEncoding;
     this.bytesDeclared = head.bytesDeclared;
@@ -116,10 +117,6 @@ export class HttpExchange implements Exchange {
     this.receivedAtMs = shared.clock.wallMs();
     this.startedMs = shared.clock.monotonicMs();
     shared.inflight++;
-  }
-
-  get route(): Route {
-    return this.label === "other" || isSdkRoute(this.label) ? "capture" : this.label;
   }
 
   /** Nothing that came before the body says that it is packed. */
@@ -135,13 +132,10 @@ export class HttpExchange implements Exchange {
     return this.label === "engage";
   }
 
-  get path(): string {
-    return this.pathNamed === "" ? `/${this.label.replaceAll("_", "/")}/` : this.pathNamed;
-  }
-
-  /** What the body says goes before what its HTTP library says. */
+  /** What the SDK says of itself goes before what its HTTP library says: in the newer protocol in a header, else in the body. */
   get client(): string {
-    return this.library === "" ? clientName(this.userAgent) : this.library;
+    const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
+    return named || this.library || clientName(this.userAgent);
   }
 
   /** Answered or aborted: what still comes for it is to be ignored. */

@@ -1,4 +1,5 @@
-// The path that was probably meant by one at which there is nothing. Reads a bounded part of it, and names only paths that are there.
+// The path that was probably meant by one at which there is nothing. Reads a bounded part of it, and names only paths that are there; one at
+// which events are thrown away only for a slip of a letter, since who goes there by our word would lose them.
 
 import { lettersApart } from "../letters-apart.ts";
 
@@ -15,15 +16,18 @@ const calledElsewhere: ReadonlyMap<string, string> = new Map([
   ...["bulk", "import", "batches"].map((name) => [name, "/batch/"] as const),
 ]);
 
-/** `paths`: those that are there, in any order. Answers one of them, with the slash at its end where there is such a one. */
-export function nearPath(path: string, paths: readonly string[]): string | undefined {
+/**
+ * `paths`: those that are there and take events, in any order; `others`: those that are there and take none. Answers one of them, with the
+ * slash at its end where there is such a one.
+ */
+export function nearPath(path: string, paths: readonly string[], others: readonly string[] = []): string | undefined {
   if (path.length > charsReadMax) return undefined;
   const sent = plain(path);
   if (sent === "") return undefined;
   const known = paths.filter((one) => one.endsWith("/") || !paths.includes(`${one}/`));
-  const same = known.find((one) => plain(one) === sent);
+  const same = [...known, ...others].find((one) => plain(one) === sent);
   if (same !== undefined) return same;
-  const near = nearest(sent, known);
+  const near = nearest(sent, known, others);
   if (near !== undefined) return near;
   // The longest, so that `/x/i/v0/e` is not taken for `/e`.
   const below = known
@@ -34,17 +38,20 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
   return elsewhere !== undefined && known.includes(elsewhere) ? elsewhere : undefined;
 }
 
-function nearest(sent: string, known: readonly string[]): string | undefined {
+function nearest(sent: string, known: readonly string[], others: readonly string[]): string | undefined {
   let found: string | undefined;
   let least = sent.length < oneSlipFrom ? 1 : sent.length < twoSlipsFrom ? 2 : 3;
-  for (const one of known) {
+  const look = (one: string): void => {
     const there = plain(one);
-    if (Math.abs(there.length - sent.length) >= least) continue;
+    if (Math.abs(there.length - sent.length) >= least) return;
     const apart = lettersApart(sent, there);
-    if (apart >= least) continue;
+    if (apart >= least) return;
     found = one;
     least = apart;
-  }
+  };
+  for (const one of known) look(one);
+  least = Math.min(least, 2);
+  for (const one of others) look(one);
   return found;
 }
 

@@ -15,6 +15,11 @@ const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
 const v1Methods = "POST, OPTIONS";
 
+/** What paths that take events take. */
+export function methodsAt(isV1: boolean): string {
+  return isV1 ? v1Methods : allowedMethods;
+}
+
 const statusLines = {
   200: "200 OK",
   204: "204 No Content",
@@ -37,6 +42,14 @@ export interface ReplyOptions {
   readonly headOnly: boolean;
   /** Problems are said as the newer protocol has it. */
   readonly isV1: boolean;
+}
+
+export interface Preflight {
+  readonly origin: string;
+  /** What the browser means to send. */
+  readonly requestedHeaders: string;
+  /** The methods that the path takes. */
+  readonly allow: string;
 }
 
 /** Writes answers. One a server, so that no closure is made for an answer. */
@@ -89,7 +102,7 @@ export class ReplyWriter {
 
   problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {
     this.#retryAfterMs = problem.retryAfterMs ?? 0;
-    this.#allow = options.isV1 ? v1Methods : (problem.allow ?? allowedMethods);
+    this.#allow = problem.allow ?? methodsAt(options.isV1);
     if (options.isV1) {
       this.#send(response, problem.code, v1ProblemText(problem), options);
       return;
@@ -101,12 +114,13 @@ export class ReplyWriter {
     this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** `requestedHeaders` is what the browser means to send. The connection ends with it: nothing said where the request ends. */
-  preflight(response: HttpResponse, origin: string, requestedHeaders: string): void {
-    response.writeHeader("Allow", allowedMethods);
+  /** The connection ends with it: nothing said where the request ends. */
+  preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
+    response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      response.writeHeader("Access-Control-Allow-Methods", allowedMethods);
+      // Where a path takes less than others, a page can so read the 405 that says it.
+      response.writeHeader("Access-Control-Allow-Methods", allow === v1Methods ? allow : allowedMethods);
       if (requestedHeaders !== "") response.writeHeader("Access-Control-Allow-Headers", requestedHeaders);
       response.writeHeader("Access-Control-Max-Age", PREFLIGHT_SECONDS);
     }

@@ -5,6 +5,8 @@ import type { Problem } from "../errors.ts";
 import { errorsPage, errorsPath } from "./errors-page.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import { favicon, frontPage, robots } from "./front-page.ts";
+import { namedPath } from "./named-path.ts";
+import { nearPath } from "./near-path.ts";
 import { configJson, configScript, flagsJson } from "./remote-config.ts";
 import type { StaticFiles } from "./static-files.ts";
 import type { HttpRequest } from "./uws.ts";
@@ -20,23 +22,29 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
   return labelSet.has(label);
 }
 
-export interface SdkAnswer {
+/** What there is at a path, for requests of the methods it takes. */
+export interface SdkRoute {
   readonly label: SdkRouteLabel;
-  readonly answer: FixedAnswer | Problem;
+  /** As it was asked for, but for a key, which is not named. */
+  readonly path: string;
+  /** The methods it takes, as `Allow` names them. */
+  readonly allow: string;
+  answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
 export interface SdkRequests {
-  /** Undefined where there is nothing at the path. */
-  answerTo(request: HttpRequest): SdkAnswer | undefined;
+  /** Undefined where there is nothing at the path, which is a URL's, without its query. */
+  routeOf(path: string): SdkRoute | undefined;
 }
 
 interface Entry {
   readonly label: SdkRouteLabel;
   readonly methods: readonly string[];
-  readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
+  readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer | Problem;
 }
 
-const SCRIPT = "text/javascript; charset=utf-8";
+const JSON_TYPE = "application/json";
+const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 const errors = errorsPage();
 const read = ["get", "head"];
@@ -74,8 +82,10 @@ export const sdkPaths: readonly string[] = [
   "/static/{version}/{script}",
 ];
 
-/** What a path segment can hold as it is; a key of another kind is in no URL that an SDK makes. */
-const ofKey = /^\/array\/([\w.~:@!$&'()*+,;=-]{1,64})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
+/** What a path segment can hold: each character as it is, or percent-encoded. */
+const ofKey = /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
+/** As projects may have them. */
+const isKey = /^[!-~]{1,200}$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 export interface SdkRequestsOptions {
@@ -86,34 +96,65 @@ export interface SdkRequestsOptions {
 }
 
 export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkRequests {
-  function answerTo(request: HttpRequest): SdkAnswer | undefined {
-    const url = request.getUrl();
+  const scripts = new Map((files?.names ?? []).map((name) => [name, `/static/${name}`]));
+
+  function routeOf(url: string): SdkRoute | undefined {
     const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
     const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
-    if (entry !== undefined) return judged(request, entry, wallMs());
-    const [, key, asked] = ofKey.exec(url) ?? [];
-    if (key !== undefined && asked === "config") return judged(request, configAs("application/json", configJson(key)));
-    if (key !== undefined && asked === "config.js") return judged(request, configAs(SCRIPT, configScript(key)));
-    const script = asked ?? ofScript.exec(url)?.[1];
-    return script === undefined ? undefined : scriptNamed(request, script);
+    if (entry !== undefined) return routed(entry, url);
+    const [, segment, asked] = ofKey.exec(path) ?? [];
+    const key = segment === undefined ? undefined : keyIn(segment);
+    if (key !== undefined && asked === "config") return routed(configAs(JSON_TYPE, configJson(key)), namedPath(url));
+    if (key !== undefined && asked === "config.js")
+      return routed(configAs(SCRIPT_TYPE, configScript(key)), namedPath(url));
+    const script = key === undefined ? ofScript.exec(path)?.[1] : asked;
+    if (script === undefined) return undefined;
+    return scriptAt(namedPath(url), script);
   }
 
-  function scriptNamed(request: HttpRequest, name: string): SdkAnswer {
-    const answer = files?.answer(name, {
-      ifNoneMatch: request.getHeader("if-none-match"),
-      acceptEncoding: request.getHeader("accept-encoding"),
-    });
-    if (answer !== undefined) return judged(request, { label: "static", methods: read, answer: () => answer });
-    return { label: "static", answer: { code: "not_found", detail: whyNoScript(files) } };
+  function routed({ label, methods, answer }: Entry, path: string): SdkRoute {
+    const allow = allowOf(methods);
+    return {
+      label,
+      path,
+      allow,
+      answerTo: (request) =>
+        methods.includes(request.getMethod())
+          ? answer(request, wallMs())
+          : { code: "method_not_allowed", detail: `This path takes ${allow}`, allow },
+    };
   }
 
-  return { answerTo };
+  function scriptAt(path: string, name: string): SdkRoute {
+    // Without it there is nothing, whatever the method.
+    if (!scripts.has(name))
+      return { label: "static", path, allow: allowOf(read), answerTo: () => noScript(path, name) };
+    const answer = (request: HttpRequest) =>
+      files?.answer(name, {
+        ifNoneMatch: request.getHeader("if-none-match"),
+        acceptEncoding: request.getHeader("accept-encoding"),
+      }) ?? noScript(path, name);
+    return routed({ label: "static", methods: read, answer }, path);
+  }
+
+  function noScript(path: string, name: string): Problem {
+    const near = nearPath(`/static/${name}`, [...scripts.values()]);
+    const meant = near === undefined ? "" : `; ${near} is meant?`;
+    return { code: "not_found", detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}` };
+  }
+
+  return { routeOf };
 }
 
-function judged(request: HttpRequest, { label, methods, answer }: Entry, nowMs = 0): SdkAnswer {
-  if (methods.includes(request.getMethod())) return { label, answer: answer(request, nowMs) };
-  const allow = [...methods, "options"].join(", ").toUpperCase();
-  return { label, answer: { code: "method_not_allowed", detail: `This path takes ${allow}`, allow } };
+function allowOf(methods: readonly string[]): string {
+  return [...methods, "options"].join(", ").toUpperCase();
+}
+
+/** The key that stands in a path; undefined for what no project has. */
+function keyIn(segment: string): string | undefined {
+  // Of what is no UTF-8 nothing is printable.
+  const key = /%[89a-f]/i.test(segment) ? "" : decodeURIComponent(segment);
+  return isKey.test(key) ? key : undefined;
 }
 
 /** Of a feature that there is not: nothing, in the form its SDK reads. */
@@ -136,7 +177,7 @@ function dropped(label: SdkRouteLabel, body: string): Entry {
 function json(body: string): FixedAnswer {
   return {
     status: 200,
-    headers: [["Content-Type", "application/json"], nosniff, ["Cache-Control", "no-store"]],
+    headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],
     body: `${body}\n`,
   };
 }
@@ -146,7 +187,7 @@ function flags(request: HttpRequest, isDecide: boolean, nowMs: number): FixedAns
   const asked = { version: version > 0 ? version : 1, withConfig: request.getQuery("config") === "true", isDecide };
   return {
     status: 200,
-    headers: [["Content-Type", "application/json"], nosniff, ["Cache-Control", "no-store"]],
+    headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],
     body: flagsJson(asked, nowMs),
   };
 }
@@ -167,6 +208,6 @@ function configAs(type: string, body: string): Entry {
 
 function whyNoScript(files: StaticFiles | undefined): string {
   return files === undefined
-    ? "The SDK's scripts are not here: name the folder of the npm package posthog-js in PENSTOCK_POSTHOG_JS, and start anew"
+    ? "the SDK's scripts are not here: name the folder of the npm package posthog-js in PENSTOCK_POSTHOG_JS, and start anew"
     : `posthog-js ${files.version}, which is served here, has no such script`;
 }

@@ -17,12 +17,13 @@ import type { ExchangeShared } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
+import { namedPath } from "./named-path.ts";
 import { nearPath } from "./near-path.ts";
 import { unsupportedEncoding } from "./packing.ts";
 import { Layer } from "./payload-form.ts";
 import { readQuery } from "./query.ts";
-import { ReplyWriter } from "./reply.ts";
-import { createSdkRequests, isSdkRoute, sdkPaths } from "./sdk-requests.ts";
+import { allowedMethods, methodsAt, ReplyWriter } from "./reply.ts";
+import { createSdkRequests, isSdkRoute, type SdkRoute, sdkPaths } from "./sdk-requests.ts";
 import type { StaticFiles } from "./static-files.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 import { isV1Encoding, readV1Head } from "./v1-head.ts";
@@ -57,8 +58,8 @@ export interface HttpServer {
   /** The port, 0 being any free one, or an Error that says what is in the way. `sharing` is `alone` unless given. */
   listen(host: string, port: number, sharing?: PortSharing): Promise<number>;
   /**
-   * Stops listening; what still comes on open connections is answered 503 `draining`. Resolves to the requests
-   * still in flight: 0 when there are none, after a moment for those on their way, else what is left after `timeoutMs`.
+   * Stops listening; events that still come on open connections are answered 503 `draining`, and all else as always. Resolves to the
+   * requests still in flight: 0 when there are none, after a moment for those on their way, else what is left after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<number>;
   /** Requests begun and not yet answered. */
@@ -75,14 +76,24 @@ export interface HttpServer {
 const lingerMsMax = 100;
 
 /** Of these one is suggested where there is nothing. */
-const paths = [...endpoints.map(([path]) => path), ...sdkPaths.filter((path) => !path.includes("{"))];
-/** Of a path that is named in an answer: enough to see which it is. */
-const PATH_CHARS_MAX = 80;
+const eventPaths = endpoints.map(([path]) => path);
+const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
 const NOTHING_SENT: Problem = {
   code: "empty_body",
   detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
 };
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
+
+/** What is known of a request by its path and method alone. */
+interface Routed {
+  readonly label: RouteLabel;
+  /** As people who watch may see it. */
+  readonly path: string;
+  /** Why it is refused whatever else it brings, however the store is. */
+  readonly problem?: Problem;
+  /** Its events can only be in the query. */
+  readonly isGet?: boolean;
+}
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { config, admission, clock, metrics } = options;
@@ -129,36 +140,33 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   function prepare(app: TemplatedApp): void {
     app.filter(clients.follow);
     for (const [path, label] of endpoints) {
-      app.post(path, (response, request) => void begin(response, request, label));
-      if (label !== "v1") {
-        app.get(path, (response, request) => {
-          const exchange = begin(response, request, label);
-          if (exchange.queryData === "") refuse(exchange, NOTHING_SENT);
-        });
-      }
-      app.options(path, (response, request) => preflight(response, request, label));
+      const posted: Routed = { label, path };
+      const got: Routed = { label, path, isGet: true };
+      const refused: Routed = { label, path, problem: METHOD_NOT_ALLOWED };
+      app.post(path, (response, request) => void begin(response, request, posted));
+      if (label !== "v1") app.get(path, (response, request) => void begin(response, request, got));
+      const asked = { label, path, allow: methodsAt(label === "v1") };
+      app.options(path, (response, request) => preflight(response, request, asked));
       app.any(path, (response, request) => {
-        const exchange = begin(response, request, label);
-        exchange.headOnly = request.getMethod() === "head";
-        refuse(exchange, METHOD_NOT_ALLOWED);
+        begin(response, request, refused).headOnly = request.getMethod() === "head";
       });
     }
-    app.options("/*", (response, request) => preflight(response, request, "other"));
     app.any("/*", elsewhere);
   }
 
-  function begin(response: HttpResponse, request: HttpRequest, label: RouteLabel): HttpExchange {
+  function begin(response: HttpResponse, request: HttpRequest, routed: Routed): HttpExchange {
     const bytesDeclared = bytesDeclaredIn(request.getHeader("content-length"));
     const senderAddress = clients.of(response, request);
     const exchange = new HttpExchange(shared, response, {
-      label,
+      label: routed.label,
+      path: routed.path,
       origin: request.getHeader("origin"),
       contentEncoding: request.getHeader("content-encoding"),
       bytesDeclared,
       clientAddress: config.recordIp ? senderAddress : "",
       senderAddress,
     });
-    if (label === "v1") beginV1(exchange, request);
+    if (exchange.isV1) beginV1(exchange, request);
     else {
       const query = request.getQuery();
       if (query !== "" && query !== undefined) readQuery(query, exchange);
@@ -173,7 +181,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     exchange.userAgent = clients.agentOf(request, everyLine);
     const framing = framingOf(request, bytesDeclared, everyLine);
     if (framing !== "sure") exchange.endsInDoubt = true;
-    const problem = typeof framing === "object" ? framing : problemAtHead(exchange, request);
+    const problem =
+      typeof framing === "object" ? framing : (problemOfRoute(exchange, routed) ?? problemAtHead(exchange));
     if (problem !== undefined) refuse(exchange, problem);
     return exchange;
   }
@@ -184,12 +193,29 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   /** A request at a path that takes no events. */
   function elsewhere(response: HttpResponse, request: HttpRequest): void {
-    const found = sdk.answerTo(request);
-    const exchange = begin(response, request, found?.label ?? "other");
+    const url = request.getUrl();
+    const found = sdk.routeOf(url);
+    if (request.getMethod() === "options") {
+      const { label, path, allow } = found ?? { label: "other", path: namedPath(url), allow: allowedMethods };
+      preflight(response, request, { label, path, allow });
+      return;
+    }
+    const exchange = found === undefined ? beginNowhere(response, request, url) : beginFound(response, request, found);
     exchange.headOnly = request.getMethod() === "head";
-    if (found === undefined) return;
-    if ("code" in found.answer) refuse(exchange, found.answer);
-    else if (exchange.refusal === undefined) reader.drop(exchange, found.answer);
+  }
+
+  function beginNowhere(response: HttpResponse, request: HttpRequest, url: string): HttpExchange {
+    const path = namedPath(url);
+    return begin(response, request, { label: "other", path, problem: notFound(path, url) });
+  }
+
+  function beginFound(response: HttpResponse, request: HttpRequest, found: SdkRoute): HttpExchange {
+    const { label, path } = found;
+    const answer = found.answerTo(request);
+    if ("code" in answer) return begin(response, request, { label, path, problem: answer });
+    const exchange = begin(response, request, { label, path });
+    if (exchange.refusal === undefined) reader.drop(exchange, answer);
+    return exchange;
   }
 
   /** Its query means nothing, and neither do forms around its body. */
@@ -199,9 +225,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     exchange.layers |= Layer.Form | Layer.Base64;
   }
 
+  /** Why it is refused even where there is room, and a store that takes events. */
+  function problemOfRoute({ queryData }: HttpExchange, { problem, isGet = false }: Routed): Problem | undefined {
+    return isGet && queryData === "" ? NOTHING_SENT : problem;
+  }
+
   /** Why not to keep the body at all. */
-  function problemAtHead(exchange: HttpExchange, request: HttpRequest): Problem | undefined {
-    if (exchange.label === "other") return notFound(exchange, request.getUrl());
+  function problemAtHead(exchange: HttpExchange): Problem | undefined {
     if (isSdkRoute(exchange.label)) return tooLong(exchange);
     if (shared.draining) return problemOf("draining");
     const lengthy = tooLong(exchange);
@@ -221,9 +251,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     reader.refuse(exchange, problem);
   }
 
-  function preflight(response: HttpResponse, request: HttpRequest, label: RouteLabel): void {
-    if (typeof framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true) === "object") {
-      refuse(begin(response, request, label), METHOD_NOT_ALLOWED);
+  function preflight(response: HttpResponse, request: HttpRequest, routed: Routed & { readonly allow: string }): void {
+    const framing = framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true);
+    if (typeof framing === "object") {
+      begin(response, request, { ...routed, problem: framing }).endsInDoubt = true;
       return;
     }
     // Not for its address: what is asked of a connection's first request is not to be asked of a later one.
@@ -236,8 +267,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     });
     // Put off to a turn of its own, as every answer to a request whose end nobody says.
     setImmediate(() => {
-      if (!isGone) response.cork(() => shared.reply.preflight(response, origin, requestedHeaders));
-      metrics.requestFinished(label, 200, 0, 0);
+      if (!isGone)
+        response.cork(() => shared.reply.preflight(response, { origin, requestedHeaders, allow: routed.allow }));
+      metrics.requestFinished(routed.label, 200, 0, 0);
     });
   }
 
@@ -267,12 +299,9 @@ function bytesDeclaredIn(contentLength: string): number {
   return Number.isSafeInteger(bytes) ? bytes : -1;
 }
 
-/** Names the path, which is a stranger's text: its beginning, in printable ASCII, without what looks like a key. */
-function notFound(exchange: HttpExchange, path: string): Problem {
-  const plain = path.slice(0, PATH_CHARS_MAX).replace(/[^!-~]/g, "?");
-  const named = plain.replace(/\bph[a-z]_[A-Za-z0-9]+/g, "<key>") + (path.length > PATH_CHARS_MAX ? "…" : "");
-  exchange.pathNamed = named;
-  const near = nearPath(path, paths);
+/** `named`: the path as it may be shown. */
+function notFound(named: string, path: string): Problem {
+  const near = nearPath(path, eventPaths, otherPaths);
   const meant = near === undefined ? "" : `; ${near} is meant?`;
   return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}` };
 }

@@ -2,6 +2,7 @@
 // place where it stops to be JSON. Must not show a key.
 
 import type { Buffer } from "node:buffer";
+import { stars, withoutKeys } from "../without-keys.ts";
 import { kindOfBody } from "./body-kind.ts";
 
 const charsBefore = 24;
@@ -118,22 +119,4 @@ function excerptOf(body: Buffer, offset: number): string {
     .slice(Math.max(0, place - charsBefore), place + charsAfter)
     .replace(/[^ -~]/g, "?")
     .trim();
-}
-
-/**
- * As long as before. Keys by their own beginning, whatever follows a name that keys have, and long words: what breaks the body may stand in
- * the middle of one.
- */
-function withoutKeys(text: string): string {
-  return text
-    .replaceAll(/ph[a-z]_[^\s"',}\]&]*/gi, stars)
-    .replaceAll(
-      /((?:key|token|secret|password|authorization)\\*["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi,
-      (_whole, name: string, value: string) => name + stars(value),
-    )
-    .replaceAll(/(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{9,}|[\w+/=-]{21,}/g, stars);
-}
-
-function stars(text: string): string {
-  return "*".repeat(text.length);
 }

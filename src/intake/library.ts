@@ -7,7 +7,7 @@ import { type Member, membersOf } from "./members.ts";
 
 const valuePattern = /^"([\w.+-]{1,32})"/;
 const valueBytesRead = 34;
-const keyPattern = /^ph[a-z]_/i;
+const keyPattern = /ph[a-z]_/i;
 
 /** What SDKs call themselves that is not their name. */
 const names: ReadonlyMap<string, string> = new Map([

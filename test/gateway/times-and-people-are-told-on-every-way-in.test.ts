@@ -74,6 +74,11 @@ test.each<[string, (key: string, now: Date) => Sent]>([
       return { path: "/batch/", body: JSON.stringify({ api_key: key, batch, sentAt: timestamp }) };
     },
   ],
+  ["of one event", (key, now) => ({ path: "/capture/", body: JSON.stringify({ ...event(key, now), sent_at: now }) })],
+  [
+    "of one event, by its other name",
+    (key, now) => ({ path: "/capture/", body: JSON.stringify({ ...event(key, now), sent_at: null, sentAt: now }) }),
+  ],
   [
     "beside bytes that are not UTF-8",
     (key, now) => {

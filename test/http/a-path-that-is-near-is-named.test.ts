@@ -33,3 +33,24 @@ test("only a path that is there is named", () => {
   expect(nearPath("/api/events", ["/e"])).toBe(undefined);
   expect(nearPath("/E", ["/e"])).toBe("/e");
 });
+
+const sinks = ["/s", "/report", "/flags", "/i/v1/logs", "/docs/errors"];
+
+test.each([
+  ["/api/projects/1/s/", undefined],
+  ["/x/report", undefined],
+  ["/report/x", undefined],
+  ["/v1/logs", undefined],
+  ["/flgz", undefined],
+  ["/z", undefined],
+  ["/ingest/flags/batch", "/batch/"],
+  ["/flag", "/flags"],
+  ["/Report//", "/report"],
+  ["/doc/errors", "/docs/errors"],
+])("at %s nobody is sent to where events are thrown away: %s", (path, near) => {
+  expect(nearPath(path, paths, sinks)).toBe(near);
+});
+
+test("a path that takes events goes before one as near that takes none", () => {
+  expect(nearPath("/batcs", ["/batch/"], ["/batch2", "/bats"])).toBe("/batch/");
+});

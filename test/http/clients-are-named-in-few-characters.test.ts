@@ -19,6 +19,8 @@ test.each([
   ["", ""],
   ["<script>", ""],
   ["phc_0123456789abcdefghijklmnopqrstuvwxyz", "a key"],
+  ["curl-phc_0123456789abc/1", "a key"],
+  ["curl/phx_0123456789abc", "a key"],
 ])("%s: %s", (userAgent, name) => {
   expect(clientName(userAgent)).toBe(name);
 });

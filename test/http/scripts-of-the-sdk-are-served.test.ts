@@ -39,22 +39,28 @@ async function get(
   return wire.reply(method === "HEAD");
 }
 
-test.each(["/static/array.js", "/static/array.js?v=1.449.0", "/static/1.449.0/array.js", "/array/phc_a/array.js"])(
-  "%s is the script",
-  async (path) => {
-    const server = await startTestServer({ files });
-    const reply = await get(server, path, { Origin: origin });
-    expect([reply.status, reply.body]).toEqual([200, scripts["array.js"]]);
-    expect(Object.fromEntries(reply.headers)).toMatchObject({
-      "content-type": "text/javascript; charset=utf-8",
-      "x-content-type-options": "nosniff",
-      "cache-control": "public, max-age=3600",
-      "cross-origin-resource-policy": "cross-origin",
-      "access-control-allow-origin": origin,
-    });
-    expect(server.finished).toEqual(["static 200"]);
-  },
-);
+test.each([
+  "/static/array.js",
+  "/static/array.js?v=1.449.0",
+  "/static/array.js/",
+  "/static/1.449.0/array.js",
+  "/static/1.449.0/array.js/",
+  "/array/phc_a/array.js",
+  "/array/phc_a/array.js/",
+  `/array/${"a".repeat(200)}/array.js`,
+])("%s is the script", async (path) => {
+  const server = await startTestServer({ files });
+  const reply = await get(server, path, { Origin: origin });
+  expect([reply.status, reply.body]).toEqual([200, scripts["array.js"]]);
+  expect(Object.fromEntries(reply.headers)).toMatchObject({
+    "content-type": "text/javascript; charset=utf-8",
+    "x-content-type-options": "nosniff",
+    "cache-control": "public, max-age=3600",
+    "cross-origin-resource-policy": "cross-origin",
+    "access-control-allow-origin": origin,
+  });
+  expect(server.finished).toEqual(["static 200"]);
+});
 
 test.each([
   "/static/module.js",
@@ -68,7 +74,7 @@ test.each([
   "/static/..%2fpackage.json",
   "/static/../dist/array.js",
   "/static/x/array.js",
-  "/static/array.js/",
+  "/static/array.js//",
   "/static/1.2.3/../array.js",
   "/array/phc_a/../array.js",
   "/static//array.js",
@@ -81,8 +87,14 @@ test.each([
 
 test("a script that the package does not have is named as such, and where there is no package, how to get it", async () => {
   const with_ = await startTestServer({ files });
-  expect(JSON.parse((await get(with_, "/static/toolbar.js")).body).detail).toBe(
-    "posthog-js 1.2.3, which is served here, has no such script",
+  const detailOf = async (path: string) => JSON.parse((await get(with_, path)).body).detail;
+  const none = "posthog-js 1.2.3, which is served here, has no such script";
+  expect(await detailOf("/static/toolbar.js")).toBe(`There is nothing at /static/toolbar.js: ${none}`);
+  expect(await detailOf("/static/1.449.0/arry.js")).toBe(
+    `There is nothing at /static/1.449.0/arry.js: ${none}; /static/array.js is meant?`,
+  );
+  expect(await detailOf("/array/any%22key/recoder.js")).toBe(
+    `There is nothing at /array/<key>/recoder.js: ${none}; /static/recorder.js is meant?`,
   );
   const without = await startTestServer();
   const reply = await get(without, "/static/array.js", { Origin: origin });

@@ -105,26 +105,59 @@ test("the script sets the same configuration for its key, beside those of others
   });
 });
 
-test.each(["a'b", "$&(x)+alert(1)", "__proto__", "constructor", "*~!@,=+"])("a key is never code: %s", async (key) => {
+const printable = Array.from({ length: 94 }, (_, at) => String.fromCharCode(33 + at)).join("");
+
+test.each([
+  "a'b",
+  "$&(x)+alert(1)",
+  "__proto__",
+  "constructor",
+  "*~!@,=+",
+  '"];alert(1)//',
+  "</script>",
+  "a\\b",
+  "%22",
+  printable,
+  `phc_${"a".repeat(196)}`,
+])("a key is never code: %s", async (key) => {
   const server = await startTestServer();
-  const reply = await ask(server, `GET /array/${key}/config.js`);
+  const segment = encodeURIComponent(key);
+  const reply = await ask(server, `GET /array/${segment}/config.js`);
   const window: { _POSTHOG_REMOTE_CONFIG?: Record<string, { config: { token: string } }> } = {};
   runInNewContext(reply.body, { window, alert: () => expect.unreachable() });
   expect(window._POSTHOG_REMOTE_CONFIG?.[key]?.config.token).toBe(key);
-  expect(JSON.parse((await ask(server, `GET /array/${key}/config`)).body).token).toBe(key);
+  expect(reply.body).not.toContain("</script>");
+  for (const end of ["config", "config/", "config?ip=0"]) {
+    expect(JSON.parse((await ask(server, `GET /array/${segment}/${end}`)).body).token).toBe(key);
+  }
+  expect((await ask(server, `GET /array/${segment}/config.js/`)).body).toBe(reply.body);
 });
 
-test.each(['"];alert(1)//', "</script>", "a%22b", "a\\b", "a<b", "`", "a/b", "", "a".repeat(65), "\u00e9"])(
-  "there is nothing for what no key can be in a path: %s",
-  async (key) => {
-    const server = await startTestServer();
-    for (const name of ["config", "config.js", "array.js"]) {
-      const reply = await ask(server, `GET /array/${key}/${name}`);
-      expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
-      expect(reply.body).not.toContain("alert(1)//\n");
-    }
-  },
-);
+test.each([
+  '"];alert(1)//',
+  "</script>",
+  "a\\b",
+  "a<b",
+  "`",
+  "a/b",
+  "",
+  "a".repeat(201),
+  "\u00e9",
+  "%c3%a9",
+  "a%20b",
+  "a%00",
+  "%0a",
+  "%7F",
+  "%E9",
+  "a%2",
+])("there is nothing for what no key can be in a path: %s", async (key) => {
+  const server = await startTestServer();
+  for (const name of ["config", "config.js", "array.js"]) {
+    const reply = await ask(server, `GET /array/${key}/${name}`);
+    expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
+    expect(reply.body).not.toContain("alert(1)//\n");
+  }
+});
 
 test.each([
   ["/flags/definitions?token=phc_a&send_cohorts", { flags: [], group_type_mapping: {}, cohorts: {} }],
@@ -203,6 +236,44 @@ test("all of it is answered while nothing can be stored, and while the server dr
   const reply = await second.reply();
   expect([reply.status, reply.headers.get("connection")]).toEqual([200, "close"]);
   expect(await drained).toBe(0);
+});
+
+test("a preflight counts as what is at its path, and says what that takes", async () => {
+  const server = await startTestServer();
+  for (const [path, allow] of [
+    ["/flags/?v=2", "GET, HEAD, POST, OPTIONS"],
+    ["/array/phc_a/config", "GET, HEAD, OPTIONS"],
+    ["/static/array.js", "GET, HEAD, OPTIONS"],
+    ["/s", "GET, HEAD, POST, OPTIONS"],
+    ["/i/v1/logs/", "GET, HEAD, POST, OPTIONS"],
+    ["/api/surveys", "GET, HEAD, POST, OPTIONS"],
+    ["/", "GET, HEAD, OPTIONS"],
+    ["/i/v1/analytics/events", "POST, OPTIONS"],
+    ["/e/", "GET, POST, OPTIONS"],
+    ["/nothing", "GET, POST, OPTIONS"],
+  ]) {
+    const reply = await ask(server, `OPTIONS ${path}`, "", { Origin: origin });
+    expect([path, reply.status, reply.headers.get("allow")]).toEqual([path, 200, allow]);
+  }
+  const labels = ["flags", "config", "static", "recordings", "logs", "features", "page", "v1", "e", "other"];
+  expect(server.finished).toEqual(labels.map((label) => `${label} 200`));
+});
+
+test("a preflight whose framing is at fault is refused, and its connection ends", async () => {
+  const server = await startTestServer();
+  for (const path of ["/e/", "/i/v1/analytics/events", "/flags/", "/nothing"]) {
+    const wire = await connectTo(server);
+    // The first of a connection is read whole in any case; the second as one with a body.
+    wire.write(Buffer.concat([head({ "Content-Length": "2" }, "POST /s/"), Buffer.from("{}")]));
+    expect((await wire.reply()).status).toBe(200);
+    wire.write(
+      Buffer.concat([head({ "Content-Length": "2", host: "elsewhere" }, `OPTIONS ${path}`), Buffer.from("{}")]),
+    );
+    const reply = await wire.reply();
+    expect([path, reply.status, reply.headers.get("connection")]).toEqual([path, 400, "close"]);
+    expect(reply.body).toContain("invalid_framing");
+    await wire.ended();
+  }
 });
 
 test.each([

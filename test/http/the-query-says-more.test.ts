@@ -47,7 +47,7 @@ test.each(Object.entries(routes).flatMap(([path, route]) => [["/", route, path] 
     wire.write(postTo(`/${path}${slash}`));
     expect((await wire.reply()).status).toBe(200);
     const { exchange } = server.taken[0]!;
-    expect([exchange.route, exchange.isEngage]).toEqual([route, route === "engage"]);
+    expect([exchange.path, exchange.isEngage]).toEqual([`/${path}${slash}`, route === "engage"]);
     expect(server.finished).toEqual([`${route} 200`]);
   },
 );

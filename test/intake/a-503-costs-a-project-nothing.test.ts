@@ -97,7 +97,6 @@ async function send(batch: object[]): Promise<string> {
   const answer = Promise.withResolvers<string>();
   const exchange = {
     ...({
-      route: "batch",
       receivedAtMs: 0,
       deadlineMs: 1_000,
       clientAddress: "",

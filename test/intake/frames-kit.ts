@@ -93,7 +93,6 @@ export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => 
     const v1 = { apiKey: "key_a", requestId, attempt: "", requestTimestamp, sdkInfo: "sdk/1" };
     const exchange: Exchange = {
       ...({
-        route: "v1",
         receivedAtMs: Date.now(),
         clientAddress,
         bytesArrived: 1e9,

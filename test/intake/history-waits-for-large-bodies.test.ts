@@ -94,7 +94,6 @@ function send(
   }));
   const body = Buffer.from(JSON.stringify({ api_key: `key_${project}`, historical_migration: historical, batch }));
   const exchange: Exchange = {
-    route: "batch",
     receivedAtMs: 0,
     deadlineMs: performance.now() + 10_000,
     clientAddress: "",

@@ -102,7 +102,6 @@ export class IntakeKit {
     const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
     const exchange: Exchange = {
       ...({
-        route: "batch",
         receivedAtMs: 0,
         clientAddress: "",
         bytesArrived: 1_000_000_000,

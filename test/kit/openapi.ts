@@ -36,6 +36,8 @@ export interface Asked {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /** Two Hosts: where a proxy takes the other one, the request is another one there. */
+  readonly isFramedBadly?: boolean;
 }
 
 export interface Answered {
@@ -108,11 +110,16 @@ export function operationAt(template: string, method: string): Operation | undef
 }
 
 /** Sends it. An answer that does not end is what has come of it first. */
-export function ask(url: string, { method = "GET", headers = {}, body = "" }: Asked): Promise<Answered> {
+export function ask(
+  url: string,
+  { method = "GET", headers, body = "", isFramedBadly = false }: Asked,
+): Promise<Answered> {
   const bytes = Buffer.from(body);
   const length = bytes.length > 0 || method === "POST" ? { "Content-Length": String(bytes.length) } : {};
+  const lines = Object.entries({ Host: "127.0.0.1", ...length, ...headers });
+  if (isFramedBadly) lines.push(["Host", "elsewhere"]);
   return new Promise((resolve, reject) => {
-    const sent = httpRequest(url, { method, headers: { ...length, ...headers }, agent: false }, (answer) => {
+    const sent = httpRequest(url, { method, headers: lines.flat(), agent: false }, (answer) => {
       let text = "";
       const done = (): void => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
       const isEndless = answer.headers["content-type"]?.startsWith("text/event-stream") ?? false;

@@ -141,11 +141,58 @@ test("where it came from: path, and SDK by the body or by the User-Agent of the 
   expect(JSON.stringify(remarks)).not.toContain("secret");
 });
 
+test("each path as it was asked for, without keys, and the SDK of the newer protocol by its header", async () => {
+  const gateway = await startTestGateway();
+  onTestFinished(() => gateway.stop());
+  const viewer = await watch(gateway.adminUrl);
+  const agent = "reqwest/0.12";
+  const send = (path: string, own: Record<string, string> = {}, method = "POST") =>
+    alone(gateway.port, path, { body: "{", agent, own, method });
+  const asked: [path: string, shown: string][] = [
+    ["/batch", "/batch"],
+    ["/i/v0/e/?ip=0", "/i/v0/e/"],
+    ["/i/v0/ai/batch", "/i/v0/ai/batch"],
+    ["/i/v0/ai/batch/", "/i/v0/ai/batch/"],
+    ["/x_phc_secretkey123/y-phc_ab-cdefghijk", "/x_<key>/y-<key>"],
+  ];
+  for (const [path] of asked) await send(path);
+  const refused: [path: string, shown: string][] = [
+    ["/s/", "/s/"],
+    ["/robots.txt", "/robots.txt"],
+    ["/array/secretkey/config", "/array/<key>/config"],
+    ["/static/none.js", "/static/none.js"],
+  ];
+  for (const [path] of refused) await send(path, {}, "DELETE");
+  const v1 = "/i/v1/analytics/events";
+  const sdks: [info: string, shown: string][] = [
+    ["posthog-rs/0.30.0", "posthog-rs 0.30.0"],
+    ["posthog node/server/1.2.3-rc.1", "posthog node/server 1.2.3-rc.1"],
+    ["x-phc_secretkey123/1", "a key"],
+    ["posthog/phx_secretkey", "a key"],
+    ["\u00e9", "reqwest 0.12"],
+    ["", "reqwest 0.12"],
+  ];
+  for (const [info] of sdks) await send(v1, info === "" ? {} : { "PostHog-Sdk-Info": info });
+  const paths = [...asked, ...refused].map(([, shown]) => [shown, "reqwest 0.12"]);
+  const clients = [...new Set(sdks.map(([, shown]) => shown))].map((shown) => [v1, shown]);
+  await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === paths.length + clients.length);
+  const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
+  expect(remarks.map(({ path, client }) => [path, client]).sort()).toEqual([...paths, ...clients].sort());
+  expect(JSON.stringify(remarks)).not.toMatch(/secretkey|cdefghijk/);
+});
+
+interface Sent {
+  readonly body: string;
+  readonly agent: string;
+  readonly own?: Readonly<Record<string, string>>;
+  readonly method?: string;
+}
+
 /** On a connection of its own, of which a User-Agent is read once. */
-async function alone(port: number, path: string, { body, agent }: { body: string; agent: string }): Promise<void> {
+async function alone(port: number, path: string, { body, agent, own = {}, method = "POST" }: Sent): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const headers = { "user-agent": agent, "content-length": Buffer.byteLength(body) };
-    const sent = request({ host: "127.0.0.1", port, path, method: "POST", headers, agent: false }, (response) => {
+    const headers = { "user-agent": agent, "content-length": Buffer.byteLength(body), ...own };
+    const sent = request({ host: "127.0.0.1", port, path, method, headers, agent: false }, (response) => {
       response.resume().on("end", resolve);
     });
     sent.on("error", reject).end(body);
