@@ -7,6 +7,8 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { PostHog } from "posthog-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { endpoints } from "../../src/http/endpoints.ts";
+import { sdkPaths } from "../../src/http/sdk-requests.ts";
 import { findProxies, nginxMain, startConfigured } from "../http/proxy-kit.ts";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 
@@ -27,6 +29,15 @@ afterAll(async () => {
 
 test("the page has both configurations", () => {
   expect(configs.map((config) => config.includes("mirror /"))).toEqual([false, true]);
+});
+
+test("both send every path that takes events to Penstock, and none of the others", () => {
+  for (const config of configs) {
+    const [, pattern = ""] = /location ~ (\^\/\(\S+) \{/.exec(config) ?? [];
+    const isSplitOff = (at: string) => new RegExp(pattern).test(at);
+    for (const [at] of endpoints) expect([at, isSplitOff(at)]).toEqual([at, true]);
+    for (const at of sdkPaths) expect([at, isSplitOff(at)]).toEqual([at, false]);
+  }
 });
 
 interface Got {
@@ -75,17 +86,20 @@ test.each(runs)("%s", async (run) => {
   await posthog.shutdown();
   const events = await gateway.events(project);
   expect(events.map((event) => event.properties["index"])).toEqual(Array.from({ length: 10 }, (_, index) => index));
-  for (const each of ["/e/", "/i/v0/e", "/capture?ip=1"]) {
+  for (const each of ["/e/", "/i/v0/e", "/capture?ip=1", "/i/v0/ai/batch/"]) {
     const event = JSON.stringify({ api_key: project.key, event: each, distinct_id: "user-1" });
     const answer = await fetch(host + each, { method: "POST", body: event });
     expect([each, answer.status, await answer.json()]).toEqual([each, 200, { status: "Ok", accepted: 1, dropped: 0 }]);
   }
+  // Where an error that the client is told leads: nobody else knows it.
+  const { type } = (await (await fetch(`${host}/e/`)).json()) as { type: string };
+  expect(await (await fetch(new URL(type, `${host}/e/`))).text()).toContain('id="empty_body"');
   expect(await (await fetch(`${host}/flags/?v=2`, { method: "POST", body: "{}" })).json()).toEqual({ status: "Ok" });
   expect(await (await fetch(`${host}/array/key/config`)).json()).toEqual({ status: "Ok" });
   const paths = ["POST /flags/?v=2", "GET /array/key/config"];
-  const copies = ["POST /batch/", "POST /e/", "POST /i/v0/e", "POST /capture?ip=1"];
+  const copies = ["POST /batch/", "POST /e/", "POST /i/v0/e", "POST /capture?ip=1", "POST /i/v0/ai/batch/", "GET /e/"];
   const expected = run === "split" ? paths : [...copies, ...paths];
   await expect.poll(() => got.map(({ method, url }) => `${method} ${url}`).sort()).toEqual(expected.sort());
-  const copy = got.find(({ url }) => url === "/e/");
+  const copy = got.find(({ method, url }) => method === "POST" && url === "/e/");
   if (run === "mirror") expect(copy?.body.toString()).toContain('"event":"/e/"');
 });
