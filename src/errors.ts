@@ -265,23 +265,63 @@ export const dropTable = {
 } as const satisfies Record<string, Pick<ErrorRow, "when" | "remedy">>;
 export type DropCode = keyof typeof dropTable;
 
-/** The remarks an item can be stored with. */
-export const warningCodes = [
-  "missing_set",
-  "missing_group_set",
-  "missing_current_url",
-  "missing_screen_name",
-  "missing_timestamp",
-  "invalid_timestamp",
-  "timestamp_in_future",
-  "invalid_sent_at",
-  "invalid_offset",
-  "invalid_unset",
-  "invalid_uuid",
-  "invalid_person_profile",
-  "invalid_utf8",
-] as const;
-export type WarningCode = (typeof warningCodes)[number];
+/** The remarks an item can be stored with, in the same place. */
+export const warningTable = {
+  missing_set: {
+    when: "$identify without $set",
+    remedy: "Put what is known of the person into $set; if nothing is, leave the event as it is.",
+  },
+  missing_group_set: {
+    when: "$groupidentify without $group_set",
+    remedy: "Put what is known of the group into properties.$group_set; if nothing is, leave the event as it is.",
+  },
+  missing_current_url: {
+    when: "$pageview without $current_url",
+    remedy: "Put the address of the page into properties.$current_url.",
+  },
+  missing_screen_name: {
+    when: "$screen without $screen_name",
+    remedy: "Put the name of the screen into properties.$screen_name.",
+  },
+  missing_timestamp: {
+    when: "timestamp is absent, on the historical lane or in the newer protocol: stored with the time of receipt",
+    remedy: "Say when it happened in timestamp, as 2026-01-31T23:59:59.999Z: history has no other time.",
+  },
+  invalid_timestamp: {
+    when: "timestamp cannot be read: stored with the time of receipt",
+    remedy: "Write timestamp as text in ISO 8601, as 2026-01-31T23:59:59.999Z.",
+  },
+  timestamp_in_future: {
+    when: "the event lies more than 23 hours ahead, after correction: stored with the time of receipt",
+    remedy: "Set the client's clock, or send sent_at, by which its error is corrected.",
+  },
+  invalid_sent_at: {
+    when: "sent_at cannot be read, in the body or the query: nothing is corrected. It stands at the first event that is stored",
+    remedy: "Write sent_at as text in ISO 8601, and in the query in milliseconds since 1970.",
+  },
+  invalid_offset: {
+    when: "offset is no number, or leads to a year before 0 or past 9999: left aside",
+    remedy: "Send offset as a number: how many milliseconds ago the event happened.",
+  },
+  invalid_unset: {
+    when: "$unset, or something in it, is neither an array of names nor an object whose keys they are: left aside",
+    remedy: "Send $unset as an array of names.",
+  },
+  invalid_uuid: {
+    when: "uuid is there and is not a UUID: stored with a new one",
+    remedy: "Send a UUID of the client's own, so that what is stored twice can be told, or none.",
+  },
+  invalid_person_profile: {
+    when: "$process_person_profile is not a boolean: taken as true",
+    remedy: "Send properties.$process_person_profile as true or false, without quotes.",
+  },
+  invalid_utf8: {
+    when: "bytes that are not UTF-8 in the event: stored with U+FFFD in their place",
+    remedy: "Encode the body as UTF-8. What the bytes stood for is lost in what is stored.",
+  },
+} as const satisfies Record<string, Pick<ErrorRow, "when" | "remedy">>;
+export type WarningCode = keyof typeof warningTable;
+export const warningCodes = Object.keys(warningTable) as readonly WarningCode[];
 
 /** An expected failure of a whole request: a value, never thrown. `detail` goes to the client. */
 export interface Problem {

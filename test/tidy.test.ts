@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { settings, variableOf } from "../src/config.ts";
-import { errorTable } from "../src/errors.ts";
+import { dropTable, errorTable, warningTable } from "../src/errors.ts";
 import { metricNames } from "../src/observe/metric-table.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
@@ -107,6 +107,13 @@ test.each(Object.entries(errorTable))(
     const line = readme.split("\n").find((one) => one.startsWith(`| ${row.status} | \`${code}\` |`)) ?? "";
     const said = line.split(" | ")[2] ?? "";
     expect(said.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "")).toBe(row.when);
+  },
+);
+
+test.each([...Object.keys(dropTable), ...Object.keys(warningTable)])(
+  "the README says when the warning %s comes",
+  (code) => {
+    expect(readme).toMatch(new RegExp(`^\\| .*\\|.*warning.*\`${code}\``, "m"));
   },
 );
 

@@ -17,7 +17,7 @@ export interface ItemView extends ItemRow {
 type StringToken = typeof TokenType.PlainString | typeof TokenType.EscapedString;
 
 export function typeAt(word: number, shift: number): TokenType {
-  // The one place where a number out of the addon is taken for its type.
+  // Four bits that the addon has written: it writes no other numbers there than those of TokenType.
   return ((word >>> shift) & 0xf) as TokenType;
 }
 

@@ -40,7 +40,7 @@ const roomMadeAtOnce = 4_096;
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
   refuse(exchange: HttpExchange, problem: Problem): void;
-  /** Answers so once the body has come, which is discarded. */
+  /** Answers so once the body has come, which is discarded; or that it is too long. A request that is refused stays so. */
   drop(exchange: HttpExchange, answer: FixedAnswer): void;
   /** Has others give way to the request, so that the budget has so many bytes more; false where they do not hold as much. */
   makeRoom(exchange: HttpExchange, bytes: number): boolean;
@@ -68,14 +68,16 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   return { refuse, drop, makeRoom, chunk };
 
   function refuse(exchange: HttpExchange, problem: Problem): void {
-    exchange.refusal ??= problem;
-    exchange.release();
+    settle(exchange, problem);
   }
 
   function drop(exchange: HttpExchange, answer: FixedAnswer): void {
-    exchange.fixed = answer;
-    // What it is refused with, should it turn out too long.
-    refuse(exchange, bodyTooLarge({ bytesDeclared: -1, bytesArrived: bodyBytesMax + 1 }, bodyBytesMax));
+    settle(exchange, answer);
+  }
+
+  function settle(exchange: HttpExchange, verdict: Problem | FixedAnswer): void {
+    exchange.verdict ??= verdict;
+    exchange.release();
   }
 
   function chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
@@ -92,9 +94,9 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
       exchange.answerAndEnd(tooMany);
       return;
     }
-    const lost = exchange.refusal ?? faultOfPiece(exchange, bytes);
-    if (lost !== undefined) {
-      refuse(exchange, lost);
+    const verdict = exchange.verdict ?? faultOfPiece(exchange, bytes);
+    if (verdict !== undefined) {
+      settle(exchange, verdict);
       discard(exchange, isLast);
     } else if (isLast) {
       exchange.deadlineMs = monotonicMs() + requestTimeoutMs;
@@ -182,16 +184,19 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   }
 
   function discard(exchange: HttpExchange, isLast: boolean): void {
+    if (exchange.hasFixedAnswer && exchange.bytesArrived > bodyBytesMax) {
+      exchange.verdict = bodyTooLarge(exchange, bodyBytesMax);
+    }
     const past = exchange.bytesArrived > DISCARD_FACTOR * bodyBytesMax;
-    const { fixed } = exchange;
     if (!isLast && !past) {
       // Not a byte of it is kept, but it may come as slowly as others.
-      if (fixed !== undefined) watchSlow(exchange);
+      if (exchange.hasFixedAnswer) watchSlow(exchange);
       return;
     }
     exchange.close = !isLast;
-    if (fixed !== undefined && exchange.bytesArrived <= bodyBytesMax) exchange.answerFixed(fixed);
-    else exchange.answerProblem(exchange.refusal!);
+    const verdict = exchange.verdict!;
+    if ("code" in verdict) exchange.answerProblem(verdict);
+    else exchange.answerFixed(verdict);
   }
 
   /** The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong with it. */

@@ -1,9 +1,9 @@
 // What each error means and what to do about it, as one page: where the `type` of a problem leads. Made once, of the error table; nothing
 // that a client sent is ever in it, and it loads and runs nothing.
 
-import { createHash } from "node:crypto";
-import { dropTable, type ErrorCode, type ErrorRow, errorTable } from "../errors.ts";
+import { dropTable, type ErrorCode, type ErrorRow, errorTable, warningTable } from "../errors.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
+import { fixedPage } from "./fixed-page.ts";
 
 export const errorsPath = "/docs/errors";
 
@@ -40,24 +40,7 @@ const statusWords: Record<ErrorRow["status"], string> = {
 };
 
 export function errorsPage(): FixedAnswer {
-  const policy = [
-    "default-src 'none'",
-    `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  return {
-    status: 200,
-    headers: [
-      ["Content-Type", "text/html; charset=utf-8"],
-      ["Content-Security-Policy", policy.join("; ")],
-      ["X-Content-Type-Options", "nosniff"],
-      ["Referrer-Policy", "no-referrer"],
-      ["Cache-Control", "public, max-age=3600"],
-    ],
-    body: pageText(),
-  };
+  return fixedPage(pageText(), { style, seconds: 3_600 });
 }
 
 function pageText(): string {
@@ -67,10 +50,8 @@ function pageText(): string {
     const own = codes.filter((code) => errorTable[code].status === status).map(errorText);
     return `<h2>${status}: ${escaped(statusWords[status])}</h2>\n${own.join("\n")}`;
   });
-  const drops = Object.entries(dropTable).map(
-    ([code, { when, remedy }]) =>
-      `<h3 id="${code}"><code>${code}</code></h3>\n<p>${escaped(sentence(when))}</p>\n<p>${escaped(remedy)}</p>`,
-  );
+  const drops = Object.entries(dropTable).map(([code, { when, remedy }]) => noteText(code, when, remedy));
+  const warnings = Object.entries(warningTable).map(([code, { when, remedy }]) => noteText(code, when, remedy));
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -84,12 +65,16 @@ function pageText(): string {
 <p>An error is <code>application/problem+json</code>. Its <code>code</code> is one of those below, its <code>type</code> leads to it, and
 its <code>detail</code> says what was wrong with this request.</p>
 <nav aria-label="Codes"><ul>
-${[...codes, ...Object.keys(dropTable)].map((code) => `<li><a href="#${code}"><code>${code}</code></a></li>`).join("\n")}
+${[...codes, ...Object.keys(dropTable), ...Object.keys(warningTable)].map((code) => `<li><a href="#${code}"><code>${code}</code></a></li>`).join("\n")}
 </ul></nav>
 ${sections.join("\n")}
 <h2>Left out of a 200</h2>
 <p>These stand in <code>warnings</code>, with the index of the event: it is not stored, its neighbours are.</p>
 ${drops.join("\n")}
+<h2>Stored, with a warning</h2>
+<p>These stand in <code>warnings</code> too, or in the newer protocol in the <code>details</code> of a <code>warning</code>: the event is
+stored, but not all is as it was meant.</p>
+${warnings.join("\n")}
 </body>
 </html>
 `;
@@ -101,6 +86,10 @@ function errorText(code: ErrorCode): string {
 <p><strong>${escaped(title)}.</strong> ${escaped(sentence(when))}</p>
 <p>${escaped(remedy)}</p>
 <p class="soft">${againWords(status)}</p>`;
+}
+
+function noteText(code: string, when: string, remedy: string): string {
+  return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${escaped(sentence(when))}</p>\n<p>${escaped(remedy)}</p>`;
 }
 
 function againWords(status: ErrorRow["status"]): string {

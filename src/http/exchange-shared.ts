@@ -22,8 +22,8 @@ export interface ExchangeShared {
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;
   draining: boolean;
-  /** Problems answered in this turn of the event loop, and what sets it back. */
-  problemsInTurn: number;
+  /** Problems and fixed answers of this turn of the event loop, and what sets it back. */
+  quickAnswersInTurn: number;
   readonly turnEnded: () => void;
   /** Called while draining, when the last request is done. */
   idle: () => void;

@@ -13,10 +13,10 @@ import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Answered at once in one turn of the event loop; those beyond end their connections. Such requests can stand in one
+ * Answered without the intake in one turn of the event loop; those beyond end their connections. Such requests can stand in one
  * buffer by the thousand, and the library would go through all of them before anybody else has a turn.
  */
-const PROBLEMS_A_TURN = 256;
+const QUICK_ANSWERS_A_TURN = 256;
 
 /** A client that was told that the connection ends is let end it. */
 const CLOSED_AFTER_MS = 1_000;
@@ -45,7 +45,8 @@ export class HttpExchange implements Exchange {
   readonly label: RouteLabel;
   readonly path: string;
   readonly origin: string;
-  readonly contentEncoding: string;
+  /** Of what is to be unpacked. */
+  contentEncoding: string;
   readonly bytesDeclared: number;
   readonly clientAddress: string;
   /** The client's, whether addresses are recorded or not: tells senders apart while the request lasts, and goes nowhere else. */
@@ -90,10 +91,8 @@ export class HttpExchange implements Exchange {
   /** Bytes of the admission budget this request holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
-  /** Set once the request is lost: the rest of its body is thrown away, then this is the answer. */
-  refusal: Problem | undefined = undefined;
-  /** What is answered once the body has come, whatever is in it: the body is thrown away. */
-  fixed: FixedAnswer | undefined = undefined;
+  /** What is answered once the body has come, whatever more of it comes: that is thrown away. A problem, or all that is answered here. */
+  verdict: Problem | FixedAnswer | undefined = undefined;
   /** Stops work on the body that the intake has not seen yet. */
   cancel: (() => void) | undefined = undefined;
   /** The intake has had the body, and will answer. */
@@ -163,10 +162,10 @@ export class HttpExchange implements Exchange {
     // Until it is handed over whole, the request goes on, and may be aborted.
     this.#isPutOff = false;
     const close = this.close || this.#shared.draining;
-    const sent = (isOpen: boolean): void => {
+    const sent = (mustClose: boolean): void => {
       this.#finish();
       this.#count(answer.status);
-      if (isOpen) this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
+      if (mustClose) this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
     };
     writeFixed(response, answer, { origin: this.origin, close, headOnly: this.headOnly, sent });
   }
@@ -200,8 +199,8 @@ export class HttpExchange implements Exchange {
 
   /** Ends the connection of one answered at once too many in this turn. */
   #countInTurn(): void {
-    if (this.#shared.problemsInTurn++ === 0) setImmediate(this.#shared.turnEnded);
-    if (this.#shared.problemsInTurn > PROBLEMS_A_TURN) this.endsInDoubt = true;
+    if (this.#shared.quickAnswersInTurn++ === 0) setImmediate(this.#shared.turnEnded);
+    if (this.#shared.quickAnswersInTurn > QUICK_ANSWERS_A_TURN) this.endsInDoubt = true;
   }
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
@@ -261,9 +260,14 @@ export class HttpExchange implements Exchange {
     this.#response?.close();
   }
 
+  /** It is answered well, and its body makes no difference. */
+  get hasFixedAnswer(): boolean {
+    return this.verdict !== undefined && !("code" in this.verdict);
+  }
+
   /** Its project is known, or nobody looks for it. */
   get isKnown(): boolean {
-    return this.fixed === undefined && (this.hint === undefined || this.hint.projectId !== undefined);
+    return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
   }
 
   get showsProject(): boolean {

@@ -17,8 +17,8 @@ export interface FixedAnswerOptions {
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
-  /** Called once it is handed over whole; then the connection is to be closed, if it `isOpen`. Not called when the client goes before that. */
-  readonly sent: (isOpen: boolean) => void;
+  /** Called once it is handed over whole; with `mustClose` nothing but the caller ends the connection. Not called when the client goes before that. */
+  readonly sent: (mustClose: boolean) => void;
 }
 
 const statusLines = { 200: "200 OK", 204: "204 No Content", 304: "304 Not Modified" } as const;

@@ -2,6 +2,7 @@
 // Found in the bytes; `data` is not decoded here. Reads a bounded number of them, but for the search of the end of `data`.
 
 import { type Compression, compressionNamed } from "./compression.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 
 export interface FormFields {
   /** Where the value of `data` stands, percent-encoded. */
@@ -47,5 +48,5 @@ function othersBefore(bytes: Buffer): string | undefined {
 
 function compressionIn(fields: string): Compression | undefined {
   const [, value] = /&compression=([^&]{1,40})/.exec(fields) ?? [];
-  return value === undefined ? undefined : compressionNamed(value.replace(/%2d/i, "-"));
+  return value === undefined ? undefined : compressionNamed(percentDecoded(value));
 }

@@ -2,6 +2,7 @@
 // nothing of this installation.
 
 import type { FixedAnswer } from "./fixed-answer.ts";
+import { fixedPage, nosniff } from "./fixed-page.ts";
 
 const style =
   "body{font:1rem/1.5 system-ui,sans-serif;max-width:38rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}code{overflow-wrap:anywhere}";
@@ -25,27 +26,11 @@ What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
 </ul>
 `;
 
-export const frontPage: FixedAnswer = {
-  status: 200,
-  headers: [
-    ["Content-Type", "text/html; charset=utf-8"],
-    [
-      "Content-Security-Policy",
-      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ],
-    ["X-Content-Type-Options", "nosniff"],
-    ["Referrer-Policy", "no-referrer"],
-    ["Cache-Control", "public, max-age=300"],
-  ],
-  body: html,
-};
+export const frontPage = fixedPage(html, { style, seconds: 300 });
 
 export const robots: FixedAnswer = {
   status: 200,
-  headers: [
-    ["Content-Type", "text/plain; charset=utf-8"],
-    ["Cache-Control", "public, max-age=86400"],
-  ],
+  headers: [["Content-Type", "text/plain; charset=utf-8"], nosniff, ["Cache-Control", "public, max-age=86400"]],
   body: "User-agent: *\nDisallow: /\n",
 };
 

@@ -2,6 +2,7 @@
 // printable ASCII, without what may be a key.
 
 import { withoutKeys } from "../without-keys.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 
 /** Enough to see which it is. */
 const charsShownMax = 80;
@@ -23,14 +24,10 @@ export function namedPath(path: string): string {
 function namedSegment(segment: string): string {
   // No key, and no word either.
   if (/^(.)\1*$/.test(segment)) return segment;
-  const told = decoded(decoded(segment));
+  const told = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(told);
   if (hidden === told) return segment;
   let at = 0;
   while (told[at] === hidden[at]) at++;
   return `${told.slice(0, at)}<key>`;
-}
-
-function decoded(text: string): string {
-  return text.replaceAll(/%([\da-f]{2})/gi, (_whole, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }

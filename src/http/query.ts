@@ -2,6 +2,7 @@
 // that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy adds) are passed over.
 
 import { type Compression, compressionNamed } from "./compression.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 
 export interface QueryTarget {
   compression: Compression | undefined;
@@ -21,12 +22,20 @@ export function readQuery(query: string, target: QueryTarget): void {
     let end = query.indexOf("&", start);
     if (end < 0) end = query.length;
     const equals = query.indexOf("=", start);
-    if (equals > start && equals < end) note(target, query.slice(start, equals), query.slice(equals + 1, end));
+    if (equals > start && equals < end) {
+      note(target, percentDecoded(query.slice(start, equals)), query.slice(equals + 1, end));
+    }
     start = end + 1;
   }
 }
 
-function note(target: QueryTarget, name: string, value: string): void {
+/** `encoded`: the value as it stands there, which `data` stays until it is unpacked. */
+function note(target: QueryTarget, name: string, encoded: string): void {
+  if (name === "data") {
+    if (target.queryData === "") target.queryData = encoded;
+    return;
+  }
+  const value = percentDecoded(encoded);
   switch (name) {
     case "_":
     case "sent_at":
@@ -37,9 +46,6 @@ function note(target: QueryTarget, name: string, value: string): void {
       break;
     case "beacon":
       if (value === "1") target.answersNothing = true;
-      break;
-    case "data":
-      if (target.queryData === "") target.queryData = value;
       break;
   }
 }

@@ -4,9 +4,11 @@
 import type { Problem } from "../errors.ts";
 import { errorsPage, errorsPath } from "./errors-page.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
+import { nosniff } from "./fixed-page.ts";
 import { favicon, frontPage, robots } from "./front-page.ts";
 import { namedPath } from "./named-path.ts";
 import { nearPath } from "./near-path.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 import { configJson, configScript, flagsJson } from "./remote-config.ts";
 import type { StaticFiles } from "./static-files.ts";
 import type { HttpRequest } from "./uws.ts";
@@ -45,7 +47,6 @@ interface Entry {
 
 const JSON_TYPE = "application/json";
 const SCRIPT_TYPE = "text/javascript; charset=utf-8";
-const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
@@ -152,8 +153,7 @@ function allowOf(methods: readonly string[]): string {
 
 /** The key that stands in a path; undefined for what no project has. */
 function keyIn(segment: string): string | undefined {
-  // Of what is no UTF-8 nothing is printable.
-  const key = /%[89a-f]/i.test(segment) ? "" : decodeURIComponent(segment);
+  const key = percentDecoded(segment);
   return isKey.test(key) ? key : undefined;
 }
 

@@ -110,9 +110,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     look: options.look,
     inflight: 0,
     draining: false,
-    problemsInTurn: 0,
+    quickAnswersInTurn: 0,
     turnEnded: () => {
-      shared.problemsInTurn = 0;
+      shared.quickAnswersInTurn = 0;
     },
     idle: () => {},
   };
@@ -214,7 +214,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const answer = found.answerTo(request);
     if ("code" in answer) return begin(response, request, { label, path, problem: answer });
     const exchange = begin(response, request, { label, path });
-    if (exchange.refusal === undefined) reader.drop(exchange, answer);
+    reader.drop(exchange, answer);
     return exchange;
   }
 

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
 import type { FixedAnswer } from "./fixed-answer.ts";
+import { nosniff } from "./fixed-page.ts";
 
 /** What a request says of what it has, and can read. */
 export interface FileRequest {
@@ -98,7 +99,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
     ["Cross-Origin-Resource-Policy", "cross-origin"],
   ] as const;
   const type = ["Content-Type", "text/javascript; charset=utf-8"] as const;
-  const headers = [type, ["X-Content-Type-Options", "nosniff"] as const, ...own, ...kept];
+  const headers = [type, nosniff, ...own, ...kept];
   return { etag, whole: { status: 200, headers, body }, notModified: { status: 304, headers: kept, body: "" } };
 }
 

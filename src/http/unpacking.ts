@@ -91,6 +91,8 @@ export function createUnpacker(options: UnpackerOptions): Unpacker {
   function unpackQuery(exchange: HttpExchange): Problem | undefined {
     const data = Buffer.from(exchange.queryData, "latin1");
     exchange.layers |= Layer.Form;
+    // The header is about the body, which does not count.
+    exchange.contentEncoding = "";
     return decode(exchange, new PercentDecoder(data, 0, data.length));
   }
 

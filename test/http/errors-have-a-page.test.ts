@@ -1,7 +1,7 @@
 // The type of a problem leads to a page that says what it means: one part for each code, with the words of the table, and nothing that runs.
 
 import { expect, test } from "vitest";
-import { dropTable, errorTable } from "../../src/errors.ts";
+import { dropTable, errorTable, warningTable } from "../../src/errors.ts";
 import { connectTo, head, post, startTestServer } from "./server-kit.ts";
 
 test("a problem's type is a link to its part of the page", async () => {
@@ -24,11 +24,15 @@ test("every code has its part, once, and nothing runs or is loaded", async () =>
   const wire = await connectTo(server);
   wire.write(head({}, "GET /docs/errors"));
   const { body, headers } = await wire.reply();
-  for (const code of [...Object.keys(errorTable), ...Object.keys(dropTable)]) {
+  for (const code of [...Object.keys(errorTable), ...Object.keys(dropTable), ...Object.keys(warningTable)]) {
     expect(body.split(`id="${code}"`), code).toHaveLength(2);
     expect(body, code).toContain(`href="#${code}"`);
   }
-  for (const { remedy } of Object.values(errorTable)) {
+  for (const { remedy } of [
+    ...Object.values(errorTable),
+    ...Object.values(dropTable),
+    ...Object.values(warningTable),
+  ]) {
     expect(body).toContain(remedy.replaceAll("&", "&amp;").replaceAll('"', "&quot;"));
   }
   expect(body).not.toMatch(/<script|src=|https?:|url\(|@import| on\w+=/);

@@ -81,6 +81,14 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ["gzip of base64", (text) => ({ body: zlib.gzipSync(base64(text)) })],
   ["lz64", (text) => ({ line: "POST /e/?compression=lz64", body: lzEncode(text) })],
   ["lz64, called lz-string", (text) => ({ line: "POST /e/?compression=LZ-String", body: lzEncode(text) })],
+  [
+    "lz64, called lz-string with percent-encoding",
+    (text) => ({ line: "POST /e/?compression=lz%2Dstring", body: lzEncode(text) }),
+  ],
+  [
+    "gzip, said with percent-encoding",
+    (text) => ({ line: "POST /e/?%63ompression=gzip%2djs", body: zlib.gzipSync(text) }),
+  ],
   ["lz64, said by the header", (text) => ({ headers: { "Content-Encoding": "lz64" }, body: lzEncode(text) })],
   ["a form", (text) => ({ headers: form, body: `data=${encodeURIComponent(text)}` })],
   [
@@ -142,6 +150,25 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
   ],
   ["lz64", (text) => ({ line: `GET /e?compression=lz64&data=${encodeURIComponent(lzEncode(text))}` })],
   ["lz64 that nobody encoded", (text) => ({ line: `GET /e?data=${lzEncode(text)}&compression=lz64` })],
+  [
+    "lz64, called lz-string with percent-encoding",
+    (text) => ({ line: `GET /e?compression=lz%2Dstring&data=${encodeURIComponent(lzEncode(text))}` }),
+  ],
+  ...["gzip", "gzip-js", "br", "lz64", "base64", "rot13"].map((coding): [string, (text: string) => Sent] => [
+    `JSON, with a body beside it that is said to be ${coding}`,
+    (text) => ({
+      line: `POST /e/?data=${encodeURIComponent(text)}`,
+      headers: { "Content-Encoding": coding },
+      body: zlib.gzipSync(text),
+    }),
+  ]),
+  [
+    "base64 of gzip, with a header about a body that is none",
+    (text) => ({
+      line: `GET /e/?data=${encodeURIComponent(base64(zlib.gzipSync(text)))}`,
+      headers: { "Content-Encoding": "br", "Content-Length": "0" },
+    }),
+  ],
   [
     "with a body beside it",
     (text) => ({ line: `POST /engage/?data=${encodeURIComponent(text)}`, body: '{"not":"this"}' }),

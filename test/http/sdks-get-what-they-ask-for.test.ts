@@ -220,7 +220,9 @@ test("a body that is too long is refused here too, and none of it is kept", asyn
   const endless = await connectTo(server);
   endless.write(head({ "Transfer-Encoding": "chunked" }, "POST /s/"));
   for (let sent = 0; sent <= 20; sent++) endless.write(chunk);
-  expect(codeIn(await endless.reply())).toBe("body_too_large");
+  const refused = await endless.reply();
+  expect(codeIn(refused)).toBe("body_too_large");
+  expect(JSON.parse(refused.body).detail).toMatch(/^The body came to 1[01]\d{4} bytes and more, and may have 100000$/);
   await endless.ended();
 });
 
@@ -288,11 +290,18 @@ test.each([
   expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([405, "method_not_allowed", allow]);
 });
 
+test("no answer is taken for more than its content type says", async () => {
+  const server = await startTestServer();
+  for (const path of ["/", "/docs/errors", "/robots.txt", "/flags/", "/array/a/config", "/array/a/config.js", "/s/"]) {
+    expect([path, (await ask(server, `GET ${path}`)).headers.get("x-content-type-options")]).toEqual([path, "nosniff"]);
+  }
+});
+
 test("a person and a crawler are told what this is", async () => {
   const server = await startTestServer();
   const page = await ask(server, "GET /");
   expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
-  expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'/);
+  expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
   expect(page.body).toMatch(/Penstock[\s\S]*README\.md/);
   expect(page.body).not.toMatch(/<script|https?:/);
   const robots = await ask(server, "GET /robots.txt");

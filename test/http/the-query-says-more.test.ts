@@ -27,6 +27,8 @@ test.each([
   ["_=x&sent_at=1700000000", Number.POSITIVE_INFINITY],
   ["_=", Number.NaN],
   ["_", Number.NaN],
+  ["%5f=170000000000%30", 1_700_000_000_000],
+  ["sent%5Fat=1700000000001", 1_700_000_000_001],
   ["x_=1700000000000", Number.NaN],
   ["", Number.NaN],
 ])("of ?%s the time of sending is %d", async (query, sentAtMs) => {
@@ -63,6 +65,13 @@ test("a beacon is answered without a body, and its connection goes on", async ()
   wire.write(postTo("/e/?beacon=0"));
   expect((await wire.reply()).status).toBe(200);
   expect(server.finished).toEqual(["e 204", "e 204", "e 200"]);
+});
+
+test("a beacon may be said so with percent-encoding", async () => {
+  const server = await startTestServer();
+  const wire = await connectTo(server);
+  wire.write(postTo("/e/?%62eacon=%31"));
+  expect((await wire.reply()).status).toBe(204);
 });
 
 test("a beacon of which nothing says where it ends is the last of its connection", async () => {
