@@ -42,7 +42,7 @@ export interface SdkRequests {
 interface Entry {
   readonly label: SdkRouteLabel;
   readonly methods: readonly string[];
-  readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer | Problem;
+  readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
 }
 
 const JSON_TYPE = "application/json";
@@ -97,7 +97,7 @@ export interface SdkRequestsOptions {
 }
 
 export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkRequests {
-  const scripts = new Map((files?.names ?? []).map((name) => [name, `/static/${name}`]));
+  const scripts = (files?.names ?? []).map((name) => `/static/${name}`);
 
   function routeOf(url: string): SdkRoute | undefined {
     const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
@@ -114,37 +114,35 @@ export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkReq
   }
 
   function routed({ label, methods, answer }: Entry, path: string): SdkRoute {
-    const allow = allowOf(methods);
-    return {
-      label,
-      path,
-      allow,
-      answerTo: (request) =>
-        methods.includes(request.getMethod())
-          ? answer(request, wallMs())
-          : { code: "method_not_allowed", detail: `This path takes ${allow}`, allow },
-    };
+    const answerTo = (request: HttpRequest) => ifTaken(request, methods, () => answer(request, wallMs()));
+    return { label, path, allow: allowOf(methods), answerTo };
   }
 
   function scriptAt(path: string, name: string): SdkRoute {
-    // Without it there is nothing, whatever the method.
-    if (!scripts.has(name))
-      return { label: "static", path, allow: allowOf(read), answerTo: () => noScript(path, name) };
-    const answer = (request: HttpRequest) =>
-      files?.answer(name, {
+    const answerTo = (request: HttpRequest) => {
+      const answer = files?.answer(name, {
         ifNoneMatch: request.getHeader("if-none-match"),
         acceptEncoding: request.getHeader("accept-encoding"),
-      }) ?? noScript(path, name);
-    return routed({ label: "static", methods: read, answer }, path);
+      });
+      // Where there is none there is nothing, whatever the method.
+      return answer === undefined ? noScript(path, name) : ifTaken(request, read, () => answer);
+    };
+    return { label: "static", path, allow: allowOf(read), answerTo };
   }
 
   function noScript(path: string, name: string): Problem {
-    const near = nearPath(`/static/${name}`, [...scripts.values()]);
+    const near = nearPath(`/static/${name}`, scripts);
     const meant = near === undefined ? "" : `; ${near} is meant?`;
     return { code: "not_found", detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}` };
   }
 
   return { routeOf };
+}
+
+function ifTaken(request: HttpRequest, methods: readonly string[], answer: () => FixedAnswer): FixedAnswer | Problem {
+  if (methods.includes(request.getMethod())) return answer();
+  const allow = allowOf(methods);
+  return { code: "method_not_allowed", detail: `This path takes ${allow}`, allow };
 }
 
 function allowOf(methods: readonly string[]): string {
