@@ -23,7 +23,7 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
     // Nothing is said of its time.
     verdict.timestampSentMs = Number.NaN;
     verdict.timestampMs = receivedAtMs;
-    if (request.historical) verdict.warnings |= warningBit.missing_timestamp;
+    if (request.needsTimestamp) verdict.warnings |= warningBit.missing_timestamp;
     return;
   }
   let sentMs = Number.NaN;
@@ -47,7 +47,7 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   verdict.timestampMs = receivedAtMs;
   if (ms > receivedAtMs) verdict.warnings |= warningBit.timestamp_in_future;
   else if (ms < storedMsMin) verdict.warnings |= warningBit.invalid_timestamp;
-  else if (request.historical && isAbsent) verdict.warnings |= warningBit.missing_timestamp;
+  else if (request.needsTimestamp && isAbsent) verdict.warnings |= warningBit.missing_timestamp;
 }
 
 /** Milliseconds that passed on the client between event and request. Of a number that no double holds, an infinity. */

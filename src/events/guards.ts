@@ -2,19 +2,14 @@
 // One set of rules for every item: whatever was not plain has been normalised and scanned again before it comes here.
 // Reads types and bytes from the scan table, builds no object for the event. Must not write anything.
 
-import { Buffer } from "node:buffer";
-import type { ItemErrorCode } from "../errors.ts";
 import { ExtraShift, FieldShift, hasExtra, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
 import { isVisible, kindOf, NoKind } from "./event-name.ts";
 import { judgeTime } from "./event-time.ts";
 import { extraTypes, type ItemView, isName, isNothing, isObjectOrNothing, isString, typeAt } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
-import { UuidForm, uuidBytes, uuidForm } from "./uuid.ts";
-import { Kind, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
-
-/** Every character written \uXXXX, and the quotes. */
-const escapedUuidBytesMax = 6 * uuidBytes + 2;
+import { UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
+import { Kind, type RequestFacts, refuse, type Verdict, warningBit } from "./verdict.ts";
 
 const identify = "$identify";
 
@@ -95,11 +90,6 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdCut = cut;
 }
 
-function fail(verdict: Verdict, error: ItemErrorCode, detail: string): void {
-  verdict.error = error;
-  verdict.detail = detail;
-}
-
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const fields = item.table[item.row + Row.FieldTypes]!;
   const properties = item.table[item.row + Row.PropertyTypes]!;
@@ -125,7 +115,7 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
               : !isObjectOrNothing(typeAt(extraTypes(item), ExtraShift.PropertiesSetOnce))
                 ? "properties.$set_once"
                 : undefined;
-  if (wrong !== undefined) fail(verdict, "invalid_properties", `${wrong} must be an object`);
+  if (wrong !== undefined) refuse(verdict, "invalid_properties", `${wrong} must be an object`);
 }
 
 function judgeSpecial({ table, row }: ItemView, fields: number, properties: number, verdict: Verdict): void {
@@ -133,19 +123,19 @@ function judgeSpecial({ table, row }: ItemView, fields: number, properties: numb
   switch (verdict.kind) {
     case Kind.Alias:
       if (!isString(typeAt(properties, PropertyShift.Alias))) {
-        fail(verdict, "missing_alias", "properties.alias must be a string that is not empty");
+        refuse(verdict, "missing_alias", "properties.alias must be a string that is not empty");
       }
       return;
     case Kind.GroupIdentify:
       if (!isName(typeAt(properties, PropertyShift.GroupType)) || !isName(typeAt(properties, PropertyShift.GroupKey))) {
-        fail(verdict, "missing_group", "properties.$group_type and properties.$group_key must both be given");
+        refuse(verdict, "missing_group", "properties.$group_type and properties.$group_key must both be given");
       } else if (isNothing(typeAt(properties, PropertyShift.GroupSet))) {
         verdict.warnings |= warningBit.missing_group_set;
       }
       return;
     case Kind.Survey:
       if (!isName(typeAt(properties, PropertyShift.SurveyId))) {
-        fail(verdict, "missing_survey_id", "properties.$survey_id must be given");
+        refuse(verdict, "missing_survey_id", "properties.$survey_id must be given");
       }
       return;
     case Kind.Identify:
@@ -183,13 +173,11 @@ function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Ver
     if (form === UuidForm.Lower) verdict.uuid = "sent";
     else if (form === UuidForm.Upper) convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
     else verdict.warnings |= warningBit.invalid_uuid;
-  } else if (type === TokenType.EscapedString && end - start <= escapedUuidBytesMax) {
-    const sent = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
-    if (uuidForm(sent, 0, sent.length) === UuidForm.None) verdict.warnings |= warningBit.invalid_uuid;
-    else convertUuid(sent.toString("latin1"), verdict);
-  } else {
-    verdict.warnings |= warningBit.invalid_uuid;
+    return;
   }
+  const sent = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+  if (sent === undefined) verdict.warnings |= warningBit.invalid_uuid;
+  else convertUuid(sent.toString("latin1"), verdict);
 }
 
 function convertUuid(sent: string, verdict: Verdict): void {

@@ -2,7 +2,7 @@
 // Own code because the `uuid` package takes 1.4 µs for one v7 where a whole event may take 1.3 µs; this takes 0.05 µs.
 // A test holds the result against that package.
 
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 
 /** Characters of the canonical text form. */
 export const uuidBytes = 36;
@@ -44,6 +44,16 @@ function classesOf(body: Buffer, start: number, end: number): number {
   let seen = 0;
   for (let at = start; at < end; at++) seen |= hexClass[body[at]!]!;
   return seen;
+}
+
+/** Every character written \uXXXX, and the quotes. */
+const escapedBytesMax = 6 * uuidBytes + 2;
+
+/** The characters of a UUID whose token body[start, end) has escapes; undefined where it is none. */
+export function unescapedUuid(body: Buffer, start: number, end: number): Buffer | undefined {
+  if (end - start > escapedBytesMax) return undefined;
+  const text = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
+  return uuidForm(text, 0, text.length) === UuidForm.None ? undefined : text;
 }
 
 export interface UuidSource {

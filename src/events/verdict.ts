@@ -30,7 +30,8 @@ export const invalidSentAtWarning = warningBit.invalid_sent_at;
 
 /** What the rules must know of an event's request. */
 export interface RequestFacts {
-  readonly historical: boolean;
+  /** An event without a timestamp is worth a remark: of history, and in the newer protocol. */
+  readonly needsTimestamp: boolean;
   /** An object without a name is a `$identify`. */
   readonly isEngage: boolean;
   /** Wall clock, milliseconds since 1970. */
@@ -79,4 +80,11 @@ export class Verdict {
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
+}
+
+/** The item ends in an error, whatever it was before. `detail` is for the client. */
+export function refuse(verdict: Verdict, error: ItemErrorCode, detail: string): void {
+  verdict.drop = undefined;
+  verdict.error = error;
+  verdict.detail = detail;
 }

@@ -3,9 +3,10 @@
 
 import { Buffer } from "node:buffer";
 import { type DropCode, dropTable, type ErrorCode, errorTable, warningCodes } from "../errors.ts";
+import { uuidBytes } from "../events/uuid.ts";
 import type { FrameOutcome, V1Request } from "../types.ts";
 import type { LoopShare } from "./loop-share.ts";
-import { type UuidList, uuidTextBytes } from "./uuid-list.ts";
+import type { UuidList } from "./uuid-list.ts";
 
 /** Why an event is not stored, now or ever. */
 export type DetailCode = ErrorCode | DropCode | "performance_event";
@@ -148,7 +149,7 @@ class ResultWriter {
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       // Two quotes, and a comma but behind the last.
-      this.#bytes += uuidTextBytes + 3 + this.#textOf(this.#measuredEnd).length;
+      this.#bytes += uuidBytes + 3 + this.#textOf(this.#measuredEnd).length;
     }
   }
 
@@ -160,7 +161,7 @@ class ResultWriter {
       if (this.#writtenEnd > 0) this.#at += text.write(",", this.#at, "latin1");
       this.#at += text.write('"', this.#at, "latin1");
       this.#uuids.write(text, this.#at, this.#writtenEnd);
-      this.#at += uuidTextBytes;
+      this.#at += uuidBytes;
       this.#at += text.write('"', this.#at, "latin1");
       this.#at += this.#textOf(this.#writtenEnd).copy(text, this.#at);
     }

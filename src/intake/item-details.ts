@@ -2,7 +2,7 @@
 
 import type { DropCode, ItemErrorCode } from "../errors.ts";
 import type { ItemView } from "../events/item-view.ts";
-import { FieldShift, Header, MoreShift, Row, TokenType } from "../scan/table.ts";
+import { FieldShift, MoreShift, Row, TokenType } from "../scan/table.ts";
 import type { ObjectSpan } from "./members.ts";
 import type { MeantName, Slips } from "./slips.ts";
 
@@ -32,14 +32,18 @@ export function textOf({ detail, hint }: Said): string {
 /** Of one that an answer does not name. */
 export const unsaid: Said = { detail: "", hint: "" };
 
-/** Why the item is left out. */
-export function dropDetail(drop: DropCode, item: ItemView, slips: Slips): Said {
+/** Why the item is left out. `isBatch`: it is one of a batch or an array, and not the body itself. */
+export function dropDetail(
+  drop: DropCode,
+  item: ItemView,
+  { slips, isBatch }: { readonly slips: Slips; readonly isBatch: boolean },
+): Said {
   switch (drop) {
     case "not_an_object":
       return { detail: `The item is ${itemWord(item)}, and must be an object: it is not stored`, hint: "" };
     case "no_event": {
       const type = fieldType(item, FieldShift.Event);
-      const names: MeantName[] = isBatchItem(item) ? ["event"] : ["batch", "event"];
+      const names: MeantName[] = isBatch ? ["event"] : ["batch", "event"];
       const hint = type === TokenType.Absent ? slips.hint(itemSpan(item), ...names) : "";
       return { detail: `event is ${words[type]}, and must be text: the event is not stored`, hint };
     }
@@ -87,11 +91,6 @@ function itemWord({ body, table, row }: ItemView): string {
   }
   const isJson = body[table[row + Row.ItemStart]! + 1] === 0x7b;
   return isJson ? "a string that looks like JSON encoded twice" : "a string";
-}
-
-/** Or one of an array, and not the body itself. */
-function isBatchItem({ table }: ItemView): boolean {
-  return table[Header.BatchType] !== TokenType.Absent || table[Header.RootType] === TokenType.Array;
 }
 
 function hasProperties(item: ItemView): boolean {

@@ -10,7 +10,7 @@ import { type JsonText, mergedBytesMax, namesBytesMax, PersonFields } from "../e
 import type { RecordWriter } from "../events/record.ts";
 import type { RecordFrame } from "../events/record-frame.ts";
 import { eventNameCharactersMax, isNameTooLong } from "../events/text-length.ts";
-import { invalidSentAtWarning, invalidUtf8Warning, type RequestFacts, Verdict } from "../events/verdict.ts";
+import { invalidSentAtWarning, invalidUtf8Warning, type RequestFacts, refuse, Verdict } from "../events/verdict.ts";
 import {
   type BackgroundScanner,
   depthMax,
@@ -131,7 +131,11 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
       return;
     }
     if (verdict.drop !== undefined) {
-      tally.drop(index, verdict.drop, tally.namesDrops ? dropDetail(verdict.drop, item, slips) : unsaid);
+      tally.drop(
+        index,
+        verdict.drop,
+        tally.namesDrops ? dropDetail(verdict.drop, item, { slips, isBatch: isBatch() }) : unsaid,
+      );
       return;
     }
     if (verdict.error !== undefined) {
@@ -159,7 +163,7 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
     judgeItem(item, job, verdict);
     if (job.additions !== undefined && isStorable()) judgeLengths(item);
     if (verdict.hasPersonFields && isStorable() && !personFields.gather(item, verdict)) {
-      refuse(
+      refused(
         "event_too_large",
         `More than ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} of $unset, would have to be merged`,
       );
@@ -175,17 +179,17 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
   function normalised({ body, table, row }: ItemView, tally: Tally): ItemView | undefined {
     const flags = flagsOf(cursor);
     if ((flags & ItemFlag.TooDeep) !== 0) {
-      return refuse("too_deep", `Objects and arrays may be ${depthMax} deep, the event counted`);
+      return refused("too_deep", `Objects and arrays may be ${depthMax} deep, the event counted`);
     }
     if ((flags & ItemFlag.LongNumber) !== 0) {
-      return refuse("number_too_long", `A number may have ${numberDigitsMax} digits`);
+      return refused("number_too_long", `A number may have ${numberDigitsMax} digits`);
     }
     tally.slowPathItems++;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
       // Only its distinct id is unusual, and of that the beginning is read in any case.
       if (flags === 0) return cursor;
-      return refuse(
+      return refused(
         "event_too_large",
         `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`,
       );
@@ -197,12 +201,12 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
   function withAdditions(item: ItemView, lib: string): ItemView | undefined {
     const additions = additionsTo(item, lib);
     if (additions === undefined) {
-      return refuse("invalid_options", "options must be an object of known types, session_id and window_id strings");
+      return refused("invalid_options", "options must be an object of known types, session_id and window_id strings");
     }
     if (additions === "" || !takesAdditions(item)) return item;
     const bytes = bytesWithAdditions(item, additions);
     if (bytes > slowItemBytesMax) {
-      return refuse(
+      return refused(
         "event_too_large",
         `An event may have ${slowItemBytesMax} bytes here, with what is added to its properties`,
       );
@@ -213,9 +217,9 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
 
   function judgeLengths(item: ItemView): void {
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {
-      refuse("distinct_id_too_long", `A distinct id may have ${distinctIdCharactersMax} characters`);
+      refused("distinct_id_too_long", `A distinct id may have ${distinctIdCharactersMax} characters`);
     } else if (isNameTooLong(item)) {
-      refuse("event_name_too_long", `The name of an event may have ${eventNameCharactersMax} characters`);
+      refused("event_name_too_long", `The name of an event may have ${eventNameCharactersMax} characters`);
     }
   }
 
@@ -253,6 +257,12 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
     return hasPlaceIn(malformed, table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
   }
 
+  /** The item is one of several, or might be. Told by the body's table: what was normalised is in a batch of its own. */
+  function isBatch(): boolean {
+    const { table } = cursor;
+    return table[Header.BatchType] !== TokenType.Absent || table[Header.RootType] === TokenType.Array;
+  }
+
   function tellOnce(bug: unknown): void {
     const text = String(bug);
     if (told.size >= bugsToldMax || told.has(text)) return;
@@ -260,10 +270,9 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
     onBug(bug);
   }
 
-  function refuse(code: ItemErrorCode, detail: string): undefined {
-    verdict.drop = undefined;
-    verdict.error = code;
-    verdict.detail = detail;
+  /** There is no view of the item to store. */
+  function refused(code: ItemErrorCode, detail: string): undefined {
+    refuse(verdict, code, detail);
   }
 
   return { takeRows };

@@ -3,6 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 import { Header, Row, TokenType } from "../scan/table.ts";
+import type { ObjectSpan } from "./members.ts";
 import type { Slips } from "./slips.ts";
 
 const charsShown = 8;
@@ -32,21 +33,39 @@ export function unknownKeyDetail(key: string): string {
 /** Items of an array in which a slip is looked for: most have the same names as the first. */
 const itemsLookedAt = 4;
 
-/** What looks like the key where the body in the table shows none. Looks past the events of a batch, as far as the table knows them. */
+/** What looks like the key where the body in the table shows none. */
 export function missingKeyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
-  const rows = table[Header.RowCount]!;
-  if (table[Header.BatchType] !== TokenType.Absent) {
-    const skip = rows > 0 ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd } : {};
-    return slips.hint({ body, start: 0, end: body.length, ...skip }, "api_key");
-  }
-  // One event, or those of an array: one key is enough for all, and not all items are objects.
-  for (let row = 0; row < Math.min(rows, itemsLookedAt); row++) {
-    const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
-    const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};
-    const hint = slips.hint({ body, start: itemStart, end: itemEnd, ...skip }, "api_key");
+  for (const span of keySpans(body, table)) {
+    const hint = slips.hint(span, "api_key");
     if (hint !== "") return hint;
   }
   return "";
+}
+
+/** The same in the newer protocol, where a key in the body is none, whatever its name. */
+export function keyInBodyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
+  const type = table[Header.KeyType];
+  if (type === TokenType.PlainString || type === TokenType.EscapedString) return "one in the body means nothing";
+  for (const span of keySpans(body, table)) {
+    const slip = slips.find(span, "api_key");
+    if (slip !== undefined) return `"${slip.sent}" in the body means nothing`;
+  }
+  return "";
+}
+
+/** Where a key may stand. Looks past the events of a batch, as far as the table knows them. */
+function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
+  const rows = table[Header.RowCount]!;
+  if (table[Header.BatchType] !== TokenType.Absent) {
+    const skip = rows > 0 ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd } : {};
+    return [{ body, start: 0, end: body.length, ...skip }];
+  }
+  // One event, or those of an array: one key is enough for all, and not all items are objects.
+  return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => {
+    const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
+    const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};
+    return { body, start: itemStart, end: itemEnd, ...skip };
+  });
 }
 
 function rowAt(table: Uint32Array, row: number) {

@@ -5,7 +5,7 @@ import type { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
 import { Header, type Scanner, TokenType } from "../scan/table.ts";
 import type { Exchange, RemarkTaker } from "../types.ts";
-import { missingKeyHint } from "./key-details.ts";
+import { keyInBodyHint, missingKeyHint } from "./key-details.ts";
 import { libraryOf } from "./library.ts";
 import type { Slips } from "./slips.ts";
 
@@ -41,7 +41,7 @@ export function createMending(slips: Slips, remarks: RemarkTaker | undefined): M
     if (exchange.v1 === undefined) {
       return problem.code === "missing_api_key" ? missingKeyHint(body, table, slips) : "";
     }
-    // There the key is in a header, and one in the body means nothing.
+    if (problem.code === "missing_api_key") return keyInBodyHint(body, table, slips);
     const lacksBatch = problem.code === "invalid_payload" && table[Header.BatchType] === TokenType.Absent;
     return lacksBatch ? slips.hint({ body, start: 0, end: body.length }, "batch") : "";
   }

@@ -8,8 +8,6 @@ import { randomFillSync } from "node:crypto";
 const wordsPerUuid = 4;
 const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 const DASH = 0x2d;
-/** Characters of the text form. */
-export const uuidTextBytes = 36;
 
 export class UuidList {
   #length = 0;

@@ -4,7 +4,7 @@
 import { Buffer } from "node:buffer";
 import type { Problem } from "../errors.ts";
 import { timestampMs, timestampTokenMs } from "../events/timestamp.ts";
-import { UuidForm, uuidBytes, uuidForm } from "../events/uuid.ts";
+import { UuidForm, unescapedUuid, uuidForm } from "../events/uuid.ts";
 import { FieldShift, Header, Row, TokenType } from "../scan/table.ts";
 import type { ProjectLookup, V1Request } from "../types.ts";
 import { type Envelope, laneOf, projectOf } from "./envelope.ts";
@@ -25,8 +25,6 @@ export interface V1Head {
 /** As PostHog has it: what is longer would be in each event. */
 const sdkInfoCharactersMax = 200;
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Every character written \uXXXX, and the quotes. */
-const escapedUuidBytesMax = 6 * uuidBytes + 2;
 
 /** A header that is absent says nothing; one that says something else than it should is refused. */
 export function readV1Head({ requestId, attempt, requestTimestamp, sdkInfo }: V1Request): V1Head | Problem {
@@ -121,27 +119,17 @@ class UuidReader {
     const index = this.uuids.length;
     const type = (table[row + Row.FieldTypes]! >>> FieldShift.Uuid) & 0xf;
     const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
-    let text = this.#body;
-    let at = start + 1;
-    if (type === TokenType.EscapedString && end - start <= escapedUuidBytesMax) {
-      text = Buffer.from(JSON.parse(this.#body.toString("utf8", start, end)) as string);
-      at = 0;
-      if (text.length !== uuidBytes) at = -1;
-    } else if (type !== TokenType.PlainString || end - start !== uuidBytes + 2) {
-      at = -1;
-    }
-    if (at < 0 || !isUuid(text, at)) {
+    const body = this.#body;
+    const isPlain = type === TokenType.PlainString && uuidForm(body, start + 1, end - 1) !== UuidForm.None;
+    const unescaped = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+    if (!isPlain && unescaped === undefined) {
       const what = type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is none";
       this.problem = invalidPayload(`Each event must have a uuid, and batch[${index}] ${what}`);
       return;
     }
-    const equal = this.uuids.add(text, at);
+    const equal = unescaped === undefined ? this.uuids.add(body, start + 1) : this.uuids.add(unescaped, 0);
     if (equal >= 0) this.problem = invalidPayload(`batch[${index}] has the same uuid as batch[${equal}]`);
   }
-}
-
-function isUuid(text: Buffer, start: number): boolean {
-  return uuidForm(text, start, start + uuidBytes) !== UuidForm.None;
 }
 
 const missingKey: Problem = {

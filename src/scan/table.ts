@@ -248,8 +248,8 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
 export const rowsMax = 65_536;
 
 /**
- * A scanner and the table it fills. One at a time: the table is valid until the next call, and `scanMore` belongs to the
- * body of the last `scan`, unchanged since.
+ * A scanner and the table it fills. One at a time: the table is valid until the next scan of either kind, or `scanMore`; `normalise` and
+ * `repair` leave it as it is. `scanMore` belongs to the body of the last `scan`, unchanged since.
  *
  * A body that scans Ok is valid JSON in every byte (what JSON.parse accepts, no more and no less, given valid
  * UTF-8), and raw line breaks between its tokens have been overwritten with spaces, so that any slice of

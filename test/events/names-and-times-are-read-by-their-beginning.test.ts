@@ -6,7 +6,7 @@ import { Header, ScanStatus } from "../../src/scan/table.ts";
 
 const scanner = createNativeScanner(1);
 const verdict = new Verdict();
-const request = { historical: false, isEngage: false, receivedAtMs: Date.parse("2026-06-01T12:00:00Z"), skewMs: 0 };
+const request = { needsTimestamp: false, isEngage: false, receivedAtMs: Date.parse("2026-06-01T12:00:00Z"), skewMs: 0 };
 
 /** Judges the event; `spoil` stands anywhere past the beginning of a string and is no JSON, so that to read it would throw. */
 function judged(fields: string): Verdict {

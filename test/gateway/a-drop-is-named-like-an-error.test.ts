@@ -57,6 +57,12 @@ test.each<[string, object, string, RegExp]>([
     /^properties.distinct_id is empty/,
   ],
   [
+    "events for batch, where another name is escaped",
+    { events: [{ event: "e", distinct_id: "u" }], evnt: 1, distinct_id: "u" },
+    "no_event",
+    /"events": write "batch"$/,
+  ],
+  [
     "an escaped name",
     JSON.parse('{"distinct_id":"u","ev\\u006et":"e"}') as object,
     "no_event",
@@ -67,6 +73,20 @@ test.each<[string, object, string, RegExp]>([
   const warnings = await warningsOf(body);
   expect(warnings).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
   expect(await gateway.events(project)).toEqual([]);
+});
+
+test("an item of an array is no batch, also where a name is escaped", async () => {
+  const own = await gateway.project();
+  const good = { event: "e", distinct_id: "u" };
+  const items = [
+    { ...good, api_key: own.key },
+    { events: [good], distinct_id: "u" },
+  ];
+  const escaped = JSON.stringify(items).replace('"distinct_id":"u"}]', '"di\\u0073tinct_id":"u"}]');
+  for (const body of [items, escaped]) {
+    const detail = "event is absent, and must be text: the event is not stored";
+    expect(await warningsOf(body)).toEqual([{ index: 1, code: "no_event", detail }]);
+  }
 });
 
 test.each<[string, unknown, string, string]>([

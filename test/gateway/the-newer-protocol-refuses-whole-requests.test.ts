@@ -192,7 +192,7 @@ test("other methods are refused, preflights are not, and a slash changes nothing
   expect(await gateway.metrics()).toMatch(/^penstock_requests_total\{route="v1",status="200"\} [1-9]/m);
 });
 
-test("a key that is switched off, and one over its limits, are told so", async () => {
+test("a project that is over its limits is told so", async () => {
   const mine = await gateway.project();
   await gateway.limit(mine, { eventsPerSecond: 1, burstSeconds: 1 });
   const send = () => postV1(gateway, v1Body(Array.from({ length: 100 }, () => v1Event())), v1Headers(mine.key));

@@ -62,7 +62,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const tally = new Tally();
   const job: Job = {
     ...{ body: bytes, malformed: undefined, scanner, tally, recordBytesMax: 16_777_216, record },
-    ...{ historical, isEngage, receivedAtMs, hasInvalidSentAt: sentAt.isInvalid },
+    ...{ needsTimestamp: historical, isEngage, receivedAtMs, hasInvalidSentAt: sentAt.isInvalid },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
     frames: {
       sinkFor(lineBytes) {

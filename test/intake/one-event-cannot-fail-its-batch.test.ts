@@ -42,7 +42,7 @@ function take(items: string, measure = records.measure): Taken {
   const record = records.begin({
     ...{ projectId: "a", lane: "live", receivedAtMs: 0, sentAtMs: Number.NaN, clientAddress: "" },
   });
-  const facts = { historical: false, isEngage: false, receivedAtMs: 0, skewMs: 0, hasInvalidSentAt: false };
+  const facts = { needsTimestamp: false, isEngage: false, receivedAtMs: 0, skewMs: 0, hasInvalidSentAt: false };
   const job: Job = { ...facts, body, malformed: undefined, scanner, tally, recordBytesMax, record, frames };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);

@@ -43,6 +43,28 @@ function plainForm(text: string | Buffer): string | undefined {
   return plain;
 }
 
+test("the table stays as it is, whatever is normalised, and goes on where it was", () => {
+  const batch = [{ event: "a" }, { event: "b", properties: { $set: { c: 1 } } }, { event: "c" }];
+  const body = Buffer.from(JSON.stringify({ api_key: "k", batch }));
+  const target = Buffer.alloc(4_096);
+  for (const scanner of [native, reference]) {
+    expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+    for (let item = 0; item < batch.length; item++) {
+      const table = Uint32Array.from(scanner.table);
+      expect(table[Header.FirstItem]).toBe(item);
+      for (const text of ['{"\\ud800":[1,2,{"a":1,"a":2}]}', '{"batch":[1,2,3]}', "nothing", "[".repeat(1_000)]) {
+        const bytes = Buffer.from(text);
+        scanner.normalise(bytes, 0, bytes.length, target, 0);
+        expect(scanner.table).toEqual(table);
+      }
+      const [start, end] = [table[Header.Words + Row.ItemStart], table[Header.Words + Row.ItemEnd]];
+      scanner.normalise(body, start!, end!, target, 0);
+      expect(scanner.table).toEqual(table);
+      scanner.scanMore(body);
+    }
+  }
+});
+
 /** What JSON.parse reads, with every string as it is stored. */
 function meaning(text: string): unknown {
   const clean = (value: string) => value.replaceAll("\0", "\ufffd").toWellFormed();
