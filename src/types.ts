@@ -120,7 +120,10 @@ export interface RemarkOrigin {
   readonly client: string;
 }
 
-/** One thing that went wrong for a client, as it was told, once or several times. No value that it sent is in it. */
+/**
+ * One thing that went wrong for a client, as it was told, once or several times. Of what was sent it may hold a path, names that look like
+ * slips, and the beginning of a key that nobody has: no value of an event, and no key.
+ */
 export interface Remark extends RemarkOrigin {
   /** Wall clock, milliseconds since the epoch; of the last time. */
   readonly atMs: number;

@@ -211,20 +211,24 @@ function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
   );
 }
 
-function v1ProblemText({ code, detail }: Problem): string {
-  return `${JSON.stringify({ error: code, error_description: detail })}\n`;
+function v1ProblemText(problem: Problem): string {
+  return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
+}
+
+/** As its sender, and nobody else, sees it. */
+function detailOf({ detail, excerpt = "" }: Problem): string {
+  return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
 
 function problemText(problem: Problem): string {
-  const { code, excerpt = "", errors, errorsTotal } = problem;
-  const detail = excerpt === "" ? problem.detail : `${problem.detail}. Near: ${excerpt}`;
+  const { code, errors, errorsTotal } = problem;
   const { status, title } = errorTable[code];
   const text = JSON.stringify({
     type: problemType(code),
     title,
     status,
     code,
-    detail,
+    detail: detailOf(problem),
     ...(errors !== undefined && { errors, errors_total: errorsTotal ?? errors.length }),
   });
   return `${text}\n`;

@@ -2,9 +2,7 @@
 
 import type { Buffer } from "node:buffer";
 
-export const firstOfMark = 0xef;
-
 /** The same memory without it. */
 export function withoutMark(body: Buffer): Buffer {
-  return body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

@@ -4,7 +4,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../types.ts";
-import { firstOfMark, withoutMark } from "./byte-order-mark.ts";
+import { withoutMark } from "./byte-order-mark.ts";
 import { Byte, endOfValue, spaceEnd, spaceStart, startOfValue, stringEnd, stringStart } from "./json-bytes.ts";
 
 /** How far from the start, and from the end, a look goes. */
@@ -35,7 +35,7 @@ export function createEarlyLook(projects: ProjectLookup): EarlyLook {
   return look;
 
   function look(received: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
-    const body = received[0] === firstOfMark ? withoutMark(received) : received;
+    const body = withoutMark(received);
     const end = Math.min(body.length, lookedAtBytesMax);
     const start = spaceEnd(body, 0, end);
     const seen =

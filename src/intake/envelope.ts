@@ -19,18 +19,21 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/** The problem of a body that did not scan Ok. */
-export function scanProblem(status: ScanStatus, body: Buffer, table: Uint32Array): Problem {
-  const offset = table[Header.ErrorOffset]!;
+/** The problem of a body that did not scan Ok. `markBytes`: so many stood before it in what was sent. */
+export function scanProblem(
+  status: ScanStatus,
+  { body, scanner, markBytes = 0 }: { body: Buffer; scanner: { readonly table: Uint32Array }; markBytes?: number },
+): Problem {
+  const offset = scanner.table[Header.ErrorOffset]!;
   switch (status) {
     case ScanStatus.Empty:
       return { code: "empty_body", detail: "The body holds nothing but white space" };
     case ScanStatus.InvalidUtf8:
-      return { code: "invalid_encoding", detail: notUtf8(body, offset) };
+      return { code: "invalid_encoding", detail: notUtf8(body, markBytes + offset) };
     case ScanStatus.OutOfMemory:
       return { code: "overloaded", detail: "There is not enough memory to scan the body" };
     default:
-      return { code: "invalid_json", ...jsonFault(body, offset) };
+      return { code: "invalid_json", ...jsonFault(body, offset, markBytes) };
   }
 }
 

@@ -9,7 +9,7 @@ import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
 import type { BodyHint, Exchange, Intake, ProjectLookup, ProjectShares, Publisher, RemarkTaker } from "../types.ts";
 import { type Arrival, createArrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
-import { firstOfMark, withoutMark } from "./byte-order-mark.ts";
+import { withoutMark } from "./byte-order-mark.ts";
 import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker } from "./items.ts";
@@ -80,38 +80,39 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** Little bodies of few events go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, received: Buffer): Promise<void> | undefined {
-    const body = received[0] === firstOfMark ? withoutMark(received) : received;
-    const { length } = body;
-    if (length <= littleBytesMax) return takeAtOnce(exchange, body);
+    const { length } = received;
+    if (length <= littleBytesMax) return takeAtOnce(exchange, received);
     if (length > scannedAtOnceBytesMax || share.isSpent) {
-      return takeInTurns(exchange, kept(body), whoseOf(exchange, body));
+      return takeInTurns(exchange, kept(received), whoseOf(exchange, received));
     }
     const beganMs = workMs();
-    const work = takeAtOnce(exchange, body);
+    const work = takeAtOnce(exchange, received);
     share.spend(workMs() - beganMs);
     return work;
   }
 
   /** From scan to frames in this turn, unless it turns out to be more than a little work, or others are first. */
-  function takeAtOnce(exchange: Exchange, body: Buffer): Promise<void> | undefined {
+  function takeAtOnce(exchange: Exchange, received: Buffer): Promise<void> | undefined {
     const refused = refusedNow();
     if (refused !== undefined) {
       exchange.answerProblem(refused);
       return undefined;
     }
+    const body = withoutMark(received);
     const status = ownScanner.scan(body);
-    if (isRepairable(status, ownScanner)) return takeInTurns(exchange, kept(body), whoseOf(exchange, body));
-    const request = openRequest(exchange, { body, scanner: ownScanner }, status);
+    if (isRepairable(status, ownScanner)) return takeInTurns(exchange, kept(received), whoseOf(exchange, received));
+    const markBytes = received.length - body.length;
+    const request = openRequest(exchange, { body, markBytes, scanner: ownScanner }, status);
     if ("code" in request) {
       exchange.answerProblem(request);
       return undefined;
     }
     const plainWork = workOf(body.length, request.events);
     const work = request.v1 === undefined ? plainWork : plainWork + slowWorkOf(body.length);
-    const isCounted = body.length <= littleBytesMax && request.events > fewEventsMax;
+    const isCounted = received.length <= littleBytesMax && request.events > fewEventsMax;
     const isTooMuch = work > placedAtOnceMax || work > publisher.frameBytesMax || (isCounted && share.isSpent);
     if (isTooMuch || mustWait(request)) {
-      return takeInTurns(exchange, kept(body), { projectId: request.project.id, lane: request.lane });
+      return takeInTurns(exchange, kept(received), { projectId: request.project.id, lane: request.lane });
     }
     const known = request.v1 === undefined ? nothingKnown : readUuids(request);
     const overrun = "code" in known ? known : isLateAtOnce(exchange) ? tooLate : overLimits(request);
@@ -137,8 +138,8 @@ export function createIntake(options: IntakeOptions): Intake {
     return exchange.hint !== undefined && isLate(exchange);
   }
 
-  function whoseOf(exchange: Exchange, body: Buffer): BodyHint {
-    return exchange.hint ?? look(body, true, exchange.v1?.apiKey);
+  function whoseOf(exchange: Exchange, received: Buffer): BodyHint {
+    return exchange.hint ?? look(received, true, exchange.v1?.apiKey);
   }
 
   /** History keeps its order: what came before and is still being placed goes first. */
@@ -147,10 +148,10 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   /** The same in many turns, with the scan in the thread pool. */
-  async function takeInTurns(exchange: Exchange, body: Buffer, whose: BodyHint): Promise<void> {
-    const arrival = arrivals.arrive(whose, { bytes: body.length, deadlineMs: exchange.deadlineMs });
+  async function takeInTurns(exchange: Exchange, received: Buffer, whose: BodyHint): Promise<void> {
+    const arrival = arrivals.arrive(whose, { bytes: received.length, deadlineMs: exchange.deadlineMs });
     try {
-      const problem = await scanInTurn(exchange, body, arrival);
+      const problem = await scanInTurn(exchange, received, arrival);
       if (problem !== undefined) exchange.answerProblem(problem);
     } finally {
       arrivals.leave(arrival);
@@ -158,13 +159,15 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   /** Waits for its turn, without a scanner: as long as the first reading, or a hint before it, says whose the body is. */
-  async function scanInTurn(exchange: Exchange, body: Buffer, arrival: Arrival): Promise<Problem | undefined> {
+  async function scanInTurn(exchange: Exchange, received: Buffer, arrival: Arrival): Promise<Problem | undefined> {
+    const body = withoutMark(received);
+    const markBytes = received.length - body.length;
     for (;;) {
       if (arrival.lane === "historical" && arrival.projectId !== undefined) await arrivals.turnOf(arrival);
       const scanner = await scanners.take(arrival);
       if (scanner === undefined) return tooManyBefore;
       try {
-        const request = refusedNow() ?? (await scanWhole(exchange, { body, scanner }));
+        const request = refusedNow() ?? (await scanWhole(exchange, { body, markBytes, scanner }));
         if ("code" in request) return request;
         if (isMine(arrival, request) || mayGoOn(arrival, request)) return await placeInTurns(exchange, request);
       } finally {
@@ -178,7 +181,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const { body, scanner } = scanned;
     const status = await scanner.scanInBackground(body);
     if (!isRepairable(status, scanner)) return openRequest(exchange, scanned, status);
-    const problem = scanProblem(status, body, scanner.table);
+    const problem = scanProblem(status, scanned);
     const repaired = await repairedBody(body, scanner, share);
     const again = await scanner.scanInBackground(repaired.body);
     return again === ScanStatus.Ok ? openRequest(exchange, { ...repaired, scanner }, again) : problem;
@@ -243,7 +246,7 @@ export function createIntake(options: IntakeOptions): Intake {
   /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
   function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
     const { body, scanner, malformed } = scanned;
-    if (status !== ScanStatus.Ok) return scanProblem(status, body, scanner.table);
+    if (status !== ScanStatus.Ok) return scanProblem(status, scanned);
     const v1 = exchange.v1 === undefined ? undefined : readV1Head(exchange.v1);
     if (v1 !== undefined && "code" in v1) return v1;
     const envelope =

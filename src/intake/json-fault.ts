@@ -17,9 +17,16 @@ const longLineBytesMax = 1_048_576;
 const lineFeed = 0x0a;
 const backslash = 0x5c;
 
-/** `offset`: the first byte that no JSON text has there; the length, where the text just ends. */
-export function jsonFault(body: Buffer, offset: number): { readonly detail: string; readonly excerpt: string } {
-  const at = `byte offset ${offset}`;
+/**
+ * `offset`: the first byte that no JSON text has there; the length, where the text just ends. `bytesBefore`: so much stood before the body in
+ * what was sent, and counts for whoever looks there.
+ */
+export function jsonFault(
+  body: Buffer,
+  offset: number,
+  bytesBefore: number,
+): { readonly detail: string; readonly excerpt: string } {
+  const at = `byte offset ${bytesBefore + offset}`;
   const hint = kindOfBody(body) ?? (offset < body.length ? hintAt(body, offset) : undefined);
   const what = offset < body.length ? `unexpected ${nameOf(body[offset]!)} at ${at}` : `it ends too early, at ${at}`;
   const detail = `The body is not valid JSON: ${what}${hint === undefined ? "" : `: ${hint}`}`;
@@ -38,9 +45,8 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const behind = body.toString("latin1", offset, offset + bytesAround);
   const character = behind[0]!;
   const last = before.trimEnd().at(-1) ?? "";
-  // Inside of a string only these are wrong.
-  if (behind.charCodeAt(0) < 0x20)
-    return "in a string, line breaks and control characters are written as \\n or \\u....";
+  const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
+  if (controlHint !== undefined) return controlHint;
   if (body[offset - 1] === backslash) return "JSON has no such escape: a backslash itself is written twice";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
   if (character === "'" || character === "`") return "names and texts stand in double quotes";
@@ -51,6 +57,55 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   if (word !== undefined) return word;
   if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character)) return behindValue(body, offset, character);
   return undefined;
+}
+
+/** Between names and values white space is never the fault itself: what stands before it is. */
+function hintAtControl(body: Buffer, offset: number): string | undefined {
+  const isWithin = isWithinString(body, offset);
+  const within = "in a string, line breaks and control characters are written as \\n or \\u....";
+  if (isWithin === true) return within;
+  if (isWithin === undefined) return `${within}; outside of one, leave it out`;
+  if (isSpace.test(String.fromCharCode(body[offset]!))) return undefined;
+  return "outside of a string there are no control characters: leave it out";
+}
+
+/** Undefined where so little of what is before the place does not tell. */
+function isWithinString(body: Buffer, offset: number): boolean | undefined {
+  let start = Math.max(0, offset - bytesAround);
+  // Behind a backslash a quote is none.
+  while (start > 0 && body[start - 1] === backslash && offset - start < 2 * bytesAround) start--;
+  const before = body.toString("latin1", start, offset);
+  const fromOutside = endsWithinString(before, false);
+  const fromWithin = start === 0 ? undefined : endsWithinString(before, true);
+  if (fromOutside === undefined || fromWithin === undefined) return fromOutside ?? fromWithin;
+  return fromOutside === fromWithin ? fromOutside : undefined;
+}
+
+const isSpace = /[ \t\r\n]/;
+/** Of punctuation, numbers, `true`, `false` and `null`. */
+const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
+
+/** Whether a part of a JSON text that begins within a string, or does not, ends within one; undefined where no part of one is so. */
+function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
+  let isWithin = beginsWithin;
+  /** The last character that is not white space, outside of strings; the quote that ended one. */
+  let last = "";
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (isWithin) {
+      if (character === "\\") at++;
+      else if (character < " ") return undefined;
+      else if (character === '"') isWithin = false;
+      last = '"';
+    } else if (character === '"') {
+      if (last !== "" && !"{[:,".includes(last)) return undefined;
+      isWithin = true;
+    } else if (!isSpace.test(character)) {
+      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character))) return undefined;
+      last = character;
+    }
+  }
+  return isWithin;
 }
 
 const notJson: ReadonlyMap<string, string> = new Map([

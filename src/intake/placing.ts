@@ -21,6 +21,8 @@ export interface Scanned {
   readonly body: Buffer;
   /** Of a body that was repaired: see Job. */
   readonly malformed?: Uint32Array | undefined;
+  /** So many stood before the body in what was sent. */
+  readonly markBytes?: number;
   /** Holds the table of the body. */
   readonly scanner: BackgroundScanner;
 }

@@ -1,6 +1,6 @@
 // The last things that went wrong for clients, for people who watch. A small ring: what is new pushes out what is old, and of a flood
 // only the first few a second are kept, so that it costs what a flood may. What goes wrong again for the same project, path and client is
-// one remark that counts. Holds no value that a client sent, and no key.
+// one remark that counts. Holds no value of an event, and no key: of one that nobody has its beginning.
 
 import { errorTable, type Problem } from "../errors.ts";
 import type { Remark, RemarkOrigin, RemarkTaker } from "../types.ts";

@@ -68,6 +68,15 @@ test.each<[string, (body: Buffer) => Uint8Array]>([
   expect(await gateway.events(own)).toHaveLength(51);
 });
 
+test("what is wrong behind a mark is found where it was sent, also in a body that is scanned in the pool", async () => {
+  for (const length of [10, 200_000]) {
+    const text = `{"x":"${"y ".repeat(length / 2)}",'z':1}`;
+    const sent = Buffer.concat([mark, Buffer.from(text)]);
+    const { json } = await gateway.post("/batch/", sent);
+    expect(json["detail"]).toContain(`unexpected ' at byte offset ${sent.indexOf("'")}: `);
+  }
+});
+
 test("and only one of them, and only whole", async () => {
   const text = Buffer.from(JSON.stringify({ api_key: project.key, ...event }));
   for (const before of [Buffer.concat([mark, mark]), mark.subarray(0, 2), Buffer.from([0xef]), mark.subarray(1)]) {

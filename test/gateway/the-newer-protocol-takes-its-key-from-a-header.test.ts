@@ -60,3 +60,11 @@ test("a project that is switched off is told so, and stores again once it is on"
   await turn(true);
   await until(async () => (await send()).status === 200);
 });
+
+test("what is no JSON is shown around the fault to its sender, here too, and no key of it", async () => {
+  const body = `{"created_at":"2026-01-31T12:00:00Z","api_key":"${project.key}","batch":[1],}`;
+  const { status, json } = await postV1(gateway, body, v1Headers(project.key));
+  expect([status, json.error]).toEqual([400, "invalid_json"]);
+  expect(json.error_description).toMatch(/: the comma before it is one too many\. Near: [ -~]*,"batch":\[1\],\}$/);
+  expect(json.error_description).not.toContain(project.key);
+});

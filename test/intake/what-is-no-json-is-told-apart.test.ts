@@ -13,7 +13,7 @@ function problemOf(sent: string | Buffer): { code: string; detail: string; excer
   const body = Buffer.from(sent);
   const status = scanner.scan(body);
   expect(status).not.toBe(ScanStatus.Ok);
-  return { excerpt: "", ...scanProblem(status, body, scanner.table) };
+  return { excerpt: "", ...scanProblem(status, { body, scanner }) };
 }
 
 test.each<[string, number, RegExp]>([
@@ -45,6 +45,18 @@ test.each<[string, number, RegExp]>([
   ['{"a":"x\\qy"}', 8, /no such escape/],
   ['{"a":"\\u12"}', 10, /four hexadecimal digits/],
   ['{"a":"x\ny"}', 7, /unexpected line break .*written as/],
+  ['{"a":1,\u0001"b":2}', 7, /unexpected control character .*: outside of a string there are no control characters/],
+  ['{"a":"x","b":[1, 2]\u0000}', 19, /outside of a string/],
+  ['{"a":"x"}\u0000', 9, /outside of a string/],
+  ['{"a":"x\u0001y"}', 7, /: in a string, .*written as \\n or \\u\.{4}$/],
+  ['{"a":"x\\"\u0001y"}', 9, /: in a string, .*\.{4}$/],
+  ['{"a":"x\\\\"\u0001}', 10, /outside of a string/],
+  ['{"a":tru\n}', 8, /unexpected line break at byte offset 8$/],
+  [`{"a":"${"word, ".repeat(200)}\u0001"}`, 1_206, /: in a string, .*\.{4}$/],
+  [`{"a":"${'\\"'.repeat(400)}\u0001"}`, 806, /: in a string, .*\.{4}$/],
+  [`{"a":[${'"word", '.repeat(200)}\u0001"x"]}`, 1_606, /outside of a string/],
+  [`{"a":[${"100, ".repeat(200)}\u0001"x"]}`, 1_006, /: in a string, .*; outside of one, leave it out$/],
+  [`{"a":"${"1".repeat(1_000)}\u0001"}`, 1_006, /: in a string, .*; outside of one, leave it out$/],
   ['{"event":"e"', 12, /it ends too early, at byte offset 12$/],
   ['{"event":"e"}\n{"event":"f"}\n', 14, /several JSON texts.*send an array of them, or \{"batch": \[\.\.\.\]\}$/],
   ['{"event":"e"}{"event":"f"}', 13, /several JSON texts/],
@@ -71,6 +83,53 @@ test.each<[string, Buffer, RegExp]>([
   const { code, detail } = problemOf(body);
   expect(code).toMatch(/^invalid_(encoding|json)$/);
   expect(detail).toMatch(words);
+});
+
+test("offsets count from the first byte that was sent", () => {
+  const body = Buffer.from("{'event':1}");
+  expect(scanProblem(scanner.scan(body), { body, scanner, markBytes: 3 }).detail).toContain("byte offset 4: ");
+  const malformed = Buffer.from("\xff", "latin1");
+  const { detail } = scanProblem(scanner.scan(malformed), { body: malformed, scanner, markBytes: 3 });
+  expect(detail).toContain("at offset 3");
+});
+
+/** Where a text is in a string, told by reading it from its start. */
+function placesOf(text: string): boolean[] {
+  const places: boolean[] = [];
+  let isWithin = false;
+  for (let at = 0; at < text.length; at++) {
+    places[at] = isWithin;
+    if (isWithin && text[at] === "\\") places[++at] = true;
+    else if (text[at] === '"') isWithin = !isWithin;
+  }
+  return places;
+}
+
+test("whether a control character is in a string is never told wrong", () => {
+  let told = 0;
+  let all = 0;
+  const texts = fc.oneof(
+    fc.json({ maxDepth: 4 }),
+    fc.array(fc.string({ minLength: 0, maxLength: 300 }), { maxLength: 20 }).map((value) => JSON.stringify(value)),
+    fc
+      .array(fc.constantFrom("tr", "false", 'a"b', "\\", ",", '","', ":1,"), { maxLength: 300 })
+      .map((value) => JSON.stringify(value)),
+  );
+  fc.assert(
+    fc.property(texts, fc.nat(), (text, place) => {
+      const ascii = text.replaceAll(/[^ -~]/g, "x");
+      const at = place % ascii.length;
+      const places = placesOf(ascii);
+      const { detail } = problemOf(`${ascii.slice(0, at)}\u0001${ascii.slice(at)}`);
+      if (!detail.includes("control character at")) return;
+      all++;
+      if (detail.includes("outside of one")) return;
+      told++;
+      expect(detail).toContain(places[at] === true ? ": in a string" : ": outside of a string");
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(told).toBeGreaterThan(0.9 * all);
 });
 
 test("some characters around the place are shown, and what nobody could read is a question mark", () => {
@@ -116,7 +175,7 @@ test("any bytes are described, in printable ASCII and few characters", () => {
       const body = Buffer.from(bytes);
       const status = scanner.scan(body);
       if (status !== ScanStatus.InvalidJson && status !== ScanStatus.InvalidUtf8) return;
-      const { detail, excerpt = "" } = scanProblem(status, body, scanner.table);
+      const { detail, excerpt = "" } = scanProblem(status, { body, scanner });
       expect(`${detail}${excerpt}`).toMatch(/^[ -~]{20,400}$/);
     }),
   );
