@@ -7,6 +7,7 @@ import type { Clock, HttpExchange, HttpMetrics } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { ReplyWriter } from "./reply.ts";
+import type { TurnBudget } from "./turn-budget.ts";
 
 export interface ExchangeShared {
   readonly admission: Admission;
@@ -22,9 +23,8 @@ export interface ExchangeShared {
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;
   draining: boolean;
-  /** Problems and fixed answers of this turn of the event loop, and what sets it back. */
-  quickAnswersInTurn: number;
-  readonly turnEnded: () => void;
+  /** Requests that are answered as they are read, in this turn of the event loop. */
+  readonly atOnce: TurnBudget;
   /** Called while draining, when the last request is done. */
   idle: () => void;
 }

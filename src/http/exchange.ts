@@ -13,10 +13,10 @@ import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Answered without the intake in one turn of the event loop; those beyond end their connections. Such requests can stand in one
- * buffer by the thousand, and the library would go through all of them before anybody else has a turn.
+ * Requests answered as they are read, in one turn of the event loop. Those beyond get their answer when the turn has read all it has: such
+ * requests can stand in one buffer by the thousand, and the library goes on through it for as long as each is answered before the next.
  */
-const QUICK_ANSWERS_A_TURN = 256;
+export const ANSWERS_AT_ONCE_MAX = 128;
 
 /** A client that was told that the connection ends is let end it. */
 const CLOSED_AFTER_MS = 1_000;
@@ -69,6 +69,8 @@ export class HttpExchange implements Exchange {
    * the one ahead of it, and goes on reading where the answer is there already.
    */
   endsInDoubt = false;
+  /** Its last piece is being read: an answer that comes now comes before uWS looks at what is behind it. */
+  isBeingRead = false;
   #isPutOff = false;
   /** As the query names it, or where that does not, the form. */
   compression: Compression | undefined = undefined;
@@ -143,7 +145,7 @@ export class HttpExchange implements Exchange {
   }
 
   answerStored(report: IntakeReport): void {
-    if (this.endsInDoubt && this.#putsOff(() => this.answerStored(report))) return;
+    if (this.#comesLater() && this.#putsOff(() => this.answerStored(report))) return;
     const response = this.#finish();
     if (response === undefined) return;
     if (this.answersNothing) this.#shared.reply.nothing(response, this);
@@ -152,8 +154,7 @@ export class HttpExchange implements Exchange {
   }
 
   answerFixed(answer: FixedAnswer): void {
-    this.#countInTurn();
-    if (this.endsInDoubt && this.#putsOff(() => this.answerFixed(answer))) return;
+    if (this.#comesLater() && this.#putsOff(() => this.answerFixed(answer))) return;
     const response = this.#response;
     if (response === undefined) {
       this.#finish();
@@ -171,7 +172,7 @@ export class HttpExchange implements Exchange {
   }
 
   answerResults(text: Buffer, hasRetry: boolean): void {
-    if (this.endsInDoubt && this.#putsOff(() => this.answerResults(text, hasRetry))) return;
+    if (this.#comesLater() && this.#putsOff(() => this.answerResults(text, hasRetry))) return;
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.results(response, { text, hasRetry }, this);
@@ -179,8 +180,7 @@ export class HttpExchange implements Exchange {
   }
 
   answerProblem(problem: Problem): void {
-    this.#countInTurn();
-    if (this.endsInDoubt && this.#putsOff(() => this.answerProblem(problem))) return;
+    if (this.#comesLater() && this.#putsOff(() => this.answerProblem(problem))) return;
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.problem(response, problem, this);
@@ -197,10 +197,12 @@ export class HttpExchange implements Exchange {
     this.answerProblem(problem);
   }
 
-  /** Ends the connection of one answered at once too many in this turn. */
-  #countInTurn(): void {
-    if (this.#shared.quickAnswersInTurn++ === 0) setImmediate(this.#shared.turnEnded);
-    if (this.#shared.quickAnswersInTurn > QUICK_ANSWERS_A_TURN) this.endsInDoubt = true;
+  /** Counts it where it is answered as it is read, be it stored, dropped or refused. */
+  #comesLater(): boolean {
+    if (!this.isBeingRead || this.#isPutOff) return this.endsInDoubt;
+    const { atOnce } = this.#shared;
+    atOnce.spend(1);
+    return this.endsInDoubt || atOnce.isOverspent;
   }
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
@@ -217,8 +219,8 @@ export class HttpExchange implements Exchange {
 
   #putsOff(answer: () => void): boolean {
     if (this.#isPutOff) return false;
+    if (this.endsInDoubt) this.close = true;
     this.endsInDoubt = false;
-    this.close = true;
     this.#isPutOff = true;
     // It has its answer: it gives way to nobody in the meantime, and is answered once.
     this.#shared.growing.delete(this);

@@ -11,7 +11,13 @@ import { ChunkTurns } from "./chunk-turns.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { endpoints } from "./endpoints.ts";
-import { type Clock, HttpExchange, type HttpMetrics, type RouteLabel } from "./exchange.ts";
+import {
+  ANSWERS_AT_ONCE_MAX,
+  type Clock,
+  HttpExchange,
+  type HttpMetrics,
+  type RouteLabel,
+} from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
 import type { ExchangeShared } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
@@ -25,6 +31,7 @@ import { readQuery } from "./query.ts";
 import { allowedMethods, methodsAt, ReplyWriter } from "./reply.ts";
 import { createSdkRequests, isSdkRoute, type SdkRoute, sdkPaths } from "./sdk-requests.ts";
 import type { StaticFiles } from "./static-files.ts";
+import { TurnBudget } from "./turn-budget.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 import { isV1Encoding, readV1Head } from "./v1-head.ts";
 
@@ -110,10 +117,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     look: options.look,
     inflight: 0,
     draining: false,
-    quickAnswersInTurn: 0,
-    turnEnded: () => {
-      shared.quickAnswersInTurn = 0;
-    },
+    atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),
     idle: () => {},
   };
   const reader = createBodyReader({
@@ -176,7 +180,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       exchange.turnAway();
       return exchange;
     }
-    response.onData((chunk, isLast) => reader.chunk(exchange, chunk, isLast));
+    response.onData((chunk, isLast) => {
+      exchange.isBeingRead = isLast;
+      reader.chunk(exchange, chunk, isLast);
+      exchange.isBeingRead = false;
+    });
     const everyLine = clients.isReadByOthers(request);
     exchange.userAgent = clients.agentOf(request, everyLine);
     const framing = framingOf(request, bytesDeclared, everyLine);

@@ -14,6 +14,11 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
+  /** More was asked for than there is. */
+  get isOverspent(): boolean {
+    return this.#left < 0;
+  }
+
   spend(amount: number): void {
     this.#left -= amount;
     if (this.#isRefilling) return;
