@@ -1,13 +1,32 @@
-// What the exchanges of one server share.
+// What the exchanges of one server share, and what they ask of clock and metrics.
 
+import type { ErrorCode } from "../errors.ts";
 import type { Admission, EarlyLook, RemarkTaker } from "../types.ts";
 import type { ChunkSenders } from "./chunk-senders.ts";
 import type { ChunkTurns } from "./chunk-turns.ts";
-import type { Clock, HttpExchange, HttpMetrics } from "./exchange.ts";
+import type { HttpExchange, RouteLabel } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
+import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";
 import type { TurnBudget } from "./turn-budget.ts";
+
+/** Where a request was when its client went: no byte of the body here, some of them, or all. */
+export type AbortPhase = "head" | "body" | "answer";
+
+export interface HttpMetrics {
+  requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
+  /** Once an answer that is an error, beside requestFinished. */
+  problemAnswered(code: ErrorCode): void;
+  requestAborted(phase: AbortPhase): void;
+}
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  wallMs(): number;
+  /** Milliseconds that only go forward. */
+  monotonicMs(): number;
+}
 
 export interface ExchangeShared {
   readonly admission: Admission;
@@ -19,6 +38,7 @@ export interface ExchangeShared {
   readonly growing: GrowingBodies<HttpExchange>;
   readonly chunks: ChunkTurns<HttpExchange>;
   readonly chunkSenders: ChunkSenders;
+  readonly long: LongAnswers;
   readonly look: EarlyLook | undefined;
   /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
   inflight: number;

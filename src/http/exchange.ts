@@ -1,14 +1,16 @@
 // One HTTP request from its head to its one answer. Holds what the body reader and the intake need, and sees to it
 // that a response is written once, never after the client has gone, and that bytes and counts are given back.
 
-import { type ErrorCode, errorTable, type Problem } from "../errors.ts";
+import { errorTable, type Problem } from "../errors.ts";
 import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../types.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { clientName, sdkName } from "./client-name.ts";
 import type { Compression } from "./compression.ts";
 import type { ExchangeHead } from "./exchange-head.ts";
-import type { ExchangeShared } from "./exchange-shared.ts";
+import type { AbortPhase, ExchangeShared } from "./exchange-shared.ts";
 import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
+import { atOnceBytesMax } from "./piecewise.ts";
+import { type Written, writeResultsHead } from "./reply.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
@@ -23,23 +25,6 @@ const CLOSED_AFTER_MS = 1_000;
 
 /** The path as a bounded label: `other` is every path at which there is nothing. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
-
-/** Where a request was when its client went: no byte of the body here, some of them, or all. */
-export type AbortPhase = "head" | "body" | "answer";
-
-export interface HttpMetrics {
-  requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Once an answer that is an error, beside requestFinished. */
-  problemAnswered(code: ErrorCode): void;
-  requestAborted(phase: AbortPhase): void;
-}
-
-export interface Clock {
-  /** Milliseconds since the epoch. */
-  wallMs(): number;
-  /** Milliseconds that only go forward. */
-  monotonicMs(): number;
-}
 
 export class HttpExchange implements Exchange {
   readonly label: RouteLabel;
@@ -101,6 +86,8 @@ export class HttpExchange implements Exchange {
   taken = false;
   /** Undefined once answered or gone: uWS throws when a response is touched after that. */
   #response: HttpResponse | undefined;
+  /** Of a long answer that is being written. */
+  #stopWriting: (() => void) | undefined = undefined;
   #done = false;
   #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
@@ -148,7 +135,7 @@ export class HttpExchange implements Exchange {
     if (this.#comesLater() && this.#putsOff(() => this.answerStored(report))) return;
     const response = this.#finish();
     if (response === undefined) return;
-    if (this.answersNothing) this.#shared.reply.nothing(response, this);
+    if (this.answersNothing) this.#closesAfter(response, this.#shared.reply.nothing(response, this));
     else this.#shared.reply.stored(response, report, this);
     this.#count(this.answersNothing ? 204 : 200);
   }
@@ -160,30 +147,49 @@ export class HttpExchange implements Exchange {
       this.#finish();
       return;
     }
-    // Until it is handed over whole, the request goes on, and may be aborted.
-    this.#isPutOff = false;
-    const close = this.close || this.#shared.draining;
-    const sent = (mustClose: boolean): void => {
-      this.#finish();
-      this.#count(answer.status);
-      if (mustClose) this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
-    };
-    writeFixed(response, answer, { origin: this.origin, close, headOnly: this.headOnly, sent });
+    const { origin, headOnly } = this;
+    this.#stopWriting = writeFixed(response, answer, {
+      origin,
+      headOnly,
+      ...this.#beginWriting(response, answer.status),
+    });
   }
 
   answerResults(text: Buffer, hasRetry: boolean): void {
     if (this.#comesLater() && this.#putsOff(() => this.answerResults(text, hasRetry))) return;
+    if (text.length > atOnceBytesMax && this.#response !== undefined) {
+      this.#writeResults(this.#response, text, hasRetry);
+      return;
+    }
     const response = this.#finish();
     if (response === undefined) return;
     this.#shared.reply.results(response, { text, hasRetry }, this);
     this.#count(200);
   }
 
+  #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
+    this.release();
+    const writeHead = (): void => writeResultsHead(response, hasRetry, this.origin);
+    this.#stopWriting = this.#shared.long.write(response, text, { writeHead, ...this.#beginWriting(response, 200) });
+  }
+
+  /** Until the answer is handed over whole, the request goes on, and may be aborted. */
+  #beginWriting(response: HttpResponse, status: number): { close: boolean; sent: (mustClose: boolean) => void } {
+    this.#isPutOff = false;
+    this.taken = false;
+    const sent = (mustClose: boolean): void => {
+      this.#finish();
+      this.#count(status);
+      this.#closesAfter(response, mustClose ? "to be closed" : "done");
+    };
+    return { close: this.close || this.#shared.draining, sent };
+  }
+
   answerProblem(problem: Problem): void {
     if (this.#comesLater() && this.#putsOff(() => this.answerProblem(problem))) return;
     const response = this.#finish();
     if (response === undefined) return;
-    this.#shared.reply.problem(response, problem, this);
+    this.#closesAfter(response, this.#shared.reply.problem(response, problem, this));
     this.#shared.metrics.problemAnswered(problem.code);
     this.#shared.remarks?.refused(this, problem);
     this.#count(errorTable[problem.code].status);
@@ -205,9 +211,14 @@ export class HttpExchange implements Exchange {
     return this.endsInDoubt || atOnce.isOverspent;
   }
 
+  #closesAfter(response: HttpResponse, written: Written): void {
+    if (written === "to be closed") this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
+  }
+
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
   abort(): void {
     this.#shared.chunks.delete(this);
+    this.#stopWriting?.();
     if (this.#response === undefined) {
       clearTimeout(this.#closing);
       return;

@@ -1,7 +1,8 @@
 // Answers that do not depend on what the store does: texts, scripts, and the "thank you" for what is not kept. Writes one, a long one as the
 // client reads it, so that who asks for a script and does not read it holds no copy of it here. Counts nothing.
 
-import { writeCorsHeaders } from "./reply.ts";
+import { atOnceBytesMax, writePiecewise } from "./piecewise.ts";
+import { endHead, writeCorsHeaders } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 
 export interface FixedAnswer {
@@ -23,24 +24,28 @@ export interface FixedAnswerOptions {
 
 const statusLines = { 200: "200 OK", 204: "204 No Content", 304: "304 Not Modified" } as const;
 
-/** A longer one goes out as the socket takes it, and the connection ends with it. */
-const AT_ONCE_BYTES_MAX = 16_384;
-
-export function writeFixed(response: HttpResponse, answer: FixedAnswer, options: FixedAnswerOptions): void {
+/** Of a long one answers what stops the writing, for when the client is gone; the connection ends with it. */
+export function writeFixed(
+  response: HttpResponse,
+  answer: FixedAnswer,
+  options: FixedAnswerOptions,
+): (() => void) | undefined {
   const { body } = answer;
-  if (typeof body !== "string" && body.length > AT_ONCE_BYTES_MAX && !options.headOnly) {
-    writeLong(response, { ...answer, body }, options);
-    return;
+  const { origin, sent } = options;
+  if (typeof body !== "string" && body.length > atOnceBytesMax && !options.headOnly) {
+    return writePiecewise(response, body, { writeHead: () => writeHead(response, answer, origin), close: true, sent });
   }
+  const { close } = options;
+  const isHead = answer.status !== 200 || options.headOnly;
   response.cork(() => {
-    writeHead(response, answer, options.origin);
-    if (answer.status === 200 && !options.headOnly) response.end(body, options.close);
-    // Only an end with a body can close the connection, and says a length of its own: that of no body.
-    else if (options.close) response.end("", true);
-    else if (answer.status !== 200) response.endWithoutBody();
-    else response.writeHeader("Content-Length", String(Buffer.byteLength(body))).endWithoutBody();
+    writeHead(response, answer, origin);
+    if (isHead && answer.status === 200) response.writeHeader("Content-Length", String(Buffer.byteLength(body)));
+    if (!isHead) response.end(body, close);
+    else if (close) endHead(response);
+    else response.endWithoutBody();
   });
-  options.sent(false);
+  sent(isHead && close);
+  return undefined;
 }
 
 function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, origin: string): void {
@@ -49,36 +54,4 @@ function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, ori
   if (origin !== "") writeCorsHeaders(response, origin);
   // What is kept by a cache without the headers would be no answer to a page elsewhere.
   else response.writeHeader("Vary", "Origin");
-}
-
-/**
- * uWS would keep a copy of what the socket does not take at once, or, where it is told not to, cannot close the connection. So it is told of one
- * byte more to come than the client is: the answer never ends, and a request behind it ends the connection, as does the caller.
- */
-function writeLong(
-  response: HttpResponse,
-  answer: FixedAnswer & { readonly body: Uint8Array },
-  { origin, sent }: FixedAnswerOptions,
-): void {
-  const { body } = answer;
-  const take = (bytes: Uint8Array): boolean => {
-    let isTaken = false;
-    response.cork(() => {
-      [isTaken] = response.tryEnd(bytes, body.length + 1);
-    });
-    return isTaken;
-  };
-  const goOn = (offset: number): boolean => {
-    // Once without a byte: what was taken last may still wait for the socket.
-    if (!take(body.subarray(offset)) || !take(body.subarray(body.length))) return false;
-    sent(true);
-    return true;
-  };
-  response.onWritable(goOn);
-  response.cork(() => {
-    writeHead(response, answer, origin);
-    // The length that is told is the one that is named first.
-    response.writeHeader("Connection", "close").tryEnd(body.subarray(0, 1), body.length);
-  });
-  goOn(1);
 }

@@ -33,6 +33,9 @@ const statusLines = {
   503: "503 Service Unavailable",
 } as const satisfies Record<200 | 204 | ErrorRow["status"], string>;
 
+/** `to be closed`: it is whole, and the caller is to close its connection once the client has had the time to. */
+export type Written = "done" | "to be closed";
+
 export interface ReplyOptions {
   /** The request's Origin header, "" for none: mirrored. */
   readonly origin: string;
@@ -50,6 +53,11 @@ export interface Preflight {
   readonly requestedHeaders: string;
   /** The methods that the path takes. */
   readonly allow: string;
+}
+
+export interface EventResultsText {
+  readonly text: Buffer;
+  readonly hasRetry: boolean;
 }
 
 /** Writes answers. One a server, so that no closure is made for an answer. */
@@ -76,42 +84,36 @@ export class ReplyWriter {
   }
 
   /** What became of each event of a request. */
-  results(
-    response: HttpResponse,
-    { text, hasRetry }: { text: Buffer; hasRetry: boolean },
-    options: ReplyOptions,
-  ): void {
+  results(response: HttpResponse, { text, hasRetry }: EventResultsText, { origin, close }: ReplyOptions): void {
     response.cork(() => {
-      response.writeHeader("Content-Type", JSON_TYPE);
-      if (hasRetry) response.writeHeader("Retry-After", "1");
-      if (options.origin !== "") writeCorsHeaders(response, options.origin);
-      response.end(text, options.close);
+      writeResultsHead(response, hasRetry, origin);
+      response.end(text, close);
     });
   }
 
   /** Says that all is well, to whom cannot read more: a beacon of a page that is left. */
-  nothing(response: HttpResponse, { origin, close }: ReplyOptions): void {
+  nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
       if (origin !== "") writeCorsHeaders(response, origin);
-      // RFC 9110 (8.6): no length here. Only an end with a body, which says one, can close the connection.
-      if (close) response.end("", true);
+      // RFC 9110 (8.6): no length here.
+      if (close) endHead(response);
       else response.endWithoutBody();
     });
+    return close ? "to be closed" : "done";
   }
 
-  problem(response: HttpResponse, problem: Problem, options: ReplyOptions): void {
+  problem(response: HttpResponse, problem: Problem, options: ReplyOptions): Written {
     this.#retryAfterMs = problem.retryAfterMs ?? 0;
     this.#allow = problem.allow ?? methodsAt(options.isV1);
     if (options.isV1) {
-      this.#send(response, problem.code, v1ProblemText(problem), options);
-      return;
+      return this.#send(response, problem.code, v1ProblemText(problem), options);
     }
     if (!isSaidAs(problem, this.#problem)) {
       this.#problem = problem;
       this.#problemText = problemText(problem);
     }
-    this.#send(response, problem.code, this.#problemText, options);
+    return this.#send(response, problem.code, this.#problemText, options);
   }
 
   /** The connection ends with it: nothing said where the request ends. */
@@ -127,13 +129,14 @@ export class ReplyWriter {
     response.end("", true);
   }
 
-  #send(response: HttpResponse, code: ErrorCode | undefined, body: string, options: ReplyOptions): void {
+  #send(response: HttpResponse, code: ErrorCode | undefined, body: string, options: ReplyOptions): Written {
     this.#response = response;
     this.#code = code;
     this.#body = body;
     this.#options = options;
     response.cork(this.#write);
     this.#response = undefined;
+    return options.headOnly && options.close ? "to be closed" : "done";
   }
 
   #writeCorked(): void {
@@ -146,12 +149,11 @@ export class ReplyWriter {
       this.#writeProblemHead(response, this.#code, this.#options.isV1);
     }
     if (origin !== "") writeCorsHeaders(response, origin);
-    if (headOnly && close) {
-      // Only an end with a body can close the connection, and says a length of its own: that of no body.
-      response.end("", true);
-    } else if (headOnly) {
+    if (headOnly) {
       // Given the length as an argument, uWS waits for a body.
-      response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body))).endWithoutBody();
+      response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
+      if (close) endHead(response);
+      else response.endWithoutBody();
     } else {
       response.end(this.#body, close);
     }
@@ -171,6 +173,22 @@ export class ReplyWriter {
     );
     return String(first + Math.floor(this.#random() * RETRY_AFTER_SPREAD));
   }
+}
+
+/** Status and headers of an answer that says what became of each event. */
+export function writeResultsHead(response: HttpResponse, hasRetry: boolean, origin: string): void {
+  response.writeHeader("Content-Type", JSON_TYPE);
+  if (hasRetry) response.writeHeader("Retry-After", "1");
+  if (origin !== "") writeCorsHeaders(response, origin);
+}
+
+/**
+ * Ends a head that is all of the answer, on a connection that is to end. uWS says a length of 0 wherever it closes a connection, which is none for a
+ * 204 or 304, and not that of a HEAD. So it is handed the end of the head as that of a line of it, and the answer does not end for it: a
+ * request behind it ends the connection, as does the caller.
+ */
+export function endHead(response: HttpResponse): void {
+  response.writeHeader("Connection", "close\r\n");
 }
 
 /** Lets the page that asked read the answer. */

@@ -11,18 +11,13 @@ import { ChunkTurns } from "./chunk-turns.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { endpoints } from "./endpoints.ts";
-import {
-  ANSWERS_AT_ONCE_MAX,
-  type Clock,
-  HttpExchange,
-  type HttpMetrics,
-  type RouteLabel,
-} from "./exchange.ts";
+import { ANSWERS_AT_ONCE_MAX, HttpExchange, type RouteLabel } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
-import type { ExchangeShared } from "./exchange-shared.ts";
+import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
 import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
+import { LongAnswers } from "./long-answers.ts";
 import { namedPath } from "./named-path.ts";
 import { nearPath } from "./near-path.ts";
 import { unsupportedEncoding } from "./packing.ts";
@@ -85,6 +80,8 @@ const lingerMsMax = 100;
 /** Of these one is suggested where there is nothing. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
+/** Looked for in one turn of the event loop, each 0.1 ms at most: who asks by the hundred is told no more than that there is nothing. */
+const NEAR_PATHS_A_TURN = 8;
 const NOTHING_SENT: Problem = {
   code: "empty_body",
   detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
@@ -114,12 +111,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     growing: new GrowingBodies(),
     chunks: new ChunkTurns(setImmediate),
     chunkSenders: new ChunkSenders(() => clock.monotonicMs()),
+    long: new LongAnswers({ admission, monotonicMs: () => clock.monotonicMs() }),
     look: options.look,
     inflight: 0,
     draining: false,
     atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),
     idle: () => {},
   };
+  const nearPaths = new TurnBudget(NEAR_PATHS_A_TURN);
   const reader = createBodyReader({
     ...config,
     growing: shared.growing,
@@ -214,7 +213,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function beginNowhere(response: HttpResponse, request: HttpRequest, url: string): HttpExchange {
     const path = namedPath(url);
-    return begin(response, request, { label: "other", path, problem: notFound(path, url) });
+    return begin(response, request, { label: "other", path, problem: notFound(path, url, nearPaths) });
   }
 
   function beginFound(response: HttpResponse, request: HttpRequest, found: SdkRoute): HttpExchange {
@@ -308,8 +307,9 @@ function bytesDeclaredIn(contentLength: string): number {
 }
 
 /** `named`: the path as it may be shown. */
-function notFound(named: string, path: string): Problem {
-  const near = nearPath(path, eventPaths, otherPaths);
+function notFound(named: string, path: string, nearPaths: TurnBudget): Problem {
+  const near = nearPaths.isSpent ? undefined : nearPath(path, eventPaths, otherPaths);
+  nearPaths.spend(1);
   const meant = near === undefined ? "" : `; ${near} is meant?`;
   return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}` };
 }

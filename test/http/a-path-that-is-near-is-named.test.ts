@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { nearPath } from "../../src/http/near-path.ts";
+import { connectTo, post, startTestServer } from "./server-kit.ts";
 
 const paths = ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/", "/i/v0/e", "/i/v0/e/", "/robots.txt"];
 
@@ -53,4 +54,20 @@ test.each([
 
 test("a path that takes events goes before one as near that takes none", () => {
   expect(nearPath("/batcs", ["/batch/"], ["/batch2", "/bats"])).toBe("/batch/");
+});
+
+test("of those that come in one turn of the event loop, some are told what is near, and in the next some again", async () => {
+  const server = await startTestServer();
+  const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
+  for (let turn = 0; turn < 2; turn++) {
+    // All are there when the server looks.
+    for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", "/captre/"));
+    const details = await Promise.all(
+      wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
+    );
+    expect(details.every((detail) => detail.startsWith("There is nothing at /captre/"))).toBe(true);
+    const told = details.filter((detail) => detail.endsWith("/capture/ is meant?")).length;
+    expect(told).toBeGreaterThan(0);
+    expect(told).toBeLessThan(wires.length);
+  }
 });

@@ -1,0 +1,87 @@
+// Long answers that are made for one client each, from when they are written until the client has read them: their bytes are in flight, and
+// who reads too slowly is cut off, so that nobody holds others' room by not reading. What is cut off was stored as the answer would have said.
+
+import type { Admission } from "../types.ts";
+import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
+import type { HttpResponse } from "./uws.ts";
+
+/** All together hold so much of the bytes in flight, then the slowest is cut off, and the next. */
+const shareOfBudget = 1 / 4;
+/** What a client is given before it can be the slowest; before it can be too slow; and the bytes a second it must read from then on. */
+const slowestAfterMs = 1_000;
+const slowAfterMs = 8_000;
+const bytesPerSecondMin = 20_480;
+const checkMs = 1_000;
+
+export interface LongAnswersOptions {
+  readonly admission: Admission;
+  readonly monotonicMs: () => number;
+}
+
+interface LongAnswer {
+  readonly bytes: number;
+  readonly sinceMs: number;
+  readonly response: HttpResponse;
+}
+
+export class LongAnswers {
+  readonly #options: LongAnswersOptions;
+  readonly #answers = new Set<LongAnswer>();
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: LongAnswersOptions) {
+    this.#options = options;
+  }
+
+  /** As writePiecewise: what is answered stops it. */
+  write(response: HttpResponse, body: Uint8Array, options: PiecewiseOptions): () => void {
+    const answer = { bytes: body.length, sinceMs: this.#options.monotonicMs(), response };
+    this.#add(answer);
+    const stop = writePiecewise(response, body, {
+      ...options,
+      sent: (mustClose) => {
+        this.#delete(answer);
+        options.sent(mustClose);
+      },
+    });
+    return () => {
+      stop();
+      this.#delete(answer);
+    };
+  }
+
+  #add(answer: LongAnswer): void {
+    this.#answers.add(answer);
+    this.#bytes += answer.bytes;
+    // Beyond the limit, too: what it tells of is stored.
+    this.#options.admission.take(answer.bytes);
+    this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
+  }
+
+  #delete(answer: LongAnswer): void {
+    if (!this.#answers.delete(answer)) return;
+    this.#bytes -= answer.bytes;
+    this.#options.admission.release(answer.bytes);
+    if (this.#answers.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #check(): void {
+    const { admission, monotonicMs } = this.#options;
+    const nowMs = monotonicMs();
+    const readers = [...this.#answers].map((answer) => {
+      const ageMs = nowMs - answer.sinceMs;
+      const bytesRead = answer.response.getWriteOffset();
+      return { answer, ageMs, bytesRead, bytesPerMs: bytesRead / Math.max(ageMs, 1) };
+    });
+    readers.sort((one, other) => one.bytesPerMs - other.bytesPerMs);
+    for (const { answer, ageMs, bytesRead } of readers) {
+      const isTooSlow = bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
+      const isTooMuch = this.#bytes > admission.bytesMax * shareOfBudget && ageMs > slowestAfterMs;
+      // One alone may be longer than all may be together.
+      if (isTooSlow || (isTooMuch && this.#answers.size > 1)) answer.response.close();
+    }
+  }
+}
