@@ -6,9 +6,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Config } from "../config.ts";
+import { isProjectId } from "../projects/bucket.ts";
+import { listProjects } from "../projects/commands.ts";
 import { manyProjects } from "../publish/subject.ts";
 import type { Lane } from "../types.ts";
-import type { CommandContext } from "./context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
 import { forTerminal } from "./terminal.ts";
 
@@ -43,12 +45,17 @@ interface Place {
 const framesAhead = 16;
 const lookAgainMs = 500;
 const againMs = 1_000;
+const idsToldMax = 10;
 /** A server that says nothing for so long, twice, is gone. */
 const pingMs = 5_000;
 
 /** Runs until `context.stop`. Rejects when NATS cannot be reached at the start; later it tries for ever. */
 export async function tail(config: Config, options: TailOptions, context: CommandContext): Promise<void> {
   const { stop, stderr } = context;
+  const { project } = options;
+  if (project !== undefined && !isProjectId(project)) {
+    throw new CommandError(`follow a project: its id matches [A-Za-z0-9_-]{1,64}: got "${project}"`, usageExitCode);
+  }
   let said = "";
   function say(line: string): void {
     // What does not change is said once.
@@ -58,6 +65,7 @@ export async function tail(config: Config, options: TailOptions, context: Comman
   const open = async () => await openNats(findNats(config, context.host), { pingInterval: pingMs, reconnect: false });
   const places = new Map<string, Place>();
   let connection: NatsConnection | undefined = await open();
+  if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
   while (!stop.aborted) {
     try {
       // Found anew each time: an embedded server may be back elsewhere.
@@ -74,6 +82,26 @@ export async function tail(config: Config, options: TailOptions, context: Comman
     await connection?.close().catch(() => {});
     connection = undefined;
     if (!stop.aborted) await delay(againMs, undefined, { signal: stop }).catch(() => {});
+  }
+}
+
+interface Sought {
+  readonly config: Config;
+  readonly project: string;
+  readonly say: (line: string) => void;
+}
+
+/** One that is not there may come yet, and may have been: so it is followed all the same. Nothing is said where nobody knows. */
+async function tellIfUnknown(connection: NatsConnection, { config, project, say }: Sought): Promise<void> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  try {
+    const ids = (await listProjects(connection, { prefix, replicas, hubDomain })).map(({ id }) => id);
+    if (ids.includes(project)) return;
+    const more = ids.length > idsToldMax ? ` and ${ids.length - idsToldMax} more` : "";
+    const others = ids.length === 0 ? "none yet" : `${ids.slice(0, idsToldMax).join(", ")}${more}`;
+    say(`there is no project ${project} (there are: ${others}); waiting, in case it comes`);
+  } catch {
+    // Whether NATS is there is told where the events are followed.
   }
 }
 

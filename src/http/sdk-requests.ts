@@ -76,6 +76,7 @@ const entries: Readonly<Record<string, Entry>> = {
 /** Of `entries`, with a placeholder for what differs in the others. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
+  "/api/projects/{project}/feature_flags/{flag}/remote_config",
   "/array/{key}/config",
   "/array/{key}/config.js",
   "/array/{key}/{script}",
@@ -83,10 +84,14 @@ export const sdkPaths: readonly string[] = [
   "/static/{version}/{script}",
 ];
 
+const noPayload = feature("null");
+
 /** What a path segment can hold: each character as it is, or percent-encoded. */
 const ofKey = /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 /** As projects may have them. */
 const isKey = /^[!-~]{1,200}$/;
+/** What a flag would give, encrypted: SDKs read the answer's body as the payload, whatever its status. */
+const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 export interface SdkRequestsOptions {
@@ -103,6 +108,7 @@ export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkReq
     const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
     const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
     if (entry !== undefined) return routed(entry, url);
+    if (ofPayload.test(path)) return routed(noPayload, namedPath(url));
     const [, segment, asked] = ofKey.exec(path) ?? [];
     const key = segment === undefined ? undefined : keyIn(segment);
     if (key !== undefined && asked === "config") return routed(configAs(JSON_TYPE, configJson(key)), namedPath(url));

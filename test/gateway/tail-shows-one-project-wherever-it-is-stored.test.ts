@@ -31,17 +31,23 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** Runs tail until it has shown as many events, and compares their names, in any order. */
-async function tailed(options: Partial<TailOptions>, events: string[]): Promise<void> {
+/** Runs tail until it has shown as many events, and compares their names, in any order. The answer is what it said beside. */
+async function tailed(options: Partial<TailOptions>, events: string[], saying = ""): Promise<string> {
   const stop = new AbortController();
   let text = "";
+  let said = "";
   const stdout = new Writable({
     write(chunk: Buffer, _, done) {
       text += chunk.toString();
       done();
     },
   });
-  const stderr = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const stderr = new Writable({
+    write(chunk: Buffer, _, done) {
+      said += chunk.toString();
+      done();
+    },
+  });
   const shown = (): string[] =>
     text
       .split("\n")
@@ -51,19 +57,28 @@ async function tailed(options: Partial<TailOptions>, events: string[]): Promise<
   const outside = { env: {}, host: process, mainFile: "", channel: process, stdout, stderr, stop: stop.signal };
   const running = tail(gateway.config, { project: undefined, lanes, fromStart: true, ...options }, outside);
   try {
-    await until(() => shown().length >= events.length);
+    const isTold = () => said.includes("following") && said.includes(saying);
+    await Promise.race([running, until(() => shown().length >= events.length && isTold())]);
   } finally {
     stop.abort();
     await running;
   }
   expect(shown()).toEqual(events);
+  return said;
 }
 
 test("of one project, the events of single, large and historical requests", async () => {
-  await tailed({ project: alpha.id }, ["alpha first", "alpha large", "alpha last", "alpha old"]);
+  const said = await tailed({ project: alpha.id }, ["alpha first", "alpha large", "alpha last", "alpha old"]);
+  expect(said).not.toContain("no project");
   await tailed({ project: beta.id }, ["beta first", "beta last"]);
 });
 
 test("of all projects, everything", async () => {
   await tailed({}, all);
+});
+
+test("of a project that is not there, nothing, and that it is not there; an id that none can have is refused", async () => {
+  const said = await tailed({ project: "nosuch" }, [], "in case it comes");
+  expect(said).toContain(`tail: there is no project nosuch (there are: ${[alpha.id, beta.id].toSorted().join(", ")})`);
+  await expect(tailed({ project: "*" }, [])).rejects.toThrow('its id matches [A-Za-z0-9_-]{1,64}: got "*"');
 });

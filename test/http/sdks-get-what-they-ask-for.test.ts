@@ -166,6 +166,8 @@ test.each([
   ["/api/early_access_features/?token=phc_a", { earlyAccessFeatures: [] }],
   ["/api/web_experiments/?token=phc_a", { experiments: [] }],
   ["/api/product_tours/?token=phc_a", { product_tours: [] }],
+  ["/api/projects/@current/feature_flags/my-flag/remote_config?token=phc_a", null],
+  ["/api/projects/12/feature_flags/my%20flag/remote_config/", null],
 ])("GET %s: there is none", async (path, answer) => {
   const server = await startTestServer();
   const reply = await ask(server, `GET ${path}`, "", { Authorization: "Bearer phx_secret" });
