@@ -7,6 +7,7 @@ import { isLoopback } from "./live/host.ts";
 import { createLivePage, type LivePage } from "./live/live-page.ts";
 import type { LiveSource } from "./live/look.ts";
 import type { TailSource } from "./live/tail.ts";
+import { listProjects } from "./projects/commands.ts";
 import { accessOptions, connectFault, type NatsAccess } from "./publish/nats-options.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "./publish/subject.ts";
 import { version } from "./version.ts";
@@ -40,6 +41,10 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     showsEvents,
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
+    async isThere(connection, project) {
+      const projects = await listProjects(connection, { ...config, prefix: subjectPrefix });
+      return projects.some(({ id }) => id === project);
+    },
     async connect() {
       const options = {
         name: "penstock-live",

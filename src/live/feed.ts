@@ -57,8 +57,9 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
     for (const line of lines) {
       const event = shownEvent(line);
       if (event === undefined || (project !== undefined && event.project !== project)) continue;
-      events.push(event);
-      recent.push(event);
+      const shown = wasThere ? { ...event, wasThere } : event;
+      events.push(shown);
+      recent.push(shown);
       if (!wasThere) inSecond++;
     }
     recent.splice(0, recent.length - recentMax);

@@ -9,6 +9,8 @@ export interface ShownEvent {
   readonly kind: string;
   readonly receivedAt: string;
   readonly historical: boolean;
+  /** Stored before anybody watched: such events come from several streams, each in its own order. */
+  readonly wasThere?: boolean;
   /** The record, or its beginning when it is longer. */
   readonly text: string;
   /** Of the whole record. */

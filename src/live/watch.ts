@@ -13,6 +13,8 @@ export interface WatchOptions extends LiveSource {
   readonly subjectPrefix: string;
   /** Where a project's events are, or all projects'. */
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
+  /** Whether there is a project of that id. Without it nobody is told. */
+  readonly isThere?: (connection: NatsConnection, project: string) => Promise<boolean>;
   /** Whether events are shown at all. */
   readonly showsEvents: boolean;
   readonly monotonicMs: () => number;
@@ -106,6 +108,19 @@ export function createWatch(options: WatchOptions): Watch {
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
+    // Asked beside: the first events do not wait for it.
+    if (project !== undefined) void tellIfUnknown(viewer, project, session);
+  }
+
+  /** One that is mistyped has no event, ever; one that is to come has some. So it is watched all the same. */
+  async function tellIfUnknown(viewer: Viewer, project: string, { connection }: StoreSession): Promise<void> {
+    try {
+      const open = await connection;
+      if (open === undefined || (await options.isThere?.(open, project)) !== false) return;
+      if (viewers.has(viewer)) viewer.send("unknown", JSON.stringify({ project }));
+    } catch {
+      // Where the registry cannot be read nobody knows, and why is among the reasons for not being ready.
+    }
   }
 
   function leave(viewer: Viewer, project: string | undefined): void {

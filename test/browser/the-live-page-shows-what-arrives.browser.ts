@@ -99,6 +99,29 @@ test("one project's, by the keyboard", async () => {
   await expect.poll(() => names(second)).toEqual(["of beta"]);
 });
 
+test("what was there stands by when it was received, whichever stream it is in", async () => {
+  const project = await gateway.project();
+  const sendTo = async (event: string, historical_migration: boolean) => {
+    const batch = [{ event, distinct_id: "user-1" }];
+    expect((await gateway.post("/batch/", { api_key: project.key, historical_migration, batch })).status).toBe(200);
+  };
+  const received = ["old one", "live one", "old two", "live two"];
+  for (const event of received) await sendTo(event, event.startsWith("old"));
+  const page = await visit();
+  const own = async () =>
+    (await names(page)).map((name) => name.replace("historical", "")).filter((name) => received.includes(name));
+  await expect.poll(own).toEqual(received.toReversed());
+});
+
+test("a project that is not there is told, and that rates are of all", async () => {
+  const page = await visit({ query: "?project=nosuch" });
+  await expect.poll(() => page.locator("#empty-title").textContent()).toContain("There is no project nosuch");
+  expect(await page.locator("#of-all").isVisible()).toBe(true);
+  await page.locator("#project").fill("");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator("#of-all").isVisible()).toBe(false);
+});
+
 test("paused, nothing moves; an opened one shows its record", async () => {
   const page = await visit();
   await send(alpha, "first");

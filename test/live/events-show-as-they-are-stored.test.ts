@@ -63,3 +63,26 @@ test("of a flood some, and the rest is counted", async () => {
   expect(viewer.events().length).toBeLessThan(events / 2);
   expect(viewer.events().length).toBeGreaterThan(before);
 });
+
+test("that there is no such project is told, and its events come all the same", async () => {
+  const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
+  await until(() => unknown.said("unknown").length > 0);
+  expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
+  const known = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
+  await post(alpha, "alpha again");
+  await until(() => names(known).includes("alpha again") && known.said("state").length > 1);
+  expect(known.said("unknown")).toEqual([]);
+});
+
+test("what was there before is marked, so that it is put in the order it was received", async () => {
+  const gamma = await gateway.project();
+  await post(gamma, "was there");
+  const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });
+  await until(() => names(first).includes("was there"));
+  await post(gamma, "came");
+  await until(() => names(first).includes("came"));
+  expect(first.events().map(({ event, wasThere }) => [event, wasThere])).toEqual([
+    ["was there", true],
+    ["came", undefined],
+  ]);
+});

@@ -13,13 +13,14 @@ export interface ShownEvent {
   readonly text: string;
   readonly bytes: number;
   readonly isCut: boolean;
+  readonly wasThere?: boolean;
 }
 
 export interface TestViewer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   /** Data of all messages of a name, in order. */
-  said<T>(name: "state" | "remarks" | "events"): T[];
+  said<T>(name: "state" | "remarks" | "events" | "unknown"): T[];
   /** All events it was shown. */
   events(): ShownEvent[];
   skipped(): number;

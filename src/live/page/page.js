@@ -14,10 +14,15 @@ let paused = false;
 let waiting = [];
 /** Of each row, its record's text: the uuid and the time are in it, so no two are alike. */
 const textOf = new WeakMap();
+const receivedAtOf = new WeakMap();
 let skipped = 0;
+/** The project that is watched is not there. */
+let isUnknown = false;
 
 function open() {
   source?.close();
+  isUnknown = false;
+  byId("of-all").hidden = project === "";
   source = new EventSource(project === "" ? "live" : `live?project=${encodeURIComponent(project)}`);
   const own = source;
   own.addEventListener("state", ({ data }) => {
@@ -26,6 +31,10 @@ function open() {
     drawEmpty();
   });
   own.addEventListener("remarks", ({ data }) => drawRemarks(JSON.parse(data)));
+  own.addEventListener("unknown", () => {
+    isUnknown = true;
+    drawEmpty();
+  });
   own.addEventListener("events", ({ data }) => takeEvents(JSON.parse(data)));
   own.addEventListener("error", () => {
     if (own !== source) return;
@@ -71,9 +80,15 @@ function takeEvents({ events: come, skipped: more }) {
 
 function showEvents(events) {
   const list = byId("events");
-  list.prepend(...events.map(eventRow).reverse());
+  for (const event of events)
+    list.insertBefore(eventRow(event), event.wasThere ? firstBefore(list, event) : list.firstChild);
   while (list.children.length > eventsShownMax) list.lastElementChild.remove();
   keepOneTabStop(list);
+}
+
+/** Those that were there come a stream after another, and stand by when they were received. */
+function firstBefore(list, { receivedAt }) {
+  return [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ?? null;
 }
 
 /** The rows are one stop for the Tab key; arrows, Home and End go from row to row. */
@@ -119,6 +134,7 @@ function eventRow(shown) {
   row.firstElementChild.tabIndex = -1;
   const item = element("li", { class: "new" }, row);
   textOf.set(item, text);
+  receivedAtOf.set(item, receivedAt);
   return item;
 }
 
@@ -148,7 +164,10 @@ function drawEmpty() {
   byId("hidden-events").hidden = showsEvents || nothingYet;
   byId("empty").hidden = byId("events").children.length > 0 || (!showsEvents && !nothingYet);
   byId("how").hidden = !nothingYet;
-  const title = nothingYet ? "Nothing has arrived yet." : "Waiting for the next event.";
+  const waitingFor = isUnknown
+    ? `There is no project ${project}. Waiting, in case it comes.`
+    : "Waiting for the next event.";
+  const title = nothingYet ? "Nothing has arrived yet." : waitingFor;
   if (byId("empty-title").textContent !== title) byId("empty-title").replaceChildren(element("strong", {}, title));
   if (publicPort === undefined) return;
   const address = `${scheme}://${location.hostname}:${publicPort}`;
