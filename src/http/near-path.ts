@@ -2,6 +2,7 @@
 // which events are thrown away only for a slip of a letter, since who goes there by our word would lose them.
 
 import { lettersApart } from "../letters-apart.ts";
+import { TurnBudget } from "./turn-budget.ts";
 
 const charsReadMax = 80;
 /** A path so short is near to too many for any letter, or for two, to be wrong. */
@@ -15,6 +16,20 @@ const calledElsewhere: ReadonlyMap<string, string> = new Map([
   ),
   ...["bulk", "import", "batches"].map((name) => [name, "/batch/"] as const),
 ]);
+
+/** Looked for in one turn of the event loop, each 0.1 ms at most: who asks by the hundred is told no more than that there is nothing. */
+const looksPerTurn = 8;
+
+/** Finds what nearPath does, as often as a turn has time for it. */
+export class NearPaths {
+  readonly #looks = new TurnBudget(looksPerTurn);
+
+  find(path: string, paths: readonly string[], others?: readonly string[]): string | undefined {
+    if (this.#looks.isSpent) return undefined;
+    this.#looks.spend(1);
+    return nearPath(path, paths, others);
+  }
+}
 
 /**
  * `paths`: those that are there and take events, in any order; `others`: those that are there and take none. Answers one of them, with the

@@ -7,7 +7,7 @@ import type { FixedAnswer } from "./fixed-answer.ts";
 import { nosniff } from "./fixed-page.ts";
 import { favicon, frontPage, robots } from "./front-page.ts";
 import { namedPath } from "./named-path.ts";
-import { nearPath } from "./near-path.ts";
+import type { NearPaths } from "./near-path.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 import { configJson, configScript, flagsJson } from "./remote-config.ts";
 import type { StaticFiles } from "./static-files.ts";
@@ -97,11 +97,12 @@ const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$
 export interface SdkRequestsOptions {
   /** The scripts of posthog-js, where it is there. */
   readonly files: StaticFiles | undefined;
+  readonly nearPaths: NearPaths;
   /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
 }
 
-export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkRequests {
+export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptions): SdkRequests {
   const scripts = (files?.names ?? []).map((name) => `/static/${name}`);
 
   function routeOf(url: string): SdkRoute | undefined {
@@ -137,7 +138,7 @@ export function createSdkRequests({ files, wallMs }: SdkRequestsOptions): SdkReq
   }
 
   function noScript(path: string, name: string): Problem {
-    const near = nearPath(`/static/${name}`, scripts);
+    const near = nearPaths.find(`/static/${name}`, scripts);
     const meant = near === undefined ? "" : `; ${near} is meant?`;
     return { code: "not_found", detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}` };
   }

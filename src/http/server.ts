@@ -19,7 +19,7 @@ import { GrowingBodies } from "./growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
 import { LongAnswers } from "./long-answers.ts";
 import { namedPath } from "./named-path.ts";
-import { nearPath } from "./near-path.ts";
+import { NearPaths } from "./near-path.ts";
 import { unsupportedEncoding } from "./packing.ts";
 import { Layer } from "./payload-form.ts";
 import { readQuery } from "./query.ts";
@@ -80,8 +80,6 @@ const lingerMsMax = 100;
 /** Of these one is suggested where there is nothing. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
-/** Looked for in one turn of the event loop, each 0.1 ms at most: who asks by the hundred is told no more than that there is nothing. */
-const NEAR_PATHS_A_TURN = 8;
 const NOTHING_SENT: Problem = {
   code: "empty_body",
   detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
@@ -118,7 +116,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),
     idle: () => {},
   };
-  const nearPaths = new TurnBudget(NEAR_PATHS_A_TURN);
+  const nearPaths = new NearPaths();
   const reader = createBodyReader({
     ...config,
     growing: shared.growing,
@@ -127,7 +125,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     log: options.log,
     monotonicMs: () => clock.monotonicMs(),
   });
-  const sdk = createSdkRequests({ files: options.files, wallMs: () => clock.wallMs() });
+  const sdk = createSdkRequests({ files: options.files, nearPaths, wallMs: () => clock.wallMs() });
   const clients = createAddressSource(config, { connectionId: options.connectionId, log: options.log });
   const listener = createListener(prepare, options.certificate);
 
@@ -307,9 +305,8 @@ function bytesDeclaredIn(contentLength: string): number {
 }
 
 /** `named`: the path as it may be shown. */
-function notFound(named: string, path: string, nearPaths: TurnBudget): Problem {
-  const near = nearPaths.isSpent ? undefined : nearPath(path, eventPaths, otherPaths);
-  nearPaths.spend(1);
+function notFound(named: string, path: string, nearPaths: NearPaths): Problem {
+  const near = nearPaths.find(path, eventPaths, otherPaths);
   const meant = near === undefined ? "" : `; ${near} is meant?`;
   return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}` };
 }

@@ -56,18 +56,25 @@ test("a path that takes events goes before one as near that takes none", () => {
   expect(nearPath("/batcs", ["/batch/"], ["/batch2", "/bats"])).toBe("/batch/");
 });
 
-test("of those that come in one turn of the event loop, some are told what is near, and in the next some again", async () => {
-  const server = await startTestServer();
-  const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
-  for (let turn = 0; turn < 2; turn++) {
-    // All are there when the server looks.
-    for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", "/captre/"));
-    const details = await Promise.all(
-      wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
-    );
-    expect(details.every((detail) => detail.startsWith("There is nothing at /captre/"))).toBe(true);
-    const told = details.filter((detail) => detail.endsWith("/capture/ is meant?")).length;
-    expect(told).toBeGreaterThan(0);
-    expect(told).toBeLessThan(wires.length);
-  }
-});
+test.each([
+  ["/captre/", "/capture/ is meant?"],
+  ["/static/arry.js", "/static/array.js is meant?"],
+])(
+  "of those of %s that come in one turn, some are told what is near, and in the next some again",
+  async (path, meant) => {
+    const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
+    const server = await startTestServer({ files });
+    const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
+    for (let turn = 0; turn < 2; turn++) {
+      // All are there when the server looks.
+      for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", path));
+      const details = await Promise.all(
+        wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
+      );
+      expect(details.every((detail) => detail.startsWith(`There is nothing at ${path}`))).toBe(true);
+      const told = details.filter((detail) => detail.endsWith(meant)).length;
+      expect(told).toBeGreaterThan(0);
+      expect(told).toBeLessThan(wires.length);
+    }
+  },
+);
