@@ -81,9 +81,11 @@ std::vector<uint32_t> expected_item(const Text& text, Value value) {
   if (type == penstock::kObject) {
     const auto members = text.children(value);
     if (std::any_of(members.begin(), members.end(), is_escaped)) flags |= penstock::kItemEscapedKey;
+    const auto plain = plainly_named(text, value);
     for (uint32_t field = 0; field < std::size(kFieldNames); field++) {
       const bool is_id = field == penstock::kDistinctId;
-      item.put_field(field, is_id ? distinct_id_in(text, members) : last_named(members, kFieldNames[field]));
+      const auto& among = field == penstock::kUuid ? plain : members;
+      item.put_field(field, is_id ? distinct_id_in(text, members) : last_named(among, kFieldNames[field]));
     }
     for (uint32_t i = 0; i < std::size(kExtraFields); i++) {
       item.put_extra(penstock::kUnset + i, last_named(members, kExtraFields[i]));

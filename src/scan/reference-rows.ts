@@ -1,5 +1,6 @@
 // What the reference scanner writes of one item: its row and its extra. It must share nothing with the addon.
 
+import { membersByName } from "./reference-keys.ts";
 import type { JsonNode, JsonTree } from "./reference-parse.ts";
 import {
   depthMax,
@@ -67,7 +68,7 @@ function hasEscapedKey(node: JsonNode): boolean {
   return node.children.some(({ key }) => key.includes("\\"));
 }
 
-/** The member of each key that JSON.parse would keep: the last. Keys with escapes stand under another name. */
+/** The member of each key that JSON.parse would keep: the last. Keys with escapes stand under another name, but for that of the uuid. */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
 }
@@ -92,6 +93,11 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
   return id === undefined || id.type === TokenType.Null ? (members.get("$distinct_id") ?? id) : id;
+}
+
+function fieldIn(item: JsonNode, members: ReadonlyMap<string, JsonNode>, name: string): JsonNode | undefined {
+  if (name === "distinct_id") return distinctIdIn(members);
+  return name === "uuid" ? membersByName(item).get(name) : members.get(name);
 }
 
 /** One item's words. */
@@ -154,7 +160,7 @@ export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth
     if (hasEscapedKey(item)) flags |= ItemFlag.EscapedKey;
     const members = lastOfEachKey(item);
     for (const [name, place] of fieldPlaces) {
-      fillField(words, name === "distinct_id" ? distinctIdIn(members) : members.get(name), place);
+      fillField(words, fieldIn(item, members, name), place);
     }
     fillExtra(words, members, extraFieldPlaces);
     const properties = members.get("properties");

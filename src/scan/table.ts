@@ -89,6 +89,7 @@ export const Row = {
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
+  /** Also where its name is written with escapes, of which the others are not seen. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,

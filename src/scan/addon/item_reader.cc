@@ -86,12 +86,13 @@ void ItemReader::keep_property(uint32_t property, const Token& token) {
   }
 }
 
-// An item with such a member is written anew before it is stored, and its row read again then. But whose it is must be known now.
+// An item with such a member is written anew before it is stored, and its row read again then. But whose it is, and its uuid, must be known
+// now: a request of the newer protocol is answered uuid by uuid.
 Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
-  if (!reads_key_) return walk_.skip(value);
   uint8_t room[kEscapedNameBytesMax];
-  const Key plain = unescaped(key, room);
-  const uint32_t name = item_name_of(plain);
+  const uint32_t name = item_name_of(unescaped(key, room));
+  if (name == kUuid) return field_value(walk_, kUuid, value);
+  if (!reads_key_) return walk_.skip(value);
   if (name == kProperties) return escaped_properties(value);
   return name != kNoName && name >= kFirstKeyName ? key_value(name - kFirstKeyName, value) : walk_.skip(value);
 }
