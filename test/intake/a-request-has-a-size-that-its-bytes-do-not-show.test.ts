@@ -4,6 +4,8 @@
 import { expect, test } from "vitest";
 import { overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/meter.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import { Header, ScanStatus } from "../../src/scan/table.ts";
 import { costOf } from "../kit/cost-of.ts";
 
 const caps = { eventsMax: 500_000, expansionMax: 256 };
@@ -12,7 +14,22 @@ type Given = [events: number, bytes: number, bytesArrived: number, meter?: Meter
 
 function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]: Given) {
   const project = { id: "a", name: "a", keys: [], enabled: true, meter };
-  return overCaps({ ...costOf(events, bytes), exchange: { bytesArrived }, project }, caps);
+  const scanner = { table: new Uint32Array(Header.Words) };
+  return overCaps({ ...costOf(events, bytes), exchange: { bytesArrived }, project, scanner, v1: undefined }, caps);
+}
+
+/** The same of a real batch of `count` events, which came as so many bytes. */
+function codeOfBatch(
+  event: (index: number) => string,
+  given: { bytesArrived: number; lib?: string },
+): string | undefined {
+  const count = 20_000;
+  const body = Buffer.from(`{"batch":[${Array.from({ length: count }, (_, index) => event(index)).join(",")}]}`);
+  const scanner = createNativeScanner();
+  expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+  const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
+  const v1 = given.lib === undefined ? undefined : { lib: given.lib };
+  return overCaps({ ...costOf(count, body.length), exchange: given, project, scanner, v1 }, caps)?.code;
 }
 
 function codeOf(...given: Given): string | undefined {
@@ -44,6 +61,20 @@ test("what expands far has so much a minute, in however many requests it comes",
   expect(passed(1_000)).toBe(29);
   // What does not expand so far takes nothing of it, and is not refused for it.
   expect(codeOf(1_000, 290_000, 290_000, meter)).toBeUndefined();
+});
+
+const filler = "y".repeat(600);
+const inside = (name: string) => () => `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
+
+test("what would stand in a record twice counts twice, and what is added to each event counts", () => {
+  // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times, 70,800 bytes must have come.
+  const bytesArrived = 75_000;
+  expect(codeOfBatch(inside('"plain"'), { bytesArrived })).toBeUndefined();
+  expect(codeOfBatch(inside('"$set"'), { bytesArrived })).toBe("expands_too_far");
+  expect(codeOfBatch(inside('"$set_once"'), { bytesArrived })).toBe("expands_too_far");
+  expect(codeOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBe("expands_too_far");
+  expect(codeOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBeUndefined();
+  expect(codeOfBatch(inside('"plain"'), { bytesArrived, lib: "x".repeat(400) })).toBe("expands_too_far");
 });
 
 test.each([
