@@ -169,9 +169,13 @@ export class Tally implements IntakeReport {
    */
   countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
-    for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
-    for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
+    // Most requests have neither.
+    if (this.dropped > 0) {
+      for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
+      for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
+    }
+    if (this.warningsTotal === 0) return;
     for (const [bit, count] of this.warningCounts(isWhole)) metrics.warnings(warningCodes[bit]!, count);
   }
 
