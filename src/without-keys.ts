@@ -3,9 +3,9 @@
 
 /** By their own beginning, as far as they may go: in JSON or in a list another character ends them. */
 const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
-/** Whatever follows a name that keys have. */
+/** Whatever follows a name that keys have, or one with an escaped letter, which may be any. */
 const byName =
-  /((?:key|token|secret|password|authorization)\\*["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;
+  /((?:key|token|secret|password|authorization|\\u00[2-7][\da-f][\w$\\]{0,64})\\*["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;
 const longWord = /[\w+/=-]{9,}/g;
 /** Of what may be a word of a language. */
 const wordLengthMax = 20;

@@ -51,6 +51,8 @@ test("what is not JSON is shown around the fault, to its sender and to nobody el
   expect(answer.json["detail"]).toMatch(/: the comma before it is one too many\. Near: plan","distinct_id":"u",\}$/);
   const broken = await gateway.post("/batch/", `{"event":"secret plan" "token":"${project.key}"}`);
   expect(broken.json["detail"]).toMatch(/Near: .*plan" "token"/);
+  const escaped = await gateway.post("/batch/", '{"t\\u006fken": ["abcdefghijklmnop" x]}');
+  expect(escaped.json["detail"]).toMatch(/Near: n": \[\*{18} x/);
   expect(JSON.stringify([answer.json, broken.json])).not.toContain(project.key);
 });
 
