@@ -4,6 +4,7 @@
 import type { Buffer } from "node:buffer";
 import { Extra, ExtraShift, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "../scan/table.ts";
 import { extraTypes, type ItemView, isNothing, typeAt } from "./item-view.ts";
+import { otherFormMs } from "./other-date-forms.ts";
 import { storedMsMin, timestampTokenMs } from "./timestamp.ts";
 import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
@@ -29,6 +30,8 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   let sentMs = Number.NaN;
   if (!isAbsent) {
     sentMs = timestampTokenMs(body, table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!);
+    if (Number.isNaN(sentMs))
+      sentMs = otherFormMs(body, table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!);
     if (Number.isNaN(sentMs)) verdict.warnings |= warningBit.invalid_timestamp;
   }
   verdict.timestampSentMs = sentMs;

@@ -34,7 +34,8 @@ const warningDetails: Record<WarningCode, string> = {
   missing_current_url: "$pageview carries no $current_url",
   missing_screen_name: "$screen carries no $screen_name",
   missing_timestamp: "timestamp is absent: stored with the time of receipt",
-  invalid_timestamp: "timestamp cannot be read: stored with the time of receipt, or with what offset says",
+  invalid_timestamp:
+    'timestamp cannot be read, and must be ISO 8601 text, as "2026-11-22T07:00:00.000Z": stored with the time of receipt, or with what offset says',
   timestamp_in_future: "the event lies more than 23 hours ahead: stored with the time of receipt",
   invalid_sent_at: "sent_at cannot be read: timestamps are stored as they came, unless the query says when it was sent",
   invalid_offset: "offset is no number of milliseconds that leads to a year from 0 to 9999: left aside",

@@ -25,6 +25,7 @@ export interface Taken {
   readonly measured: readonly number[];
   /** Codes, in the order of the answer. */
   readonly warnings: readonly string[];
+  readonly details: readonly string[];
   readonly errors: readonly string[];
 }
 
@@ -81,6 +82,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     ...{ lines, measured },
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
+    details: tally.warnings.map(({ detail }) => detail),
     errors: tally.errors.map(({ code }) => code),
   };
 }
