@@ -19,3 +19,10 @@ const labels = {
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(labels).flatMap(
   ([path, route]) => [[path, route] as const, [`${path}/`, route] as const],
 );
+
+/** Any number of slashes at the beginning as one: SDKs put a host that ends in a slash before a path that begins with one. */
+export function withOneSlash(path: string): string {
+  let slashes = 0;
+  while (path.charCodeAt(slashes) === 0x2f) slashes++;
+  return slashes > 1 ? path.slice(slashes - 1) : path;
+}

@@ -3,14 +3,14 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../errors.ts";
-import type { Admission, EarlyLook, Intake, RemarkTaker } from "../types.ts";
+import type { Admission, EarlyLook, Intake, RemarkTaker, Route } from "../types.ts";
 import { type AddressSourceConfig, createAddressSource } from "./address-source.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body.ts";
 import { ChunkSenders } from "./chunk-senders.ts";
 import { ChunkTurns } from "./chunk-turns.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import { endpoints } from "./endpoints.ts";
+import { endpoints, withOneSlash } from "./endpoints.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange, type RouteLabel } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
@@ -77,6 +77,7 @@ export interface HttpServer {
 /** Clients that had their last answer before the drain send the next request on the same connection: they get an answer, not a reset. */
 const lingerMsMax = 100;
 
+const routes: ReadonlyMap<string, Route> = new Map(endpoints);
 /** Of these one is suggested where there is nothing. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
@@ -196,16 +197,36 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     return shared.chunks.isOver || shared.chunkSenders.isBarred(senderAddress);
   }
 
-  /** A request at a path that takes no events. */
+  /** A request at a path that takes events, found only after slashes before it were left out. */
+  function takeAt(
+    response: HttpResponse,
+    request: HttpRequest,
+    at: { readonly label: Route; readonly path: string },
+  ): void {
+    const method = request.getMethod();
+    const isV1 = at.label === "v1";
+    if (method === "options") preflight(response, request, { ...at, allow: methodsAt(isV1) });
+    else if (method === "post") begin(response, request, at);
+    else if (method === "get" && !isV1) begin(response, request, { ...at, isGet: true });
+    else begin(response, request, { ...at, problem: METHOD_NOT_ALLOWED }).headOnly = method === "head";
+  }
+
+  /** A request at a path that takes no events, unless it has more than one slash before it. */
   function elsewhere(response: HttpResponse, request: HttpRequest): void {
-    const url = request.getUrl();
+    const url = withOneSlash(request.getUrl());
+    const route = routes.get(url);
+    if (route !== undefined) {
+      takeAt(response, request, { label: route, path: url });
+      return;
+    }
     const found = sdk.routeOf(url);
     if (request.getMethod() === "options") {
       const { label, path, allow } = found ?? { label: "other", path: namedPath(url), allow: allowedMethods };
       preflight(response, request, { label, path, allow });
       return;
     }
-    const exchange = found === undefined ? beginNowhere(response, request, url) : beginFound(response, request, found);
+    const exchange =
+      found === undefined ? beginNowhere(response, request, request.getUrl()) : beginFound(response, request, found);
     exchange.headOnly = request.getMethod() === "head";
   }
 

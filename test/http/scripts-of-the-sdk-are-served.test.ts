@@ -47,6 +47,7 @@ test.each([
   "/static/1.449.0/array.js/",
   "/array/phc_a/array.js",
   "/array/phc_a/array.js/",
+  "//static/array.js",
   `/array/${"a".repeat(200)}/array.js`,
 ])("%s is the script", async (path) => {
   const server = await startTestServer({ files });
