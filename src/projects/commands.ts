@@ -61,6 +61,12 @@ const pauseMsMax = 20;
 /** "wrong last sequence": the entry, or the bucket, is not as the change was made from. nats-server, server/errors.json. */
 const wrongRevision = 10_071;
 
+/** Keys that PostHog gives to people and servers. Clients show theirs to everybody, and PostHog takes no events with these. */
+const secretKinds = [
+  ["phx_", "a personal key"],
+  ["phs_", "a secret key"],
+] as const;
+
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
 
 /** `phc_` and 43 characters of base62: 256 bits. */
@@ -235,6 +241,13 @@ function requireProject(id: string, entry: Omit<BucketEntry, "key"> | undefined)
 function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
+  }
+  const secret = secretKinds.find(([beginning]) => key.startsWith(beginning));
+  if (secret !== undefined) {
+    const [beginning, kind] = secret;
+    throw new ProjectError(
+      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that is not to stand in apps and pages. Give the project's, which begins with phc_, or none for a new one`,
+    );
   }
 }
 
