@@ -61,6 +61,8 @@ function sourcesToTry(release, family, { suites, waysToInstall }) {
   return suites({ isUbuntu, codename }).map((suite) => ({ suite, archive, keyring, components }));
 }
 
+const removalTriesMax = 5;
+
 /** Answers what went wrong, or undefined. Nothing is left behind but what was kept. */
 async function fetchFrom(source, { name, also = [], dir, keep, isOptional = false }, runner) {
   const work = join(dir, `.fetch-${process.pid}`);
@@ -87,7 +89,19 @@ async function fetchFrom(source, { name, also = [], dir, keep, isOptional = fals
     }
     return keep(join(work, "unpacked"));
   } finally {
-    rmSync(work, { recursive: true, force: true });
+    remove(work);
+  }
+}
+
+/** What apt still has its hands in may change while it is deleted, and Node then gives up. What stays is in the way of nobody. */
+function remove(folder) {
+  for (let tries = 0; tries < removalTriesMax; tries++) {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+      return;
+    } catch {
+      // Once more.
+    }
   }
 }
 
