@@ -183,12 +183,12 @@ export function writeResultsHead(response: HttpResponse, hasRetry: boolean, orig
 }
 
 /**
- * Ends a head that is all of the answer, on a connection that is to end. uWS says a length of 0 wherever it closes a connection, which is none for a
- * 204 or 304, and not that of a HEAD. So it is handed the end of the head as that of a line of it, and the answer does not end for it: a
- * request behind it ends the connection, as does the caller.
+ * Ends a head that is all of the answer, on a connection that is to end. uWS says a length of 0 wherever it closes a connection, which is none
+ * for a 204 or 304, and not that of a HEAD. So it is handed the end of the head as that of a line of it, behind the Date that it would add
+ * itself, and the answer does not end for it: a request behind it ends the connection, as does the caller.
  */
 export function endHead(response: HttpResponse): void {
-  response.writeHeader("Connection", "close\r\n");
+  response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
 }
 
 /** Lets the page that asked read the answer. */

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { connectTo, head, startTestServer, type TestServer, type Wire } from "./server-kit.ts";
 
 const chunked = "2\r\n{}\r\n0\r\n\r\n";
+const dateLine = /\r\nDate: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n/;
 const icon = head({}, "GET /favicon.ico");
 
 /** What comes until the connection ends. */
@@ -31,6 +32,7 @@ test.each([
   const { text } = await heardOf(server, bytes);
   expect(text).toMatch(/^HTTP\/1\.1 204 No Content\r\n(?:[\w-]+: [^\r\n]*\r\n)+\r\n$/);
   expect(text).toMatch(/\r\nConnection: close\r\n/);
+  expect(text).toMatch(dateLine);
   expect(text).not.toMatch(/content-length|transfer-encoding/i);
   expect([server.finished, server.logged]).toEqual([[finished], []]);
 });
@@ -52,6 +54,7 @@ test.each(["/flags/", "/e/", "/nothing-there", "/docs/errors"])(
     expect(Number(length.exec(text)?.[1])).toBe(Number(length.exec(whole.text)?.[1]));
     expect(text.match(/content-length/gi)?.length).toBe(1);
     expect(text).toMatch(/\r\nConnection: close\r\n/);
+    expect(text).toMatch(dateLine);
     expect(text.endsWith("\r\n\r\n")).toBe(true);
     expect(text.indexOf("\r\n\r\n")).toBe(text.length - 4);
   },
