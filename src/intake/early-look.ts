@@ -186,7 +186,9 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
+/** "" says nothing; white space alone says that it is nobody's, as it does to the scan. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: Member): string {
   if (body[valueStart] !== Byte.Quote || valueEnd - valueStart > keyBytesMax) return "";
-  return body.toString("latin1", valueStart + 1, valueEnd - 1).trim();
+  const text = body.toString("latin1", valueStart + 1, valueEnd - 1);
+  return text.trim() || text;
 }

@@ -43,6 +43,8 @@ test.each([
   ['{"token":"phc_a","event":"e"}', "a", "live"],
   ['{"token":"phc_b","api_key":"phc_a"}', "a", "live"],
   ['{"api_key":"","token":"phc_b"}', "b", "live"],
+  ['{"api_key":" ","token":"phc_b"}', undefined, "live"],
+  ['[{"token":" "},{"token":"phc_a"}]', undefined, "live"],
   ['{"api_key":"phc_a","api_key":"phc_b"}', "b", "live"],
   ['{"api_key":"phc_off"}', undefined, "live"],
   ['{"api_key":"nobody\'s"}', undefined, "live"],
@@ -109,7 +111,7 @@ function idOf(key: unknown): string | undefined {
 
 const name = fc.constantFrom("api_key", "token", "$token", "historical_migration", "batch", "x", 'q"\\');
 const scalar = fc.oneof(
-  fc.constantFrom("phc_a", "phc_b", "phc_off", ""),
+  fc.constantFrom("phc_a", "phc_b", "phc_off", "", " "),
   fc.boolean(),
   fc.integer(),
   fc.constant(null),
