@@ -65,16 +65,21 @@ test("a flood ends at its share, and a quiet project is stored", async () => {
 });
 
 test("a large request that comes to the share ends there, stored in part", async () => {
-  const env = { PENSTOCK_STREAM_BYTES_MAX: String(streamBytes), PENSTOCK_PROJECT_SHARE: "50" };
-  const halving = await startTestGateway({ env });
-  onTestFinished(() => halving.stop());
-  const [large, other] = [await halving.project(), await halving.project()];
-  // All of it would fill the stream. What the project has is asked for while frames go on: it comes some of them late.
-  expect(await send(large, 3_800, halving)).toBe("project_full");
-  const stored = await halving.events(large);
-  expect(stored.length).toBeGreaterThan(1_500);
-  expect(stored.length).toBeLessThan(3_300);
-  expect(await send(other, 5, halving)).toBe("stored");
+  const max = 4 * streamBytes;
+  const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
+  onTestFinished(() => larger.stop());
+  const [large, other] = [await larger.project(), await larger.project()];
+  // Two thirds of the stream; the share is three quarters, and with all of the last request it would be more than nine tenths.
+  for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
+  expect(await send(large, 3_800, larger)).toBe("project_full");
+  const client = await connect({ servers: larger.config.natsUrl ?? "" });
+  onTestFinished(() => client.close());
+  const jsm = await jetstreamManager(client);
+  const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
+  expect(state.bytes).toBeGreaterThan(0.7 * max);
+  // The frames that were placed ahead, and those that were stored while the stream was asked.
+  expect(state.bytes).toBeLessThan(0.9 * max);
+  expect(await send(other, 5, larger)).toBe("stored");
 });
 
 test("who has little in a stream that others have filled hears that it is full, until it is not", async () => {
