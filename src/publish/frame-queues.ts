@@ -29,7 +29,7 @@ export interface FrameQueues {
 }
 
 /**
- * Frames a queue may have unacknowledged; the publisher adds one to a live queue's beside background frames. For history one is what keeps the order, also when a frame is sent
+ * Frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For history one is what keeps the order, also when a frame is sent
  * again. For live events it was measured (sync_interval always, 128 requests at a time, two cores shared with the server):
  * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000 fsyncs per million; a wider
  * one spends on more PubAcks what it gains in overlap, for frames of 512 KiB too.
