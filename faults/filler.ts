@@ -2,7 +2,7 @@
 // the ledger to find.
 
 import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
-import { lanes, streamName } from "../src/publish/subject.ts";
+import { lanes, streamName } from "../src/nats/names.ts";
 import { connectReader } from "./connect-reader.ts";
 import type { Store } from "./scenario.ts";
 

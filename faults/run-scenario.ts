@@ -2,7 +2,7 @@
 // back, reads the streams, and says which promises were broken.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { addProject } from "../src/projects/commands.ts";
+import { addProject } from "../src/projects/registry/commands.ts";
 import { batchBody, eventTexts } from "./bodies.ts";
 import type { NetworkKind } from "./cluster-network.ts";
 import { isCluster } from "./cluster-watch.ts";

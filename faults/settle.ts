@@ -3,7 +3,7 @@
 
 import { type JsMsg, jetstreamManager } from "@nats-io/jetstream";
 import { readMessages } from "../bench/load/stored.ts";
-import { lanes } from "../src/publish/subject.ts";
+import { lanes } from "../src/nats/names.ts";
 import { isAsSent } from "./bodies.ts";
 import { connectReader } from "./connect-reader.ts";
 import { type Events, kinds } from "./event-kinds.ts";

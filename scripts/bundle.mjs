@@ -102,7 +102,7 @@ function linkCommand(packageFolder, name, file) {
 
 /** What a gateway in the project serves, so that one in production does too; the rest of the package is for bundlers. */
 async function copyServedScripts(folder) {
-  const { readStaticFiles } = await import(pathToFileURL(join(root, "dist", "http", "static-files.js")).href);
+  const { readStaticFiles } = await import(pathToFileURL(join(root, "dist", "http", "pages", "static-files.js")).href);
   const from = join(modulesDir, "posthog-js");
   for (const name of ["LICENSE", "package.json"]) cpSync(join(from, name), join(folder, name));
   for (const name of readStaticFiles(from).names) cpSync(join(from, "dist", name), join(folder, "dist", name));

@@ -4,8 +4,8 @@
 
 import { constants } from "node:os";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { type CommandContext, CommandError, usageExitCode } from "./commands/context.ts";
-import { gather } from "./commands/gather.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./cli/context.ts";
+import { gather } from "./cli/gather.ts";
 import {
   add,
   enable,
@@ -17,7 +17,7 @@ import {
   retire,
   rotate,
   usage,
-} from "./commands/project.ts";
+} from "./cli/project.ts";
 import {
   allSettings,
   configOf,
@@ -26,15 +26,15 @@ import {
   streamSettings,
   upDefaults,
   withSettings,
-} from "./commands/settings.ts";
-import { tail } from "./commands/tail.ts";
-import { forTerminal } from "./commands/terminal.ts";
-import { workerCommand } from "./commands/worker-command.ts";
-import { createLog } from "./observe/log.ts";
-import { burstSecondsDefault, isPositive } from "./projects/limits.ts";
-import { lanes } from "./publish/subject.ts";
-import type { Lane } from "./types.ts";
-import { version } from "./version.ts";
+} from "./cli/settings.ts";
+import { tail } from "./cli/tail.ts";
+import { forTerminal } from "./cli/terminal.ts";
+import { workerCommand } from "./app/worker-command.ts";
+import { createLog } from "./base/log.ts";
+import { burstSecondsDefault, isPositive } from "./projects/quota/quota.ts";
+import { lanes } from "./nats/names.ts";
+import type { Lane } from "./base/types.ts";
+import { version } from "./base/version.ts";
 
 // npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are one.
 const sameKeyPressMs = 300;
@@ -54,7 +54,7 @@ function commandLine(context: CommandContext): Command {
   const withNats = (command: Command): Command => withSettings(command, natsSettings);
 
   withAll(program.command("serve").description("run the gateway")).action(async (_, command: Command) => {
-    const { serve } = await import("./commands/serve.ts");
+    const { serve } = await import("./app/serve.ts");
     await serve(configOf(command, context), context);
   });
   withSettings(
@@ -62,7 +62,7 @@ function commandLine(context: CommandContext): Command {
     allSettings,
     upDefaults,
   ).action(async (_, command: Command) => {
-    const { up } = await import("./commands/serve.ts");
+    const { up } = await import("./app/serve.ts");
     await up(configOf(command, context, upDefaults), context);
   });
   withAll(
@@ -72,11 +72,11 @@ function commandLine(context: CommandContext): Command {
     .option("--json", "as JSON", false)
     .option("--strict", "warnings fail too", false)
     .action(async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
-      const { doctor } = await import("./commands/doctor.ts");
+      const { doctor } = await import("./cli/doctor/doctor.ts");
       await doctor(settingsOf(command, context), options, context);
     });
   program.command(workerCommand, { hidden: true }).action(async () => {
-    const { work } = await import("./commands/worker.ts");
+    const { work } = await import("./app/worker.ts");
     await work(context);
   });
 

@@ -5,9 +5,9 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { settings, variableOf } from "../src/config.ts";
-import { dropTable, errorTable, warningTable } from "../src/errors.ts";
-import { metricNames } from "../src/observe/metric-table.ts";
+import { settings, variableOf } from "../src/settings/config.ts";
+import { dropTable, errorTable, warningTable } from "../src/base/errors.ts";
+import { metricNames } from "../src/admin/metrics/metric-table.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -43,19 +43,19 @@ const mayImport: Record<string, string[]> = {
   // What streams must be and what projects are, so that it judges as the gateway does; who runs and what loads come as arguments.
   doctor: [
     "open-files.ts",
-    "publish/jetstream.ts",
+    "streams/ensure.ts",
     "publish/frame.ts",
-    "publish/nats-versions.ts",
-    "publish/stream-config.ts",
-    "projects/bucket.ts",
-    "projects/bucket-state.ts",
-    "projects/events-before.ts",
-    "projects/hub-mirror.ts",
+    "nats/versions.ts",
+    "streams/desired.ts",
+    "projects/registry/bucket.ts",
+    "projects/registry/bucket-state.ts",
+    "projects/usage/events-before.ts",
+    "projects/registry/hub-mirror.ts",
   ],
   // The shape of the numbers it shows; who connects, and where events are, come as arguments.
-  live: ["observe/sample.ts"],
+  live: ["base/sample.ts"],
   // The settings as a type, and the numbers a worker passes on; the gateway comes as an argument.
-  workers: ["config.ts", "observe/metric-table.ts", "observe/sample.ts"],
+  workers: ["config.ts", "admin/metrics/metric-table.ts", "base/sample.ts"],
 };
 
 describe("imports point one way", () => {
@@ -75,7 +75,7 @@ describe("imports point one way", () => {
   });
 
   test("types.ts has no runtime code", () => {
-    expect(read("src/types.ts")).not.toMatch(/^export (const|function|class|let)|^import (?!type)/m);
+    expect(read("src/base/types.ts")).not.toMatch(/^export (const|function|class|let)|^import (?!type)/m);
   });
 });
 

@@ -2,7 +2,7 @@
 // them in a process of its own and answers where it listens.
 
 import { join, resolve } from "node:path";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/settings/config.ts";
 import { type Child, startChild } from "./child.ts";
 
 export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";

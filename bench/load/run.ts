@@ -3,8 +3,8 @@
 import { resolve } from "node:path";
 import type { Writable } from "node:stream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { CommandError } from "../../src/commands/context.ts";
-import { openNats } from "../../src/commands/nats.ts";
+import { CommandError } from "../../src/cli/context.ts";
+import { openNats } from "../../src/cli/nats.ts";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../../src/embedded/process-identity.ts";
 import { createLedger, type Ledger, type StoredTally } from "./ledger.ts";

@@ -3,7 +3,7 @@
 // A's client on the same cores. Penstock alone, durable.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { setLimits } from "../../src/projects/commands.ts";
+import { setLimits } from "../../src/projects/registry/commands.ts";
 import type { Bench } from "../harness/bench.ts";
 import { singleBody } from "../harness/bodies.ts";
 import { type Load, type LoadRun, runLoad } from "../harness/load.ts";

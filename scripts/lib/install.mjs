@@ -99,7 +99,7 @@ export async function buildDist(runner) {
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
   // The live page goes to browsers as it is.
-  cpSync(join(root, "src", "live", "page"), join(next, "live", "page"), { recursive: true });
+  cpSync(join(root, "src", "admin", "live", "page"), join(next, "admin", "live", "page"), { recursive: true });
   const last = join(cacheDir, "dist-last");
   rmSync(last, { recursive: true, force: true });
   if (existsSync(distDir)) renameSync(distDir, last);

@@ -2,7 +2,7 @@
 // as long as to copy it. What requests have in common is kept for the next. ASCII.
 
 import { Buffer } from "node:buffer";
-import type { Lane } from "../types.ts";
+import type { Lane } from "../base/types.ts";
 import { storedTimestampBytes } from "./timestamp.ts";
 import { uuidBytes } from "./uuid.ts";
 import { kinds, type Verdict } from "./verdict.ts";

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
-import type { FrameSink } from "../types.ts";
+import type { FrameSink } from "../base/types.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
 import { type RecordContext, type RecordFrame, RecordFrames, uuidAt } from "./record-frame.ts";
 import { isStoredForm, storedTimestampBytes, writeTimestamp } from "./timestamp.ts";

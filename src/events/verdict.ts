@@ -1,7 +1,7 @@
 // What the rules say of one event, for the record writer and for the answer. The rules write it, nobody else.
 
 import { Buffer } from "node:buffer";
-import { type DropCode, type ItemErrorCode, type WarningCode, warningCodes } from "../errors.ts";
+import { type DropCode, type ItemErrorCode, type WarningCode, warningCodes } from "../base/errors.ts";
 
 /** As records name them. */
 export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey", "set"] as const;

@@ -4,7 +4,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
-import { certificateFile, isPair, keyFile } from "../pem.ts";
+import { certificateFile, isPair, keyFile } from "../base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const lookEveryMs = 1_000;

@@ -1,7 +1,7 @@
 // The paths that take events, and what each is called in metrics. What is done with a body is the same on all of them, but for one thing:
 // see Exchange.isEngage.
 
-import type { Route } from "../types.ts";
+import type { Route } from "../base/types.ts";
 
 const labels = {
   "/capture": "capture",

@@ -1,15 +1,15 @@
 // What the exchanges of one server share, and what they ask of clock and metrics.
 
-import type { ErrorCode } from "../errors.ts";
-import type { Admission, EarlyLook, RemarkTaker } from "../types.ts";
-import type { ChunkSenders } from "./chunk-senders.ts";
-import type { ChunkTurns } from "./chunk-turns.ts";
+import type { ErrorCode } from "../base/errors.ts";
+import type { Admission, EarlyLook, RemarkTaker } from "../base/types.ts";
+import type { ChunkSenders } from "./body/chunk-senders.ts";
+import type { ChunkTurns } from "./body/chunk-turns.ts";
 import type { HttpExchange, RouteLabel } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
-import type { GrowingBodies } from "./growing-bodies.ts";
+import type { GrowingBodies } from "./body/growing-bodies.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";
-import type { TurnBudget } from "./turn-budget.ts";
+import type { TurnBudget } from "./body/turn-budget.ts";
 
 /** Where a request was when its client went: no byte of the body here, some of them, or all. */
 export type AbortPhase = "head" | "body" | "answer";

@@ -1,14 +1,14 @@
 // One HTTP request from its head to its one answer. Holds what the body reader and the intake need, and sees to it
 // that a response is written once, never after the client has gone, and that bytes and counts are given back.
 
-import { errorTable, type Problem } from "../errors.ts";
-import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../types.ts";
-import type { BodyBuffer } from "./body-buffer.ts";
-import { clientName, sdkName } from "./client-name.ts";
-import type { Compression } from "./compression.ts";
+import { errorTable, type Problem } from "../base/errors.ts";
+import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../base/types.ts";
+import type { BodyBuffer } from "./body/body-buffer.ts";
+import { clientName, sdkName } from "./client/client-name.ts";
+import type { Compression } from "./body/compression.ts";
 import type { ExchangeHead } from "./exchange-head.ts";
 import type { AbortPhase, ExchangeShared } from "./exchange-shared.ts";
-import { type FixedAnswer, writeFixed } from "./fixed-answer.ts";
+import { type FixedAnswer, writeFixed } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax } from "./piecewise.ts";
 import { type Written, writeResultsHead } from "./reply.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";

@@ -2,7 +2,7 @@
 // a body to the other. uWS reads framing more loosely than RFC 9112 asks (of several lengths the first, any transfer coding as chunked,
 // an empty length as none, header lines behind one without a name not at all). Reads the head only; who answers is the caller's.
 
-import type { Problem } from "../errors.ts";
+import type { Problem } from "../base/errors.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /** `sure`: ends where anybody sees it end. `doubtful`: may be answered, but the connection must end with it. */

@@ -1,7 +1,7 @@
 // Long answers that are made for one client each, from when they are written until the client has read them: their bytes are in flight, and
 // who reads too slowly is cut off, so that nobody holds others' room by not reading. What is cut off was stored as the answer would have said.
 
-import type { Admission } from "../types.ts";
+import type { Admission } from "../base/types.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 

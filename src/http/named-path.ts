@@ -1,8 +1,8 @@
 // A path at which there is nothing, or no such script, as answers and people who watch may see it: a stranger's text, so its beginning, in
 // printable ASCII, without what may be a key.
 
-import { withoutKeys } from "../without-keys.ts";
-import { percentDecoded } from "./percent-decoded.ts";
+import { withoutKeys } from "../base/without-keys.ts";
+import { percentDecoded } from "./body/percent-decoded.ts";
 
 /** Enough to see which it is. */
 const charsShownMax = 80;

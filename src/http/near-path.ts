@@ -1,8 +1,8 @@
 // The path that was probably meant by one at which there is nothing. Reads a bounded part of it, and names only paths that are there; one at
 // which events are thrown away only for a slip of a letter, since who goes there by our word would lose them.
 
-import { lettersApart } from "../letters-apart.ts";
-import { TurnBudget } from "./turn-budget.ts";
+import { lettersApart } from "../base/letters-apart.ts";
+import { TurnBudget } from "./body/turn-budget.ts";
 
 const charsReadMax = 80;
 /** A path so short is near to too many for any letter, or for two, to be wrong. */

@@ -1,8 +1,8 @@
 // What a request says of itself in its query, as browser SDKs do: the payload itself, how it is compressed, when it was sent. Parameters
 // that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy adds) are passed over.
 
-import { type Compression, compressionNamed } from "./compression.ts";
-import { percentDecoded } from "./percent-decoded.ts";
+import { type Compression, compressionNamed } from "./body/compression.ts";
+import { percentDecoded } from "./body/percent-decoded.ts";
 
 export interface QueryTarget {
   compression: Compression | undefined;

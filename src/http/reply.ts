@@ -1,9 +1,9 @@
 // What goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides nothing about requests
 // and counts nothing. A response is written in one cork, so that it is one system call.
 
-import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../errors.ts";
-import type { IntakeReport } from "../types.ts";
-import { problemType } from "./errors-page.ts";
+import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../base/errors.ts";
+import type { IntakeReport } from "../base/types.ts";
+import { problemType } from "./pages/errors-page.ts";
 import type { HttpResponse } from "./uws.ts";
 
 const JSON_TYPE = "application/json";

@@ -1,16 +1,16 @@
 // What SDKs and browsers ask for beside taking events: flags, configuration, scripts, places for recordings and logs. A closed table from path to
 // answer. Nothing here is stored, nothing waits for the store, and no body is read for what is in it.
 
-import type { Problem } from "../errors.ts";
-import { errorsPage, errorsPath } from "./errors-page.ts";
-import type { FixedAnswer } from "./fixed-answer.ts";
-import { nosniff } from "./fixed-page.ts";
-import { favicon, frontPage, robots } from "./front-page.ts";
+import type { Problem } from "../base/errors.ts";
+import { errorsPage, errorsPath } from "./pages/errors-page.ts";
+import type { FixedAnswer } from "./pages/fixed-answer.ts";
+import { nosniff } from "./pages/fixed-page.ts";
+import { favicon, frontPage, robots } from "./pages/front-page.ts";
 import { namedPath } from "./named-path.ts";
 import type { NearPaths } from "./near-path.ts";
-import { percentDecoded } from "./percent-decoded.ts";
-import { configJson, configScript, flagsJson } from "./remote-config.ts";
-import type { StaticFiles } from "./static-files.ts";
+import { percentDecoded } from "./body/percent-decoded.ts";
+import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
+import type { StaticFiles } from "./pages/static-files.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /** What kind of thing was asked for, as a bounded metrics label. */

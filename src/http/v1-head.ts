@@ -1,7 +1,7 @@
 // The headers of a request of the newer protocol (v1), as they came: the intake judges them, and knows whose the key is.
 
-import type { V1Request } from "../types.ts";
-import { codingOf } from "./content-encoding.ts";
+import type { V1Request } from "../base/types.ts";
+import { codingOf } from "./body/content-encoding.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /** A key stands behind it, however it is written (RFC 9110, section 11.1). */

@@ -1,7 +1,7 @@
 // The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged. Full means refuse now;
 // nothing queues here, and nothing here knows what the bytes are. Large requests cannot take what small ones need.
 
-import type { Admission } from "../types.ts";
+import type { Admission } from "../base/types.ts";
 
 /** A request that holds or announces more is a large one. */
 const smallRequestBytesMax = 262_144;

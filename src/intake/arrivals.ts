@@ -2,7 +2,7 @@
 // is may be known when it arrives, or when it has been scanned. Knows nothing else of what is in a body.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { BodyHint, Lane } from "../types.ts";
+import type { BodyHint, Lane } from "../base/types.ts";
 
 /**
  * A body that does not show whose it is stands before all history, for as long as a scan takes where not many wait; for longer only before

@@ -1,7 +1,7 @@
 // Frames of a large request, which would fill frames by itself: under ids that come out the same when the client sends the same body again,
 // if its events have ids too.
 
-import type { FrameSink, FrameWaiter } from "../types.ts";
+import type { FrameSink, FrameWaiter } from "../base/types.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
 import type { RequestFramesOptions } from "./request-frames.ts";
 

@@ -3,9 +3,9 @@
 // Reads a bounded number of bytes, whatever they are, and makes no objects of them. Must not answer anybody.
 
 import type { Buffer } from "node:buffer";
-import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../types.ts";
+import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../base/types.ts";
 import { withoutMark } from "./byte-order-mark.ts";
-import { Byte, endOfValue, spaceEnd, spaceStart, startOfValue, stringEnd, stringStart } from "./json-bytes.ts";
+import { Byte, endOfValue, spaceEnd, spaceStart, startOfValue, stringEnd, stringStart } from "./details/json-bytes.ts";
 
 /** How far from the start, and from the end, a look goes. */
 export const lookedAtBytesMax = 4_096;

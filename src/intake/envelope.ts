@@ -2,12 +2,12 @@
 // Reads the scan table's header. Must not look at items.
 
 import type { Buffer } from "node:buffer";
-import type { Problem } from "../errors.ts";
+import type { Problem } from "../base/errors.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../scan/table.ts";
-import type { Lane, MeteredProject, ProjectLookup } from "../types.ts";
-import { kindOfBody } from "./body-kind.ts";
-import { jsonFault } from "./json-fault.ts";
-import { unknownKeyDetail } from "./key-details.ts";
+import type { Lane, MeteredProject, ProjectLookup } from "../base/types.ts";
+import { kindOfBody } from "./details/body-kind.ts";
+import { jsonFault } from "./details/json-fault.ts";
+import { unknownKeyDetail } from "./details/key-details.ts";
 
 /** Of a body that is neither, to see what it is. */
 const rootBytesRead = 64;

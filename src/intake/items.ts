@@ -2,7 +2,7 @@
 // verdict and the cursors serve whichever body is at hand, so a call must end before the next begins.
 
 import { Buffer } from "node:buffer";
-import type { ItemErrorCode } from "../errors.ts";
+import type { ItemErrorCode } from "../base/errors.ts";
 import { distinctIdCharactersMax } from "../events/distinct-id.ts";
 import { judgeItem } from "../events/guards.ts";
 import type { ItemView } from "../events/item-view.ts";
@@ -25,12 +25,12 @@ import {
   ScanStatus,
   TokenType,
 } from "../scan/table.ts";
-import { dropDetail, errorHint, unsaid } from "./item-details.ts";
+import { dropDetail, errorHint, unsaid } from "./details/item-details.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
-import type { Slips } from "./slips.ts";
+import type { Slips } from "./details/slips.ts";
 import type { Tally } from "./tally.ts";
-import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "./v1-additions.ts";
+import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "./v1/additions.ts";
 
 /** A request on its way from table to frames. */
 export interface Job extends RequestFacts {

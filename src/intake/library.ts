@@ -3,7 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../scan/table.ts";
-import { type Member, membersOf } from "./members.ts";
+import { type Member, membersOf } from "./details/members.ts";
 
 const valuePattern = /^"([\w.+-]{1,32})"/;
 const valueBytesRead = 34;

@@ -1,7 +1,7 @@
 // Frames that only one request has lines in, one after another: how each is handed over or given back. Where one ends and what it is
 // called is for those who fill it to say.
 
-import type { FrameSink, FrameWaiter, Publisher } from "../types.ts";
+import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import type { RequestFrames, RequestFramesOptions } from "./request-frames.ts";
 
 /**

@@ -2,7 +2,7 @@
 // once. Never 200 while one frame is open, refused or unknown. Also says to metrics and the project's meter what the request came to:
 // what is stored counts as stored, also where the answer is a 503.
 
-import type { ErrorCode } from "../errors.ts";
+import type { ErrorCode } from "../base/errors.ts";
 import type {
   Exchange,
   FrameOutcome,
@@ -13,7 +13,7 @@ import type {
   Publisher,
   RemarkTaker,
   RequestCost,
-} from "../types.ts";
+} from "../base/types.ts";
 import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 

@@ -1,6 +1,6 @@
 // Where the lines of one request go: those of a small one into its project's shared frame. Others have frames of their own (`own-frames.ts`).
 
-import type { FrameSink, Lane, Project, Publisher } from "../types.ts";
+import type { FrameSink, Lane, Project, Publisher } from "../base/types.ts";
 import type { PendingRequest } from "./pending-request.ts";
 
 export interface RequestFramesOptions {

@@ -7,10 +7,10 @@ import {
   type Problem,
   type WarningCode,
   warningCodes,
-} from "../errors.ts";
+} from "../base/errors.ts";
 import type { Verdict } from "../events/verdict.ts";
-import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../types.ts";
-import { type Said, textOf } from "./item-details.ts";
+import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../base/types.ts";
+import { type Said, textOf } from "./details/item-details.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */
 export const itemNotesMax = 20;

@@ -1,8 +1,8 @@
 // What a deadline does to a frame: each waiter of a shared frame has its own, and one that is past concerns nobody else. Lines that
 // are certainly not in the store leave the frame with their waiter; others stay, and their waiter hears that nobody knows.
 
-import type { ErrorCode } from "../errors.ts";
-import type { FrameOutcome, FrameWaiter } from "../types.ts";
+import type { ErrorCode } from "../base/errors.ts";
+import type { FrameOutcome, FrameWaiter } from "../base/types.ts";
 import type { Frame } from "./frame.ts";
 
 /** The parts of a frame's `shares` that one waiter has. */

@@ -1,10 +1,10 @@
 // Which queue a frame goes through, and so which frames keep their order, wait for each other and may hold one another's
 // lines: those of one project, or, where the settings say so, the small live requests of a whole partition.
 
-import type { Lane } from "../types.ts";
+import type { Lane } from "../base/types.ts";
 import { FrameQueue } from "./frame.ts";
-import type { StreamStates } from "./stream-states.ts";
-import { manyProjects, partitionOf, subjectOf } from "./subject.ts";
+import type { StreamStates } from "../streams/readiness.ts";
+import { manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
 
 /**
  * The ways frames take. On the live lane, the frames of large requests go beside the shared ones (`bulk`), so that a single event

@@ -2,9 +2,9 @@
 // becomes of it is the publisher's.
 
 import { Buffer } from "node:buffer";
-import type { FrameSink, FrameWaiter, Lane } from "../types.ts";
+import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
 import { Fifo } from "./fifo.ts";
-import type { StreamState } from "./stream-states.ts";
+import type { StreamState } from "../streams/readiness.ts";
 
 /** What one project, or one partition, has under way, by one of the ways to the store. */
 export class FrameQueue {

@@ -2,15 +2,15 @@
 // and gives up at the deadline. Says `refused` only when every send was answered with a refusal. Must not choose what is sent.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
-import type { ErrorCode } from "../errors.ts";
-import type { FrameOutcome } from "../types.ts";
-import type { NatsLink, PublishLog } from "./connection.ts";
+import type { ErrorCode } from "../base/errors.ts";
+import type { FrameOutcome } from "../base/types.ts";
+import type { NatsLink, PublishLog } from "../nats/link.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { type Frame, headerBytesMax, messageIdLengthMax } from "./frame.ts";
-import { createKeptMessage } from "./kept-message.ts";
+import { createKeptMessage } from "../streams/kept-message.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { doubt, type StreamState } from "./stream-states.ts";
+import { doubt, type StreamState } from "../streams/readiness.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;

@@ -1,7 +1,7 @@
 // What the publisher reports: plain additions, a few per frame, none per event. Implemented by observe/.
 
-import type { Lane } from "../types.ts";
-import type { RegressionCause } from "./stream-history.ts";
+import type { Lane } from "../base/types.ts";
+import type { RegressionCause } from "../streams/history.ts";
 
 /** Why a send was not acknowledged. Closed: it is a metrics label. */
 export const ackFailureCauses = [

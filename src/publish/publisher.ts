@@ -3,16 +3,16 @@
 // from within a caller's call, so a frame may be joined after it was sealed, within the same turn. No timer, closure or promise
 // per request.
 
-import type { ErrorCode } from "../errors.ts";
-import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../types.ts";
-import type { NatsLink, PublishLog } from "./connection.ts";
+import type { ErrorCode } from "../base/errors.ts";
+import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../base/types.ts";
+import type { NatsLink, PublishLog } from "../nats/link.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast, shareWords, takeExpired } from "./expiry.ts";
 import { createMemoryPool, Frame, type FrameQueue, frameOf, headerBytesMax, messageIdLengthMax } from "./frame.ts";
 import { createFrameQueues, type FrameScope } from "./frame-queues.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { createStreamStates, refusalNow, type StreamStates, silenceNow } from "./stream-states.ts";
+import { createStreamStates, refusalNow, type StreamStates, silenceNow } from "../streams/readiness.ts";
 
 export interface PublisherOptions {
   readonly link: NatsLink;

@@ -2,8 +2,8 @@
 // kept, so that a restart never looks like a reset; gauges are combined as the metric table says; what is about one
 // process (process_*, nodejs_*) keeps its process apart by the label `worker`. Knows numbers only, no processes.
 
-import { type MetricName, metricNames, metricTable } from "../observe/metric-table.ts";
-import type { MetricSnapshot, Sample } from "../observe/sample.ts";
+import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
+import type { MetricSnapshot, Sample } from "../base/sample.ts";
 
 export interface MergedMetrics {
   /** Newer numbers of a worker: some of its metrics or all. */

@@ -2,7 +2,7 @@
 // the supervisor's job.
 
 import { type ChildProcess, fork } from "node:child_process";
-import type { MetricSnapshot } from "../observe/sample.ts";
+import type { MetricSnapshot } from "../base/sample.ts";
 import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
 
 export interface WorkerProcessOptions {

@@ -1,8 +1,8 @@
 // The worker's side: starts a gateway as the supervisor says, answers its questions, reports what was counted, and drains
 // when told to, by the supervisor or by a signal, or when the supervisor is gone. Knows the gateway as an argument.
 
-import type { MetricSnapshot } from "../observe/sample.ts";
-import type { Remark } from "../types.ts";
+import type { MetricSnapshot } from "../base/sample.ts";
+import type { Remark } from "../base/types.ts";
 import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
 
 /** What Node gives a forked process; `process` has this shape. */

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { calledAs } from "../../src/commands/called-as.ts";
+import { calledAs } from "../../src/cli/called-as.ts";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
 
 test("in a checkout by npm, from elsewhere by npm or by the script, in a bundle by its launcher", () => {

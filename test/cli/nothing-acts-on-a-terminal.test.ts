@@ -4,12 +4,12 @@
 import { Writable } from "node:stream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { CommandContext } from "../../src/commands/context.ts";
-import { list } from "../../src/commands/project.ts";
-import { tail } from "../../src/commands/tail.ts";
-import { forTerminal } from "../../src/commands/terminal.ts";
-import { isProjectName, openBucket } from "../../src/projects/bucket.ts";
-import { lanes } from "../../src/publish/subject.ts";
+import type { CommandContext } from "../../src/cli/context.ts";
+import { list } from "../../src/cli/project.ts";
+import { tail } from "../../src/cli/tail.ts";
+import { forTerminal } from "../../src/cli/terminal.ts";
+import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
+import { lanes } from "../../src/nats/names.ts";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there

@@ -1,7 +1,7 @@
 // Faults in what the public port is told about proxies and certificates, all found before anything starts.
 
 import { expect, test } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/settings/config.ts";
 import { createAuthority } from "../kit/certificates.ts";
 
 const authority = await createAuthority();

@@ -2,7 +2,7 @@
 // the form in which they send it; nothing else may be in the stream.
 
 import { expect } from "vitest";
-import type { Lane } from "../../src/types.ts";
+import type { Lane } from "../../src/base/types.ts";
 import type { StoredEvent, TestGateway, TestProject } from "../kit/gateway.ts";
 
 /** An event as a client says that it captured it, of the fields that are sent. */

@@ -5,7 +5,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { dashboardText } from "../../deploy/grafana/dashboard.ts";
-import { metricNames, metricTable } from "../../src/observe/metric-table.ts";
+import { metricNames, metricTable } from "../../src/admin/metrics/metric-table.ts";
 import { type DashboardPanel, dashboardPanels, dashboardQueries } from "./dashboard-kit.ts";
 import { readRules, root } from "./prometheus-kit.ts";
 

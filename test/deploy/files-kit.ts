@@ -4,7 +4,7 @@
 import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { parse, parseAllDocuments } from "yaml";
-import { type Config, readConfig } from "../../src/config.ts";
+import { type Config, readConfig } from "../../src/settings/config.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 const kubernetesDir = path.join(root, "deploy/kubernetes");

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { versionFaults } from "../../src/publish/nats-versions.ts";
+import { versionFaults } from "../../src/nats/versions.ts";
 import {
   bytesOf,
   containersOf,
@@ -65,7 +65,7 @@ test("ports are the gateway's, and everything asks for them by names that are th
 });
 
 test("probes ask paths that the admin port has", () => {
-  const admin = readFileSync(path.join(root, "src/http/admin.ts"), "utf8");
+  const admin = readFileSync(path.join(root, "src/admin/server.ts"), "utf8");
   const asked = [container.startupProbe, container.livenessProbe, container.readinessProbe].map(
     ({ httpGet }) => httpGet,
   );

@@ -8,9 +8,9 @@ import path from "node:path";
 import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import type { CommandContext } from "../../src/commands/context.ts";
-import { gather } from "../../src/commands/gather.ts";
-import { readConfig } from "../../src/config.ts";
+import type { CommandContext } from "../../src/cli/context.ts";
+import { gather } from "../../src/cli/gather.ts";
+import { readConfig } from "../../src/settings/config.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../deploy/nats");

@@ -3,7 +3,7 @@
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import { readUsage } from "../../src/projects/usage.ts";
+import { readUsage } from "../../src/projects/usage/usage.ts";
 import { readFrames, startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import { startHub, syncsAlways } from "./layout-kit.ts";

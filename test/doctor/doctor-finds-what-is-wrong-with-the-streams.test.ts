@@ -4,7 +4,7 @@ import { DiscardPolicy, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { addProject } from "../../src/projects/commands.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
 import { startNatsServer } from "../kit/nats-server.ts";
 import { doctorAt, edit, expectOne, makeStreams, withJetStream } from "./doctor-kit.ts";
 

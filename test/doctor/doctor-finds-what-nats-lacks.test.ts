@@ -1,7 +1,7 @@
 // What a server or an account does not give: version, message size, room, replicas, fsyncs, the right time.
 
 import { expect, test } from "vitest";
-import { checkVersion } from "../../src/doctor/nats-checks.ts";
+import { checkVersion } from "../../src/cli/doctor/nats-checks.ts";
 import { oldestNatsServer } from "../kit/nats-server.ts";
 import { doctorAt, expectOne, makeStreams, monitorOf, relayTo, serverWith, streamSettings } from "./doctor-kit.ts";
 

@@ -8,11 +8,11 @@ import { Writable } from "node:stream";
 import { type JetStreamManager, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished } from "vitest";
-import { CommandError } from "../../src/commands/context.ts";
-import { type DoctorOptions, doctor as runDoctor } from "../../src/commands/doctor.ts";
-import { readConfig } from "../../src/config.ts";
-import type { Finding } from "../../src/doctor/finding.ts";
-import { ensureStreams } from "../../src/publish/jetstream.ts";
+import { CommandError } from "../../src/cli/context.ts";
+import { type DoctorOptions, doctor as runDoctor } from "../../src/cli/doctor/doctor.ts";
+import { readConfig } from "../../src/settings/config.ts";
+import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { ensureStreams } from "../../src/streams/ensure.ts";
 import { binary, ended, type penstockWith, silent } from "../embedded/embedded-kit.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
 

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { checkScripts } from "../../src/doctor/scripts.ts";
+import { checkScripts } from "../../src/cli/doctor/scripts.ts";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
 

@@ -4,7 +4,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { bucketName, openBucket } from "../../src/projects/bucket.ts";
+import { bucketName, openBucket } from "../../src/projects/registry/bucket.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
 
 let gateway: TestGateway;

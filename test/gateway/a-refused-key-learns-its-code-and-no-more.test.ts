@@ -3,8 +3,8 @@
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { unknownKeyDetail } from "../../src/intake/key-details.ts";
-import { setEnabled } from "../../src/projects/commands.ts";
+import { unknownKeyDetail } from "../../src/intake/details/key-details.ts";
+import { setEnabled } from "../../src/projects/registry/commands.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
 
 let gateway: TestGateway;

@@ -3,7 +3,7 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ErrorCode, errorTable } from "../../src/errors.ts";
+import { type ErrorCode, errorTable } from "../../src/base/errors.ts";
 import { type Answer, startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
 
 let gateway: TestGateway;

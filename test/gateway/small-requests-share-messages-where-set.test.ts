@@ -3,7 +3,7 @@
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { setEnabled } from "../../src/projects/commands.ts";
+import { setEnabled } from "../../src/projects/registry/commands.ts";
 import {
   readFrames,
   type StoredFrame,

@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { tail } from "../../src/commands/tail.ts";
+import { tail } from "../../src/cli/tail.ts";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 
 let gateway: TestGateway;

@@ -3,8 +3,8 @@
 
 import { Writable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type TailOptions, tail } from "../../src/commands/tail.ts";
-import { lanes } from "../../src/publish/subject.ts";
+import { type TailOptions, tail } from "../../src/cli/tail.ts";
+import { lanes } from "../../src/nats/names.ts";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
 
 let gateway: TestGateway;

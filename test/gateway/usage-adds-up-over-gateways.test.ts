@@ -3,10 +3,10 @@
 import { Writable } from "node:stream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { limit, list, type ProjectCommand, usage } from "../../src/commands/project.ts";
-import { Meter } from "../../src/projects/meter.ts";
-import { readUsage } from "../../src/projects/usage.ts";
-import { createUsageWriter } from "../../src/projects/usage-writer.ts";
+import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
+import { readUsage } from "../../src/projects/usage/usage.ts";
+import { createUsageWriter } from "../../src/projects/usage/usage-writer.ts";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 
 let first: TestGateway;

@@ -2,13 +2,13 @@
 // NATS to say so. Where nothing needs the addon, it starts and waits.
 
 import { expect, test, vi } from "vitest";
-import { readConfig } from "../../src/config.ts";
-import { startGateway } from "../../src/gateway.ts";
-import { createLog } from "../../src/observe/log.ts";
+import { readConfig } from "../../src/settings/config.ts";
+import { startGateway } from "../../src/app/gateway.ts";
+import { createLog } from "../../src/base/log.ts";
 
 const cause = new Error("not built");
 
-vi.mock("../../src/http/connection-id.ts", () => ({
+vi.mock("../../src/http/client/connection-id.ts", () => ({
   loadConnectionId: () => {
     throw cause;
   },

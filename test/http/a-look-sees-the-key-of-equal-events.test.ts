@@ -3,7 +3,7 @@
 
 import { deflateSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { inflateStart } from "../../src/http/inflate.ts";
+import { inflateStart } from "../../src/http/body/inflate.ts";
 
 const key = "phc_aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5fG7hxyz";
 const start = `{"api_key":"${key}","batch":[`;

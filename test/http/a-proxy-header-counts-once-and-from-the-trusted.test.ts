@@ -2,7 +2,7 @@
 // end. Nobody else can say it, nor the client behind that proxy; without the setting, nothing of it counts.
 
 import { expect, test } from "vitest";
-import { loadConnectionId } from "../../src/http/connection-id.ts";
+import { loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { connectTo, head, post, startTestServer, type TestServer, until, type Wire } from "./server-kit.ts";
 
 const client = "203.0.113.7";

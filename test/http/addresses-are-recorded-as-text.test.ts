@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAddressReader } from "../../src/http/client-address.ts";
+import { createAddressReader } from "../../src/base/addresses.ts";
 import { connectTo, post, startTestServer } from "./server-kit.ts";
 
 const read = createAddressReader();

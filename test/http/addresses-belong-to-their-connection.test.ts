@@ -2,7 +2,7 @@
 // and whether the address is read once a connection or, without the addon, at every request.
 
 import { expect, test } from "vitest";
-import { loadConnectionId } from "../../src/http/connection-id.ts";
+import { loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { connectTo, post, startTestServer, type TestServer, until, type Wire } from "./server-kit.ts";
 
 const requestsEach = 50;

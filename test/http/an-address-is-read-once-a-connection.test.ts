@@ -3,8 +3,8 @@
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createConnectionAddresses } from "../../src/http/connection-addresses.ts";
-import { type ConnectionId, loadConnectionId } from "../../src/http/connection-id.ts";
+import { createConnectionAddresses } from "../../src/http/client/connection-addresses.ts";
+import { type ConnectionId, loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { until } from "./server-kit.ts";
 
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];

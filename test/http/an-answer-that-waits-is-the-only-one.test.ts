@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { createEarlyLook } from "../../src/intake/early-look.ts";
-import type { MeteredProject } from "../../src/types.ts";
+import type { MeteredProject } from "../../src/base/types.ts";
 import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until } from "./server-kit.ts";
 
 const project = { id: "a", enabled: true } as MeteredProject;

@@ -2,7 +2,7 @@
 // together. Counted in chunks and turns.
 
 import { expect, test } from "vitest";
-import { ChunkTurns, chunksPerTurn, chunksPerTurnMax } from "../../src/http/chunk-turns.ts";
+import { ChunkTurns, chunksPerTurn, chunksPerTurnMax } from "../../src/http/body/chunk-turns.ts";
 
 interface Body {
   readonly name: string;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { clientName } from "../../src/http/client-name.ts";
+import { clientName } from "../../src/http/client/client-name.ts";
 
 test.each([
   ["curl/8.5.0", "curl 8.5.0"],

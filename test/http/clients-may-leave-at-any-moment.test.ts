@@ -2,7 +2,7 @@ import { pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import type { Exchange } from "../../src/types.ts";
+import type { Exchange } from "../../src/base/types.ts";
 import { connectTo, head, inflatedBytesMax, oneStored, post, startTestServer, until } from "./server-kit.ts";
 
 test.each([

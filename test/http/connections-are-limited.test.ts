@@ -3,9 +3,9 @@
 
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { networkPrefixOf } from "../../src/http/client-address.ts";
-import { loadConnectionId } from "../../src/http/connection-id.ts";
-import { ConnectionLimits } from "../../src/http/connection-limits.ts";
+import { networkPrefixOf } from "../../src/base/addresses.ts";
+import { loadConnectionId } from "../../src/http/client/connection-id.ts";
+import { ConnectionLimits } from "../../src/http/client/connection-limits.ts";
 import { connectTo, post, startTestServer, type TestServer, until, type Wire } from "./server-kit.ts";
 
 const withAddon = ["told apart by the addon", loadConnectionId()] as const;

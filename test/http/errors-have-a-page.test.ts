@@ -1,7 +1,7 @@
 // The type of a problem leads to a page that says what it means: one part for each code, with the words of the table, and nothing that runs.
 
 import { expect, test } from "vitest";
-import { dropTable, errorTable, warningTable } from "../../src/errors.ts";
+import { dropTable, errorTable, warningTable } from "../../src/base/errors.ts";
 import { connectTo, head, post, startTestServer } from "./server-kit.ts";
 
 test("a problem's type is a link to its part of the page", async () => {

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { type ErrorCode, errorTable } from "../../src/errors.ts";
+import { type ErrorCode, errorTable } from "../../src/base/errors.ts";
 import {
   bodyBytesMax,
   codeIn,

@@ -3,7 +3,7 @@
 
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
-import type { EarlyLook } from "../../src/types.ts";
+import type { EarlyLook } from "../../src/base/types.ts";
 import { codeIn, connectTo, post, startTestServer } from "./server-kit.ts";
 
 const MIB = 1_048_576;

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { BodyBuffer, capacityFor } from "../../src/http/body-buffer.ts";
-import { BodyMemory } from "../../src/http/body-memory.ts";
+import { BodyBuffer, capacityFor } from "../../src/http/body/body-buffer.ts";
+import { BodyMemory } from "../../src/http/body/body-memory.ts";
 import { bodyBytesMax, connectTo, head, startTestServer, until } from "./server-kit.ts";
 
 const MIB = 1_048_576;

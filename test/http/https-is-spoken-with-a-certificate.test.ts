@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
-import { loadConnectionId } from "../../src/http/connection-id.ts";
+import { loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { createAuthority } from "../kit/certificates.ts";
 import { head, oneStored, post, startTestServer, type TestServer, type TestServerConfig, until } from "./server-kit.ts";
 

@@ -3,9 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { BodyBuffer } from "../../src/http/body-buffer.ts";
-import { BodyMemory } from "../../src/http/body-memory.ts";
-import { PooledInflation } from "../../src/http/pooled-inflation.ts";
+import { BodyBuffer } from "../../src/http/body/body-buffer.ts";
+import { BodyMemory } from "../../src/http/body/body-memory.ts";
+import { PooledInflation } from "../../src/http/body/pooled-inflation.ts";
 
 test("of a chunk that is copied nothing is kept, and the body is what it was", async () => {
   const body = Buffer.from(randomBytes(500_000).toString("hex"));

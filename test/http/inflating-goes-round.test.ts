@@ -1,7 +1,7 @@
 // Who inflates next on the pool: works of so many bytes, ten a step, on a clock and a pool that the test moves.
 
 import { expect, onTestFinished, test, vi } from "vitest";
-import { InflateQueue, type InflateQueueLimits, type QueuedWork } from "../../src/http/inflate-queue.ts";
+import { InflateQueue, type InflateQueueLimits, type QueuedWork } from "../../src/http/body/inflate-queue.ts";
 
 const stepBytes = 10;
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { BodyMemory } from "../../src/http/body-memory.ts";
+import { BodyMemory } from "../../src/http/body/body-memory.ts";
 
 const MIB = 1_048_576;
 

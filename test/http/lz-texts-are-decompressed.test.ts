@@ -2,9 +2,9 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { BodyBuffer } from "../../src/http/body-buffer.ts";
-import { BodyMemory } from "../../src/http/body-memory.ts";
-import { LzDecoder } from "../../src/http/lz-decoder.ts";
+import { BodyBuffer } from "../../src/http/body/body-buffer.ts";
+import { BodyMemory } from "../../src/http/body/body-memory.ts";
+import { LzDecoder } from "../../src/http/body/lz-decoder.ts";
 import { LzWriter, lzBomb, lzEncode } from "./lz-kit.ts";
 
 interface Outcome {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { type AdminServer, createAdminServer } from "../../src/http/admin.ts";
+import { type AdminServer, createAdminServer } from "../../src/admin/server.ts";
 
 let admin: AdminServer | undefined;
 let nowMs = 0;

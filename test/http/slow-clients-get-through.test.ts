@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keepSlowOpen, type SlowBody, slowBodiesMax } from "../../src/http/slow-bodies.ts";
+import { keepSlowOpen, type SlowBody, slowBodiesMax } from "../../src/http/body/slow-bodies.ts";
 import { connectTo, head, startTestServer } from "./server-kit.ts";
 
 const now = 100_000;

@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { addressOfText } from "../../src/http/client-address.ts";
-import { loadConnectionId } from "../../src/http/connection-id.ts";
-import { createForwardedFor } from "../../src/http/forwarded-for.ts";
-import { createTrust, networksOf } from "../../src/http/trusted-proxies.ts";
+import { addressOfText } from "../../src/base/addresses.ts";
+import { loadConnectionId } from "../../src/http/client/connection-id.ts";
+import { createForwardedFor } from "../../src/http/client/forwarded-for.ts";
+import { createTrust, networksOf } from "../../src/base/networks.ts";
 import { connectTo, post, startTestServer, type TestServer, type Wire } from "./server-kit.ts";
 
 const trusted = "127.0.0.1, 10.0.0.0/8,2001:db8:1::/48";

@@ -4,11 +4,11 @@
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
-import type { ErrorCode, Problem } from "../../src/errors.ts";
+import type { ErrorCode, Problem } from "../../src/base/errors.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
-import { Meter } from "../../src/projects/meter.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type {
   FrameOutcome,
@@ -18,7 +18,7 @@ import type {
   MeteredProject,
   Publisher,
   RequestCost,
-} from "../../src/types.ts";
+} from "../../src/base/types.ts";
 import { costOf } from "../kit/cost-of.ts";
 
 let meter: Meter;

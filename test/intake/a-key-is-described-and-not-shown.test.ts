@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { unknownKeyDetail } from "../../src/intake/key-details.ts";
+import { unknownKeyDetail } from "../../src/intake/details/key-details.ts";
 
 test.each([
   ["phc_0123456789abcdef", "No project has the API key that begins with phc_0123 (20 characters)"],

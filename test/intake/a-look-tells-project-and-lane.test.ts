@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createEarlyLook, lookedAtBytesMax } from "../../src/intake/early-look.ts";
-import type { MeteredProject, ProjectLookup } from "../../src/types.ts";
+import type { MeteredProject, ProjectLookup } from "../../src/base/types.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,

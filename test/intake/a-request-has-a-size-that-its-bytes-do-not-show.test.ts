@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { overCaps } from "../../src/intake/request-caps.ts";
-import { Meter } from "../../src/projects/meter.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
 import { costOf } from "../kit/cost-of.ts";

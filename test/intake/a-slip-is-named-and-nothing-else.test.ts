@@ -4,8 +4,8 @@
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { membersOf } from "../../src/intake/members.ts";
-import { type MeantName, Slips } from "../../src/intake/slips.ts";
+import { membersOf } from "../../src/intake/details/members.ts";
+import { type MeantName, Slips } from "../../src/intake/details/slips.ts";
 
 function found(sent: object | string, ...names: MeantName[]): string | undefined {
   const body = Buffer.from(typeof sent === "string" ? sent : JSON.stringify(sent));

@@ -2,11 +2,11 @@
 // became of them, rather than that the store was slow.
 
 import { expect, test } from "vitest";
-import type { ErrorCode, Problem } from "../../src/errors.ts";
+import type { ErrorCode, Problem } from "../../src/base/errors.ts";
 import { type PendingReports, PendingRequest } from "../../src/intake/pending-request.ts";
 import { Tally } from "../../src/intake/tally.ts";
-import { Meter } from "../../src/projects/meter.ts";
-import type { FrameOutcome } from "../../src/types.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
+import type { FrameOutcome } from "../../src/base/types.ts";
 
 const unfit: Problem = {
   code: "unavailable",

@@ -4,7 +4,7 @@
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
-import type { Problem } from "../../src/errors.ts";
+import type { Problem } from "../../src/base/errors.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
@@ -18,7 +18,7 @@ import type {
   IntakeReport,
   MeteredProject,
   Publisher,
-} from "../../src/types.ts";
+} from "../../src/base/types.ts";
 
 const frameBytesMax = 524_288;
 let admitted: number[];

@@ -3,7 +3,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import type { Problem } from "../../src/errors.ts";
+import type { Problem } from "../../src/base/errors.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
@@ -18,7 +18,7 @@ import type {
   MeteredProject,
   ProjectMeter,
   Publisher,
-} from "../../src/types.ts";
+} from "../../src/base/types.ts";
 
 export interface Sent {
   /** `stored N`, or the problem's code; undefined while there is none. */

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "../../src/intake/v1-additions.ts";
+import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "../../src/intake/v1/additions.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
 

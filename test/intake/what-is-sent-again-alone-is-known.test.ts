@@ -3,7 +3,7 @@
 
 import { randomInt, randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { FrameOutcome } from "../../src/types.ts";
+import type { FrameOutcome } from "../../src/base/types.ts";
 import { dropped, event, intakeOnFrames, type SentHow, type Submitted, settleAll } from "./frames-kit.ts";
 
 /** What a stream does with frames: it takes each id once. Some acknowledgements come too late. */

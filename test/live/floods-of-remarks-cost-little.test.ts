@@ -1,7 +1,7 @@
 // Of what goes wrong the last few are kept, and of a flood a few a second. What goes wrong again in the same way is counted, not kept again.
 
 import { expect, test } from "vitest";
-import { createRemarks } from "../../src/observe/remarks.ts";
+import { createRemarks } from "../../src/admin/metrics/warnings.ts";
 
 const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") => ({ projectId, path, client });
 

@@ -3,7 +3,7 @@
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { createWatch, type Watch } from "../../src/live/watch.ts";
+import { createWatch, type Watch } from "../../src/admin/live/watch.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 

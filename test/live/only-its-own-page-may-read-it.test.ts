@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isLoopback, isOwnHost } from "../../src/live/host.ts";
+import { isLoopback, isOwnHost } from "../../src/admin/live/host.ts";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 import { watch } from "./live-kit.ts";
 

@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { createViewer } from "../../src/live/viewer.ts";
+import { createViewer } from "../../src/admin/live/viewer.ts";
 
 const event = { project: "p", event: "e", id: "u", kind: "custom", receivedAt: "", historical: false };
 const size = { bytes: 4_096, isCut: false };

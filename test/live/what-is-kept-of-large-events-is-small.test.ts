@@ -4,7 +4,7 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { JsMsg } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { createFeed } from "../../src/live/feed.ts";
+import { createFeed } from "../../src/admin/live/feed.ts";
 
 const largeChars = 500_000;
 

@@ -3,9 +3,9 @@
 
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import type { Viewer } from "../../src/live/viewer.ts";
-import { createWatch, type WatchOptions } from "../../src/live/watch.ts";
-import type { Remark } from "../../src/types.ts";
+import type { Viewer } from "../../src/admin/live/viewer.ts";
+import { createWatch, type WatchOptions } from "../../src/admin/live/watch.ts";
+import type { Remark } from "../../src/base/types.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
-import { metricNames, metricTable } from "../../src/observe/metric-table.ts";
-import { createMetrics, type Metrics } from "../../src/observe/metrics.ts";
+import { metricNames, metricTable } from "../../src/admin/metrics/metric-table.ts";
+import { createMetrics, type Metrics } from "../../src/admin/metrics/metrics.ts";
 
 let metrics: Metrics;
 

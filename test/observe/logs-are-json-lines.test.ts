@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLog } from "../../src/observe/log.ts";
+import { createLog } from "../../src/base/log.ts";
 
 test("a line is JSON with level, ISO time and message; lines below the level are dropped", () => {
   const lines: string[] = [];

@@ -3,8 +3,8 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
-import { addProject, listProjects, rotateKey, setEnabled } from "../../src/projects/commands.ts";
-import { NoLeaderError, onceLed } from "../../src/projects/leader-wait.ts";
+import { addProject, listProjects, rotateKey, setEnabled } from "../../src/projects/registry/commands.ts";
+import { NoLeaderError, onceLed } from "../../src/projects/registry/leader-wait.ts";
 import { leaderless, newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -3,9 +3,9 @@
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { bucketName, openBucket, projectValue } from "../../src/projects/bucket.ts";
-import { addProject, ensureDemoProject } from "../../src/projects/commands.ts";
-import { storedEvents } from "../../src/projects/events-before.ts";
+import { bucketName, openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
+import { addProject, ensureDemoProject } from "../../src/projects/registry/commands.ts";
+import { storedEvents } from "../../src/projects/usage/events-before.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

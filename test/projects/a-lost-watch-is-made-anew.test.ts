@@ -3,8 +3,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { bucketName, openBucket } from "../../src/projects/bucket.ts";
-import { addProject } from "../../src/projects/commands.ts";
+import { bucketName, openBucket } from "../../src/projects/registry/bucket.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -2,9 +2,9 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
-import { bucketName } from "../../src/projects/bucket.ts";
-import { addProject } from "../../src/projects/commands.ts";
-import { createRegistry } from "../../src/projects/registry.ts";
+import { bucketName } from "../../src/projects/registry/bucket.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
+import { createRegistry } from "../../src/projects/registry/registry.ts";
 import { newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

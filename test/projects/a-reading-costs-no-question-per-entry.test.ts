@@ -1,7 +1,7 @@
 // A reading of many projects asks the leader once or twice, whatever their number: with one question each a start would take as many round trips.
 
 import { expect, test } from "vitest";
-import { openBucket, projectValue } from "../../src/projects/bucket.ts";
+import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -3,9 +3,9 @@
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { isFromLeader } from "../../src/projects/bucket-state.ts";
-import { addProject } from "../../src/projects/commands.ts";
-import { createRegistry } from "../../src/projects/registry.ts";
+import { isFromLeader } from "../../src/projects/registry/bucket-state.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
+import { createRegistry } from "../../src/projects/registry/registry.ts";
 import { leaderless, newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -4,8 +4,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { expect, test } from "vitest";
-import { bucketName, openBucket, projectValue } from "../../src/projects/bucket.ts";
-import { addProject } from "../../src/projects/commands.ts";
+import { bucketName, openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

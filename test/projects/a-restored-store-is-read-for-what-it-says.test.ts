@@ -4,8 +4,8 @@ import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
 import { Kvm } from "@nats-io/kv";
 import { expect, test } from "vitest";
-import { bucketName } from "../../src/projects/bucket.ts";
-import { addProject, rotateKey } from "../../src/projects/commands.ts";
+import { bucketName } from "../../src/projects/registry/bucket.ts";
+import { addProject, rotateKey } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

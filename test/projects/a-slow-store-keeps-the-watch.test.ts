@@ -3,8 +3,8 @@
 
 import { type NatsConnection, TimeoutError } from "@nats-io/nats-core";
 import { expect, onTestFinished, test } from "vitest";
-import { addProject } from "../../src/projects/commands.ts";
-import { createRegistry, type Registry } from "../../src/projects/registry.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
+import { createRegistry, type Registry } from "../../src/projects/registry/registry.ts";
 import { newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

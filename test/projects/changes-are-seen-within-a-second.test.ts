@@ -1,8 +1,8 @@
 // The registry follows the bucket: every change counts within a second, and a lookup never waits.
 
 import { expect, test } from "vitest";
-import { openBucket } from "../../src/projects/bucket.ts";
-import { addProject, retireKeys, rotateKey, setEnabled } from "../../src/projects/commands.ts";
+import { openBucket } from "../../src/projects/registry/bucket.ts";
+import { addProject, retireKeys, rotateKey, setEnabled } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

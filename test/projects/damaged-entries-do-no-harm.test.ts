@@ -1,8 +1,8 @@
 // What is wrong in the bucket is told without its content and costs no project that works.
 
 import { expect, test } from "vitest";
-import { openBucket } from "../../src/projects/bucket.ts";
-import { addProject } from "../../src/projects/commands.ts";
+import { openBucket } from "../../src/projects/registry/bucket.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

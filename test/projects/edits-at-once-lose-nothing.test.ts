@@ -1,7 +1,7 @@
 // Operators who change a project at the same time lose neither's change; ids and keys stay unique; keys are strong.
 
 import { expect, test } from "vitest";
-import { openExistingBucket } from "../../src/projects/bucket.ts";
+import { openExistingBucket } from "../../src/projects/registry/bucket.ts";
 import {
   addProject,
   ensureDemoProject,
@@ -9,7 +9,7 @@ import {
   newKey,
   rotateKey,
   setEnabled,
-} from "../../src/projects/commands.ts";
+} from "../../src/projects/registry/commands.ts";
 import { newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -3,8 +3,8 @@
 
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { openBucket } from "../../src/projects/bucket.ts";
-import { addProject, listProjects, rotateKey, setEnabled, setLimits } from "../../src/projects/commands.ts";
+import { openBucket } from "../../src/projects/registry/bucket.ts";
+import { addProject, listProjects, rotateKey, setEnabled, setLimits } from "../../src/projects/registry/commands.ts";
 import { costOf } from "../kit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 

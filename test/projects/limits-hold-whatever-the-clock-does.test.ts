@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
-import { Meter } from "../../src/projects/meter.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
 import { costOf } from "../kit/cost-of.ts";
 
 let nowMs: number;

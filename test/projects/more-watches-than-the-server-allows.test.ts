@@ -4,9 +4,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bucketName } from "../../src/projects/bucket.ts";
-import { addProject, listProjects } from "../../src/projects/commands.ts";
-import { createRegistry, type Registry } from "../../src/projects/registry.ts";
+import { bucketName } from "../../src/projects/registry/bucket.ts";
+import { addProject, listProjects } from "../../src/projects/registry/commands.ts";
+import { createRegistry, type Registry } from "../../src/projects/registry/registry.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { newPlace } from "./registry-kit.ts";
 

@@ -1,8 +1,8 @@
 // PostHog's personal and secret keys look like a project's and are not: a project that has one would have its clients show it to everybody.
 
 import { expect, test } from "vitest";
-import { openBucket } from "../../src/projects/bucket.ts";
-import { addProject, listProjects, rotateKey } from "../../src/projects/commands.ts";
+import { openBucket } from "../../src/projects/registry/bucket.ts";
+import { addProject, listProjects, rotateKey } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

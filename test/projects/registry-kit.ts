@@ -5,7 +5,7 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import type { Msg } from "@nats-io/nats-core";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
-import { createRegistry, type Registry, type RegistryOptions } from "../../src/projects/registry.ts";
+import { createRegistry, type Registry, type RegistryOptions } from "../../src/projects/registry/registry.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 
 export interface RegistryRig {

@@ -1,7 +1,7 @@
 // A first start that asks for more copies than one server can hold says which setting asks for them.
 
 import { expect, test } from "vitest";
-import { addProject } from "../../src/projects/commands.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
 import { newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

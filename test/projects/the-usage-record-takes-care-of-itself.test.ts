@@ -5,9 +5,9 @@ import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, onTestFinished, test } from "vitest";
-import { Meter } from "../../src/projects/meter.ts";
-import { openUsageBucket, readUsage, usageBucketName } from "../../src/projects/usage.ts";
-import { createUsageWriter } from "../../src/projects/usage-writer.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
+import { openUsageBucket, readUsage, usageBucketName } from "../../src/projects/usage/usage.ts";
+import { createUsageWriter } from "../../src/projects/usage/usage-writer.ts";
 import { newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

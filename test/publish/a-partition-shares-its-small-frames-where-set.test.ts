@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { partitionOf } from "../../src/publish/subject.ts";
+import { partitionOf } from "../../src/nats/names.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { linesOf, nextTurn, type Settled, startRig, stored } from "./rig.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partitionOf, streamName, streamSubject, subjectOf } from "../../src/publish/subject.ts";
+import { partitionOf, streamName, streamSubject, subjectOf } from "../../src/nats/names.ts";
 
 test("the partition is FNV-1a, 32 bits, modulo the count", () => {
   // The vectors of the algorithm's authors.

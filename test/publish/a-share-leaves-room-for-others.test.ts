@@ -2,7 +2,7 @@
 // share, something stays free for the next one.
 
 import { expect, test } from "vitest";
-import { mayHaveBytes } from "../../src/publish/share-rule.ts";
+import { mayHaveBytes } from "../../src/streams/share-rule.ts";
 
 const bytesMax = 1_000_000;
 /** Of a stream: what is added at a time. */

@@ -1,7 +1,7 @@
 // What stands before the @ in the url of a NATS server: a user with a password, or a token. The NATS client itself passes over it.
 
 import { expect, onTestFinished, test } from "vitest";
-import { type NatsAccess, shownUrls } from "../../src/publish/nats-options.ts";
+import { type NatsAccess, shownUrls } from "../../src/nats/access.ts";
 import { startNatsServer } from "../kit/nats-server.ts";
 import { tryToConnect, waitingReason } from "./tls-kit.ts";
 

@@ -2,7 +2,7 @@
 // all below 2.14.7. On one node 2.10 is supported: what a power cut may take there is for doctor to say.
 
 import { expect, test } from "vitest";
-import { tellVersionFaults } from "../../src/publish/nats-versions.ts";
+import { tellVersionFaults } from "../../src/nats/versions.ts";
 
 interface Told {
   readonly warnings: { version?: string; faults?: readonly string[]; wanted?: string }[];

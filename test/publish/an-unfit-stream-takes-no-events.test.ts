@@ -1,6 +1,6 @@
 import { DiscardPolicy, jetstreamManager, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { brokenPromises, wantedConfigs } from "../../src/publish/stream-config.ts";
+import { brokenPromises, wantedConfigs } from "../../src/streams/desired.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { type Rig, type Settled, startRig, stored, streamSettings } from "./rig.ts";
 

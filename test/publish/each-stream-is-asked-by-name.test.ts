@@ -4,7 +4,7 @@ import { kill } from "node:process";
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createStreamWatch } from "../../src/publish/stream-watch.ts";
+import { createStreamWatch } from "../../src/streams/watch.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
 import { type Rig, startRig, stored } from "./rig.ts";
 

@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
-import { createStreamWatch, type StreamSize, type StreamWatchOptions } from "../../src/publish/stream-watch.ts";
+import { createStreamWatch, type StreamSize, type StreamWatchOptions } from "../../src/streams/watch.ts";
 import { startNatsServer } from "../kit/nats-server.ts";
 import { mebibyte, type Rig, startRig } from "./rig.ts";
 

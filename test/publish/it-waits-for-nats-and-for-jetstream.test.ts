@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { connectNats } from "../../src/publish/connection.ts";
-import { createStreams } from "../../src/publish/jetstream.ts";
+import { connectNats } from "../../src/nats/link.ts";
+import { createStreams } from "../../src/streams/ensure.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { recordingLog, startRig, stored, streamSettings } from "./rig.ts";
 

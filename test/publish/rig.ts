@@ -3,18 +3,18 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect } from "vitest";
-import type { ErrorCode } from "../../src/errors.ts";
-import { connectNats, type NatsLink } from "../../src/publish/connection.ts";
+import type { ErrorCode } from "../../src/base/errors.ts";
+import { connectNats, type NatsLink } from "../../src/nats/link.ts";
 import type { FrameScope } from "../../src/publish/frame-queues.ts";
-import { createStreams } from "../../src/publish/jetstream.ts";
+import { createStreams } from "../../src/streams/ensure.ts";
 import type { AckFailureCause, PublishMetrics } from "../../src/publish/publish-metrics.ts";
 import { createPublisher, type GroupPublisher } from "../../src/publish/publisher.ts";
-import type { StreamSettings } from "../../src/publish/stream-config.ts";
-import type { RegressionCause } from "../../src/publish/stream-history.ts";
-import { createStreamStates, type StreamStates } from "../../src/publish/stream-states.ts";
-import { createStreamWatch } from "../../src/publish/stream-watch.ts";
-import { streamName } from "../../src/publish/subject.ts";
-import type { FrameOutcome, FrameSink, Lane, Project } from "../../src/types.ts";
+import type { StreamSettings } from "../../src/streams/desired.ts";
+import type { RegressionCause } from "../../src/streams/history.ts";
+import { createStreamStates, type StreamStates } from "../../src/streams/readiness.ts";
+import { createStreamWatch } from "../../src/streams/watch.ts";
+import { streamName } from "../../src/nats/names.ts";
+import type { FrameOutcome, FrameSink, Lane, Project } from "../../src/base/types.ts";
 import type { TestNatsServer } from "../kit/nats-server.ts";
 
 export interface RigOptions {

@@ -23,7 +23,7 @@ export function smallProject({ name = "project", npm }: { name?: string; npm: st
     cpSync(path.join(root, file), path.join(folder, file), { recursive: true });
   }
   write(path.join(folder, "src/main.ts"), 'console.log("one", process.argv[2]);\nprocess.exitCode = 3;\n');
-  write(path.join(folder, "src/live/page/page.html"), "<p>one</p>\n");
+  write(path.join(folder, "src/admin/live/page/page.html"), "<p>one</p>\n");
   write(path.join(folder, "src/scan/addon/binding.gyp"), '{"targets":[{"target_name":"tiny","sources":["tiny.cc"]}]}');
   write(path.join(folder, "src/scan/addon/tiny.cc"), addonSource);
   write(path.join(folder, "bin/npm"), npm);

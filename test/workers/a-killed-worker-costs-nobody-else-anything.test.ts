@@ -2,7 +2,7 @@
 // acknowledged is stored, and no counter goes down.
 
 import { expect, test } from "vitest";
-import { metricTable } from "../../src/observe/metric-table.ts";
+import { metricTable } from "../../src/admin/metrics/metric-table.ts";
 import { ended } from "../embedded/embedded-kit.ts";
 import { liveStored, natsWithProject, restartsTotal, startLoad, storedIds, workersOn } from "./workers-kit.ts";
 

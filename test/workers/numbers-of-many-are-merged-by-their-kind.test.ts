@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { MetricSnapshot, Sample } from "../../src/observe/sample.ts";
+import type { MetricSnapshot, Sample } from "../../src/base/sample.ts";
 import { createMergedMetrics } from "../../src/workers/merged-metrics.ts";
 
 function metric(name: string, ...values: Sample[]): MetricSnapshot {

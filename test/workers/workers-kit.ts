@@ -5,7 +5,7 @@ import { type ChildProcess, execFileSync } from "node:child_process";
 import { Agent, request } from "node:http";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished } from "vitest";
-import { addProject } from "../../src/projects/commands.ts";
+import { addProject } from "../../src/projects/registry/commands.ts";
 import { type penstock, penstockWith } from "../embedded/embedded-kit.ts";
 import { readFrames } from "../kit/gateway.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";

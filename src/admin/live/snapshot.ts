@@ -1,0 +1,101 @@
+// What the live page says of the gateway once a second, as JSON. Every part is asked at the same time, and one that does not answer keeps
+// what it said last: the page is most wanted when something hangs.
+
+import type { MetricSnapshot } from "../../base/sample.ts";
+import type { Remark } from "../../base/types.ts";
+import { type Counts, countsOf } from "./counts.ts";
+import type { StoreLook, StoreSession } from "./store-session.ts";
+
+export interface Readiness {
+  readonly ready: number;
+  readonly workers: number;
+  readonly reasons: readonly string[];
+}
+
+/** Where the gateway's state comes from, of one process or of several. */
+export interface LiveSource {
+  /** At least the counters and histograms. */
+  readonly counts: () => Promise<readonly MetricSnapshot[]>;
+  readonly remarks: () => Promise<readonly Remark[]>;
+  readonly readiness: () => Promise<readonly string[] | Readiness>;
+  /** What does not change while the process runs: goes to the page as it is. */
+  readonly about: () => object;
+  readonly upMs: () => number;
+  readonly showsEvents: boolean;
+}
+
+export interface Look {
+  readonly state: string;
+  readonly remarks: string;
+}
+
+const waitMs = 900;
+const unknownStore: StoreLook = {
+  connected: false,
+  reason: "connecting",
+  server: "",
+  version: "",
+  streams: [],
+  streamsTotal: 0,
+};
+
+/** `viewers` is how many watch. Never rejects. */
+export function lookAt(source: LiveSource, session: StoreSession): (viewers: number) => Promise<Look> {
+  const counts = remembered<Counts>(async () => countsOf(await source.counts()), countsOf([]));
+  const remarks = remembered(source.remarks, []);
+  const readiness = remembered(async () => readinessOf(await source.readiness()), {
+    ready: 0,
+    workers: 1,
+    reasons: ["not known yet"],
+  });
+  const store = remembered(session.look, unknownStore);
+
+  return async (viewers) => {
+    await inTime([counts.refresh(), remarks.refresh(), readiness.refresh(), store.refresh()]);
+    const { upMs, about, showsEvents } = source;
+    const { ready, workers, reasons } = readiness.value();
+    const state = { upMs: upMs(), ...about(), showsEvents, viewers, ready, workers, reasons, store: store.value() };
+    return {
+      state: JSON.stringify({ atMs: Date.now(), ...state, counts: counts.value() }),
+      remarks: JSON.stringify(remarks.value()),
+    };
+  };
+}
+
+function readinessOf(found: readonly string[] | Readiness): Readiness {
+  return "ready" in found ? found : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
+}
+
+interface Remembered<T> {
+  /** Fulfilled when there is an answer, or none is to be had. One question at a time. */
+  refresh(): Promise<void>;
+  value(): T;
+}
+
+function remembered<T>(read: () => Promise<T>, initial: T): Remembered<T> {
+  let value = initial;
+  let asking: Promise<void> | undefined;
+  async function ask(): Promise<void> {
+    try {
+      value = await read();
+    } catch {
+      // Why is among the reasons for not being ready.
+    } finally {
+      asking = undefined;
+    }
+  }
+  return {
+    refresh() {
+      asking ??= ask();
+      return asking;
+    },
+    value: () => value,
+  };
+}
+
+async function inTime(questions: readonly Promise<void>[]): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, waitMs);
+  await Promise.race([Promise.all(questions), late.promise]);
+  clearTimeout(timer);
+}

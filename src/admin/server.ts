@@ -1,0 +1,170 @@
+// The admin port: metrics and health, for scrapers and supervisors, and the live page, which comes as an argument. Not on the hot
+// path, so plain node:http. Of its own shows nothing a client sent.
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { HttpLog } from "../http/exchange-head.ts";
+import { portFault } from "../http/port-fault.ts";
+
+/** How long an answer about readiness is good for. */
+const READINESS_CACHED_MS = 500;
+/** Scrapers, probes and viewers of the live page; more would take descriptors from the public port. */
+const CONNECTIONS_MAX = 128;
+/** A check that takes longer is itself a reason not to be ready. */
+const READINESS_TIMEOUT_MS = 1_500;
+
+export interface AdminServerOptions {
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  /** What keeps events from being stored now; nothing: ready. Of several workers, how many are ready too. */
+  readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
+  /** What an operator should know though events can be stored, as that there is no project. */
+  readonly warnings?: () => Promise<readonly string[]>;
+  /** What else is to be had here: answers the request, whatever its method, and true; or false, when the path is not its own. */
+  readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  readonly log: HttpLog;
+  readonly monotonicMs: () => number;
+}
+
+export interface WorkersReadiness {
+  readonly ready: number;
+  readonly workers: number;
+  readonly reasons: readonly string[];
+}
+
+export interface AdminServer {
+  /** The port, or an Error that says what is in the way. */
+  listen(host: string, port: number): Promise<number>;
+  /** Readiness has changed: what a check has found before this, or was about to find, is not told any more. */
+  readinessChanged(): void;
+  /** Stops listening and drops all connections. */
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: 200 | 503;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+export function createAdminServer(options: AdminServerOptions): AdminServer {
+  const { metrics, log } = options;
+  let readinessNow = createReadinessCheck(options);
+  const pages: Readonly<Record<string, () => Promise<Answer>>> = {
+    "/metrics": scrape,
+    "/livez": live,
+    "/readyz": ready,
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  server.maxConnections = CONNECTIONS_MAX;
+  return { listen, readinessChanged, close };
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+    if (page === undefined) {
+      if (options.live?.(request, response)) return;
+      response.writeHead(404).end();
+    } else if (request.method !== "GET" && request.method !== "HEAD") {
+      response.writeHead(405, { Allow: "GET, HEAD" }).end();
+    } else {
+      try {
+        const { status, contentType, body } = await page();
+        response.writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" }).end(body);
+      } catch (error) {
+        log.error({ err: error, path }, "Answer on the admin port: failed");
+        response.writeHead(503).end();
+      }
+    }
+  }
+
+  async function scrape(): Promise<Answer> {
+    return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
+  }
+
+  async function live(): Promise<Answer> {
+    return json(200, { status: "alive" });
+  }
+
+  async function ready(): Promise<Answer> {
+    const check = readinessNow;
+    const [found, said = []] = await Promise.all([check(), options.warnings?.()]);
+    if (check !== readinessNow) return ready();
+    const warnings = said.length === 0 ? {} : { warnings: said };
+    if ("ready" in found) return ofWorkers(found, warnings);
+    return found.length === 0
+      ? json(200, { status: "ready", ...warnings })
+      : json(503, { status: "unready", reasons: found, ...warnings });
+  }
+
+  function listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const failed = (error: Error): void => {
+        const fault = portFault(error, port, "ADMIN_PORT");
+        reject(new Error(`Listen for metrics and health on ${host} port ${port}: ${fault}`, { cause: error }));
+      };
+      server.once("error", failed);
+      server.listen(port, host, () => {
+        server.off("error", failed);
+        const address = server.address();
+        resolve(typeof address === "object" && address !== null ? address.port : port);
+      });
+    });
+  }
+
+  function readinessChanged(): void {
+    readinessNow = createReadinessCheck(options);
+  }
+
+  function close(): Promise<void> {
+    return new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  }
+}
+
+/** One that is ready is enough: the kernel sends no connections to those that do not listen. */
+function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
+  const found = { workers, workers_ready: ready, reasons, ...warnings };
+  return ready > 0 ? json(200, { status: "ready", ...found }) : json(503, { status: "unready", ...found });
+}
+
+function json(status: 200 | 503, value: object): Answer {
+  return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };
+}
+
+type Found = readonly string[] | WorkersReadiness;
+
+/** One check at a time, its answer shared for a while: probes from many sides cost what one does. Never throws. */
+function createReadinessCheck(options: AdminServerOptions): () => Promise<Found> {
+  const { readiness, log, monotonicMs } = options;
+  let checked: Promise<Found> | undefined;
+  /** When `checked` goes stale; while its check runs, not at all. */
+  let staleMs = 0;
+  return () => {
+    if (checked === undefined || monotonicMs() > staleMs) {
+      staleMs = Number.POSITIVE_INFINITY;
+      checked = check().finally(() => {
+        staleMs = monotonicMs() + READINESS_CACHED_MS;
+      });
+    }
+    return checked;
+  };
+
+  async function check(): Promise<Found> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<Found>((resolve) => {
+      timer = setTimeout(
+        () => resolve([`The check took longer than ${READINESS_TIMEOUT_MS} ms`]),
+        READINESS_TIMEOUT_MS,
+      );
+    });
+    try {
+      return await Promise.race([readiness(), late]);
+    } catch (error) {
+      log.error({ err: error }, "Check readiness: failed");
+      return ["The check failed"];
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// Wires the live page, for a gateway of one process and for one of several alike: by what connection it watches, where events are, and
+// who may see them.
+
+import { connect } from "@nats-io/transport-node";
+import type { Config } from "../settings/config.ts";
+import { isLoopback } from "../admin/live/host.ts";
+import { createLivePage, type LivePage } from "../admin/live/live-page.ts";
+import type { LiveSource } from "../admin/live/snapshot.ts";
+import type { TailSource } from "../admin/live/tail.ts";
+import { listProjects } from "../projects/registry/commands.ts";
+import { accessOptions, connectFault, type NatsAccess } from "../nats/access.ts";
+import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
+import { version } from "../base/version.ts";
+
+export interface LiveSources extends Pick<LiveSource, "counts" | "remarks" | "readiness"> {
+  /** Undefined until it is known. */
+  readonly publicPort: () => number | undefined;
+  /** A key to try the gateway with, where one was made for that. */
+  readonly tryKey?: string | undefined;
+}
+
+/** Without a project, more streams than this are not followed. */
+const streamsMax = 16;
+const connectTimeoutMs = 2_000;
+
+export function livePageOf(config: Config, sources: LiveSources): LivePage {
+  const { adminHost, subjectPrefix, tlsCert } = config;
+  const access: NatsAccess = { ...config, natsUrl: config.natsUrl ?? "" };
+  const showsEvents = config.liveEvents === "auto" ? isLoopback(adminHost) : config.liveEvents === "true";
+  return createLivePage({
+    ...sources,
+    about: () => ({
+      version,
+      publicPort: sources.publicPort(),
+      scheme: tlsCert === undefined ? "http" : "https",
+      ...(showsEvents && sources.tryKey !== undefined ? { tryKey: sources.tryKey } : {}),
+    }),
+    upMs: () => performance.now(),
+    monotonicMs: () => performance.now(),
+    adminHost,
+    showsEvents,
+    subjectPrefix,
+    sourcesOf: (project) => sourcesOf(config, project),
+    async isThere(connection, project) {
+      const projects = await listProjects(connection, { ...config, prefix: subjectPrefix });
+      return projects.some(({ id }) => id === project);
+    },
+    async connect() {
+      const options = {
+        name: "penstock-live",
+        timeout: connectTimeoutMs,
+        maxReconnectAttempts: -1,
+        // As the gateway's own: a token may be refused for a while, and the page is to be right again after that.
+        ignoreAuthErrorAbort: true,
+      };
+      try {
+        return await connect({ ...accessOptions(access), ...options });
+      } catch (error) {
+        throw new Error(connectFault(error, access), { cause: error });
+      }
+    },
+  });
+}
+
+function sourcesOf({ subjectPrefix: prefix, partitions }: Config, project: string | undefined): TailSource[] {
+  if (project === undefined) {
+    const numbers = Array.from(
+      { length: Math.min(partitions, streamsMax / lanes.length) },
+      (_, partition) => partition,
+    );
+    return lanes.flatMap((lane) => numbers.map((partition) => ({ stream: streamName(prefix, lane, partition) })));
+  }
+  const partition = partitionOf(project, partitions);
+  return lanes.flatMap((lane) => {
+    const stream = streamName(prefix, lane, partition);
+    const names = lane === "live" ? [project, manyProjects] : [project];
+    return names.map((projectId) => ({ stream, subject: subjectOf(prefix, lane, { partition, projectId }) }));
+  });
+}

@@ -1,0 +1,21 @@
+// `worker`: what `serve --workers N` runs N times, and nobody runs by hand. Its settings come from the supervisor.
+
+import { startGateway } from "./gateway.ts";
+import { createLog } from "../base/log.ts";
+import { runWorker } from "../workers/worker.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
+
+export async function work({ channel, stop }: CommandContext): Promise<void> {
+  if (channel.send === undefined) {
+    throw new CommandError("`worker` is what `serve --workers N` runs: it cannot run by itself", usageExitCode);
+  }
+  const started = await runWorker({
+    channel,
+    stop,
+    startGateway: async ({ config, index, role }, signal) => {
+      const log = createLog(config.logLevel).child({ worker: index });
+      return await startGateway(config, { log, signal, worker: role });
+    },
+  });
+  if (!started) throw new CommandError("");
+}

@@ -1,0 +1,65 @@
+// The gateway as several processes: wires the supervisor and the one admin server that speaks for all workers.
+
+import type { Config } from "../settings/config.ts";
+import type { Gateway } from "./gateway.ts";
+import { createAdminServer } from "../admin/server.ts";
+import { livePageOf } from "./live.ts";
+import type { Log } from "../base/log.ts";
+import { scrapeContentType, scrapeText, watchProcess } from "../admin/metrics/snapshot.ts";
+import { createSupervisor } from "../workers/supervisor.ts";
+import type { CommandContext } from "../cli/context.ts";
+import { workerCommand } from "./worker-command.ts";
+
+/** As startGateway, in `config.workers` processes of their own. */
+export async function startWorkers(
+  config: Config,
+  { env, mainFile, stop }: CommandContext,
+  { log, tryKey }: { readonly log: Log; readonly tryKey?: string | undefined },
+): Promise<Pick<Gateway, "port" | "adminPort" | "close">> {
+  const program = { file: mainFile, args: [workerCommand], env: withoutSettings(env) };
+  const supervisor = createSupervisor({ config, program, log, signal: stop });
+  const ownMetrics = watchProcess();
+  let publicPort: number | undefined;
+  const live = livePageOf(config, {
+    counts: () => supervisor.counts(),
+    remarks: () => supervisor.remarks(),
+    readiness: () => supervisor.readiness(),
+    publicPort: () => publicPort,
+    tryKey,
+  });
+  const admin = createAdminServer({
+    metrics: {
+      contentType: scrapeContentType,
+      text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),
+    },
+    readiness: () => supervisor.readiness(),
+    warnings: () => supervisor.warnings(),
+    live: live.answer,
+    log,
+    monotonicMs: () => performance.now(),
+  });
+  const close = async (drainDelayMs?: number): Promise<void> => {
+    const closed = supervisor.close(drainDelayMs);
+    admin.readinessChanged();
+    await closed;
+    await live.close();
+    await admin.close();
+  };
+  const adminPort = await admin.listen(config.adminHost, config.adminPort);
+  try {
+    const port = await supervisor.start();
+    publicPort = port;
+    const { host, adminHost, workers } = config;
+    log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
+    return { port, adminPort, close };
+  } catch (error) {
+    // No load balancer knows yet of those that have started.
+    await close(0);
+    throw error;
+  }
+}
+
+/** A worker is sent its settings: secrets among them are not to be in its environment too. */
+function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
+}

@@ -1,0 +1,113 @@
+// What the machine lends: open files, memory, room on disk. Reads /proc and the control group where they are; where they are not,
+// says what it cannot see.
+
+import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { totalmem } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { connectionsRoom, openFilesMax } from "../../base/open-files.ts";
+import { checkOf, type Finding, shownBytes } from "./finding.ts";
+
+const filesLeast = 256;
+const filesWanted = 8_192;
+/** A gateway process at rest; with its buffers and scan tables beside the budget. As the README plans it: "Memory to plan". */
+const restBytes = 120 * 1_048_576;
+const processBytes = restBytes + 160 * 1_048_576;
+
+/** One file a connection. Node raises its soft limit to the hard one, for the gateway as for this command. */
+export function checkFiles(): Finding {
+  const check = checkOf("open files");
+  const limit = openFilesMax();
+  if (limit === undefined) return check.ok("the limit cannot be seen here");
+  const mend = "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in compose";
+  const found = `up to ${limit}, so some ${connectionsRoom(limit)} connections a process`;
+  if (limit < filesLeast) return check.fail(found, mend);
+  return limit < filesWanted
+    ? check.warn(found, mend)
+    : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
+}
+
+/** Per process: the budget with the eighth that small requests may go over it, and the process itself. */
+export function checkMemory({ inflightBytesMax, workers }: { inflightBytesMax: number; workers: number }): Finding {
+  const check = checkOf("memory");
+  const needed = workers * (inflightBytesMax * 1.125 + processBytes);
+  const { bytes, isGroup } = memoryLimit();
+  const what = isGroup ? "the control group allows" : "the machine has";
+  const found = `${workers === 1 ? "a process" : `${workers} processes`} may need ${shownBytes(needed)}, ${what} ${shownBytes(bytes)}`;
+  if (needed <= bytes) return check.ok(found);
+  const room = Math.floor((bytes / workers - processBytes) / 1.125);
+  const lower = room >= 1_048_576 ? `PENSTOCK_INFLIGHT_BYTES_MAX=${room} would fit` : "lower PENSTOCK_WORKERS";
+  const mend = `${lower}; or raise the limit of memory (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
+  return workers * restBytes > bytes
+    ? check.fail(found, mend)
+    : check.warn(`${found}: it may be killed under load`, mend);
+}
+
+/** The smallest limit of the control group and those above it (version 2, then 1), else the machine's memory. */
+function memoryLimit(): { bytes: number; isGroup: boolean } {
+  const machine = totalmem();
+  const groups = readIfThere("/proc/self/cgroup") ?? "";
+  const unified = /^0::(.*)$/m.exec(groups)?.[1];
+  const former = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(groups)?.[1];
+  const limits = [
+    ...limitsUpFrom("/sys/fs/cgroup", unified, "memory.max"),
+    ...limitsUpFrom("/sys/fs/cgroup/memory", former, "memory.limit_in_bytes"),
+  ];
+  const bytes = Math.min(machine, ...limits);
+  return { bytes, isGroup: bytes < machine };
+}
+
+/** Inside of a container the group's path may name what only the host has: then the root is the container's own. */
+function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
+  if (group === undefined) return [];
+  const limits: number[] = [];
+  for (let path = resolve("/", group); ; path = dirname(path)) {
+    const text = readIfThere(join(root, path, file))?.trim();
+    if (text !== undefined && /^\d+$/.test(text)) limits.push(Number(text));
+    if (path === "/") return limits;
+  }
+}
+
+export interface DiskQuestion {
+  readonly dataDir: string;
+  /** What the streams may grow to, in all. */
+  readonly streamBytesTotal: number;
+  /** What they hold now; undefined when nobody could be asked. */
+  readonly storedBytes: number | undefined;
+}
+
+/** For the embedded nats-server. */
+export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuestion): Finding {
+  const check = checkOf("disk");
+  const folder = resolve(dataDir);
+  const isNew = !existsSync(join(folder, "jetstream"));
+  const mend =
+    "lower PENSTOCK_STREAM_BYTES_MAX (it counts per stream), or name a folder on another disk in PENSTOCK_DATA_DIR";
+  let freeBytes: number;
+  try {
+    const disk = statfsSync(nearest(folder));
+    freeBytes = disk.bavail * disk.bsize;
+  } catch (error) {
+    return check.fail(
+      `${dataDir} cannot be looked at: ${(error as NodeJS.ErrnoException).code}`,
+      "name another PENSTOCK_DATA_DIR",
+    );
+  }
+  const toCome = Math.max(0, streamBytesTotal - (storedBytes ?? 0));
+  const found = `the streams may grow by ${shownBytes(toCome)}, and ${dataDir} has ${shownBytes(freeBytes)} free`;
+  if (freeBytes >= toCome) return check.ok(found);
+  if (isNew) return check.fail(`${found}: the start refuses that`, mend);
+  if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, mend);
+  return check.warn(`${found}: it may be full before they are`, mend);
+}
+
+function nearest(folder: string): string {
+  return existsSync(folder) || dirname(folder) === folder ? folder : nearest(dirname(folder));
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

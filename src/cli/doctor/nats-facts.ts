@@ -1,0 +1,124 @@
+// What NATS answers about itself, asked once for all checks: the server, the account, the streams. Only asks: it makes no stream,
+// no bucket and no durable consumer. Judges nothing.
+
+import {
+  type JetStreamAccountStats,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamInfo,
+} from "@nats-io/jetstream";
+import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
+import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
+import { streamInfoOf } from "../../streams/ensure.ts";
+
+export interface NatsFacts {
+  readonly connectMs: number;
+  readonly server: ServerInfo;
+  /** `host:port` of the server that answered. */
+  readonly place: string;
+  readonly isEncrypted: boolean;
+  /** Undefined when it did not answer; nothing else was asked then. */
+  readonly roundTripMs: number | undefined;
+  readonly jetStream: JetStreamFacts | { readonly fault: string };
+}
+
+export interface JetStreamFacts {
+  readonly account: JetStreamAccountStats;
+  /** Of those that were asked for the ones that are there, by name. */
+  readonly streams: ReadonlyMap<string, StreamInfo>;
+  /** What the clocks said; undefined while there is no stream, because only such an answer has the time in it. */
+  readonly clock: ClockReading | undefined;
+}
+
+/** All in milliseconds since the epoch. */
+export interface ClockReading {
+  readonly askedMs: number;
+  readonly serverMs: number;
+  readonly answeredMs: number;
+}
+
+export interface NatsQuestions {
+  readonly connectMs: number;
+  readonly subjectPrefix: string;
+  /** Streams to look for. */
+  readonly names: readonly string[];
+  /** How long the next question may take. */
+  readonly timeoutMs: () => number;
+  readonly wallMs: () => number;
+}
+
+/** Answers within the timeouts, whatever NATS does. */
+export async function askNats(connection: NatsConnection, questions: NatsQuestions): Promise<NatsFacts> {
+  const { connectMs, timeoutMs } = questions;
+  const roundTripMs = await roundTrip(connection, timeoutMs());
+  return {
+    connectMs,
+    server: connection.info!,
+    place: connection.getServer(),
+    isEncrypted: connection instanceof NatsConnectionImpl && connection.protocol.transport.isEncrypted(),
+    roundTripMs,
+    jetStream:
+      roundTripMs === undefined ? { fault: "NATS does not answer" } : await askJetStream(connection, questions),
+  };
+}
+
+async function roundTrip(connection: NatsConnection, timeoutMs: number): Promise<number | undefined> {
+  const sinceMs = performance.now();
+  const silence = Promise.withResolvers<"silent">();
+  const timer = setTimeout(() => silence.resolve("silent"), timeoutMs);
+  try {
+    const first = await Promise.race([connection.flush(), silence.promise]);
+    return first === "silent" ? undefined : performance.now() - sinceMs;
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function askJetStream(connection: NatsConnection, questions: NatsQuestions): Promise<NatsFacts["jetStream"]> {
+  const { timeoutMs } = questions;
+  try {
+    const account = await (await managerOf(connection, timeoutMs())).getAccountInfo();
+    const streams = await findStreams(await managerOf(connection, timeoutMs()), questions);
+    const clock = await readClock(await managerOf(connection, timeoutMs()), streams, questions.wallMs);
+    return { account, streams, clock };
+  } catch (error) {
+    return { fault: (error as Error).message };
+  }
+}
+
+async function managerOf(connection: NatsConnection, timeout: number): Promise<JetStreamManager> {
+  return await jetstreamManager(connection, { checkAPI: false, timeout });
+}
+
+/** A list by subject first, which is one answer for many; then by name those that do not take the subject any more. */
+async function findStreams(
+  jsm: JetStreamManager,
+  { subjectPrefix, names }: NatsQuestions,
+): Promise<ReadonlyMap<string, StreamInfo>> {
+  const found = new Map<string, StreamInfo>();
+  for await (const info of jsm.streams.list(`${subjectPrefix}.>`)) {
+    if (names.includes(info.config.name)) found.set(info.config.name, info);
+  }
+  const missing = names.filter((name) => !found.has(name));
+  for (const info of await Promise.all(missing.map((name) => streamInfoOf(jsm, name)))) {
+    if (info !== undefined) found.set(info.config.name, info);
+  }
+  return found;
+}
+
+async function readClock(
+  jsm: JetStreamManager,
+  streams: ReadonlyMap<string, StreamInfo>,
+  wallMs: () => number,
+): Promise<ClockReading | undefined> {
+  const [name] = streams.keys();
+  if (name === undefined) return undefined;
+  const askedMs = wallMs();
+  const info = await jsm.streams.info(name);
+  const answeredMs = wallMs();
+  // nats-server has it in every such answer since 2.9; the client's types do not.
+  const serverMs = Date.parse(String(Reflect.get(info, "ts")));
+  return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
+}

@@ -1,0 +1,118 @@
+// The project registry as a gateway would read it: whether it can be read, how many projects, whose keys clash. Opens the bucket only
+// when it is there, since opening one that is not would make it, and at a leaf when it is the hub's. Names projects, never keys.
+
+import { jetstream } from "@nats-io/jetstream";
+import { type KvEntry, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { bucketName, parseProject } from "../../projects/registry/bucket.ts";
+import { streamOf } from "../../projects/registry/bucket-state.ts";
+import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
+import type { Project } from "../../base/types.ts";
+import { checkOf, type Finding, shownList } from "./finding.ts";
+import { type Mirror, mirrorFault } from "./hub.ts";
+
+export interface RegistryQuestion {
+  readonly prefix: string;
+  readonly isThere: boolean;
+  readonly timeoutMs: number;
+  /** Beside a leaf node. */
+  readonly mirror?: Mirror | undefined;
+}
+
+/** Rejects never; a registry that does not answer in time is a finding. */
+export async function checkRegistry(connection: NatsConnection, question: RegistryQuestion): Promise<Finding[]> {
+  const check = checkOf("registry");
+  const { isThere, mirror } = question;
+  const fault = mirror === undefined ? undefined : mirrorFault(mirror);
+  if (fault !== undefined) return [fault];
+  if (!isThere && mirror !== undefined) {
+    return [check.ok("not there yet: the gateway makes it, and listens when it has all the hub has")];
+  }
+  const silence = Promise.withResolvers<never>();
+  const timer = setTimeout(() => silence.reject(new Error("no answer in time")), question.timeoutMs);
+  try {
+    if (!isThere) return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
+    const { projects, damaged, entries } = await Promise.race([readProjects(connection, question), silence.promise]);
+    const findings = [...clashes(projects), ...damagedFindings(damaged)];
+    if (findings.length > 0) return findings;
+    if (entries === 0 && mirror === undefined) {
+      return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
+    }
+    if (projects.length === 0)
+      return [check.warn("it has no projects: every key is answered 401", mirror === undefined ? add : addAtHub)];
+    const disabled = projects.filter(({ enabled }) => !enabled).length;
+    const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
+    return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+  } catch (error) {
+    const mend = "look whether the user may read it: it needs $JS.API.> and $KV.> of this account";
+    return [check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, mend)];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
+const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
+
+/** Of a bucket that is not there, or holds not even a marker: a new installation, or one that has lost it. */
+async function emptyFinding(
+  connection: NatsConnection,
+  { prefix }: RegistryQuestion,
+  state: "gone" | "empty",
+): Promise<Finding> {
+  const check = checkOf("registry");
+  if (!(await haveEventsBeenStored(connection, prefix))) {
+    return check.warn("there are no projects yet: every key is answered 401", add);
+  }
+  return check.fail(
+    `${streamOf(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
+      `projects it knew and answers other keys 503, one that starts now answers 503`,
+    "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
+      "`penstock project add <id> --key <key>`; a gateway's log names those it knew (`missing`)",
+  );
+}
+
+interface Registry {
+  /** Markers and damaged ones are among them. */
+  readonly entries: number;
+  readonly projects: readonly Project[];
+  /** By the id of the entry. */
+  readonly damaged: readonly { readonly id: string; readonly fault: string }[];
+}
+
+async function readProjects(connection: NatsConnection, { prefix, timeoutMs }: RegistryQuestion): Promise<Registry> {
+  const bucket = await new Kvm(jetstream(connection, { timeout: timeoutMs })).open(bucketName(prefix));
+  const latest = new Map<string, KvEntry>();
+  for await (const entry of await bucket.history()) latest.set(entry.key, entry);
+  const projects: Project[] = [];
+  const damaged: { id: string; fault: string }[] = [];
+  for (const [id, entry] of latest) {
+    if (entry.operation !== "PUT") continue;
+    const parsed = parseProject(id, entry.value);
+    if (parsed.ok) projects.push(parsed.project);
+    else damaged.push({ id, fault: parsed.fault });
+  }
+  return { projects, damaged, entries: latest.size };
+}
+
+function clashes(projects: readonly Project[]): Finding[] {
+  const check = checkOf("registry");
+  const holders = new Map<string, string[]>();
+  for (const { id, keys } of projects) {
+    for (const key of new Set(keys)) holders.set(key, [...(holders.get(key) ?? []), id]);
+  }
+  const shared = [...holders.values()].filter((ids) => ids.length > 1);
+  return shared.map((ids) =>
+    check.fail(
+      `projects ${ids.join(" and ")} claim one key: its events are refused (503) until one of them gives it up`,
+      `\`penstock project rotate ${ids.at(-1)}\` gives that one a key of its own`,
+    ),
+  );
+}
+
+function damagedFindings(damaged: Registry["damaged"]): Finding[] {
+  if (damaged.length === 0) return [];
+  const shown = damaged.map(({ id, fault }) => `${id} (${fault})`);
+  const mend = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
+  return [checkOf("registry").warn(`entries that are no projects are passed over: ${shownList(shown)}`, mend)];
+}

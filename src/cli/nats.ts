@@ -1,0 +1,39 @@
+// How a command on the side reaches the gateway's NATS: the one the settings name, else the embedded one of the data
+// folder. Gives up soon, unlike the gateway, because someone sits and waits.
+
+import { resolve } from "node:path";
+import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
+import type { Config } from "../settings/config.ts";
+import { readConnectionNote } from "../embedded/nats-config.ts";
+import { isRunning, type ProcessHost } from "../embedded/process-identity.ts";
+import { accessOptions, connectFault, type NatsAccess, shownUrls } from "../nats/access.ts";
+import { CommandError } from "./context.ts";
+
+const connectTimeoutMs = 3_000;
+
+/** Throws a CommandError when there is neither. */
+export function findNats(config: Config, host: ProcessHost): NatsAccess {
+  if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
+  const note = readConnectionNote(resolve(config.dataDir));
+  if (note !== undefined && note.url !== "" && isRunning(note, host)) {
+    return { natsUrl: note.url, natsToken: note.token };
+  }
+  throw new CommandError(
+    `find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), name its folder with --data-dir, or name your NATS with --nats-url`,
+  );
+}
+
+/** Throws a CommandError when NATS does not answer. */
+export async function openNats(access: NatsAccess, more: Partial<ConnectionOptions> = {}): Promise<NatsConnection> {
+  try {
+    return await connect({
+      ...accessOptions(access),
+      name: "penstock-cli",
+      timeout: connectTimeoutMs,
+      maxReconnectAttempts: -1,
+      ...more,
+    });
+  } catch (error) {
+    throw new CommandError(`connect to NATS at ${shownUrls(access.natsUrl)}: ${connectFault(error, access)}`);
+  }
+}

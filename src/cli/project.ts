@@ -1,0 +1,168 @@
+// The `project` commands as a person sees them: arguments in, lines out. What they do is in projects/registry/commands.ts.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Config } from "../settings/config.ts";
+import type { BucketPlace } from "../projects/registry/bucket.ts";
+import { addProject, listProjects, retireKeys, rotateKey, setEnabled, setLimits } from "../projects/registry/commands.ts";
+import { onceLed } from "../projects/registry/leader-wait.ts";
+import { burstSecondsDefault, limitsText, limitsValue } from "../projects/quota/quota.ts";
+import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
+import type { Project } from "../base/types.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import { findNats, openNats } from "./nats.ts";
+import { table } from "./table.ts";
+import { forTerminal } from "./terminal.ts";
+
+export interface ProjectCommand {
+  readonly config: Config;
+  readonly context: CommandContext;
+}
+
+export interface NewProject {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly key: string | undefined;
+}
+
+export interface LimitOptions {
+  readonly eventsPerSecond?: number;
+  readonly bytesPerSecond?: number;
+  readonly burst?: number;
+  readonly none: boolean;
+}
+
+export async function add(command: ProjectCommand, project: NewProject): Promise<void> {
+  const added = await atNats(command, (connection, place) => addProject(connection, { ...place, ...project }));
+  say(command, `project ${added.id} added, key ${added.keys[0]}`);
+}
+
+export async function list(command: ProjectCommand, asJson: boolean): Promise<void> {
+  const projects = await atNats(command, listProjects);
+  if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
+  else if (projects.length === 0) say(command, "no projects yet: add one with `penstock project add <id>`");
+  else for (const line of projectTable(projects)) say(command, line);
+}
+
+export async function rotate(command: ProjectCommand, id: string, keepOld: boolean): Promise<void> {
+  const rotated = await atNats(command, (connection, place) => rotateKey(connection, { ...place, id, keepOld }));
+  const others = rotated.keys.length - 1;
+  const kept = others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
+  say(command, `project ${id} has a new key ${rotated.keys.at(-1)}${kept}`);
+}
+
+export async function retire(command: ProjectCommand, id: string): Promise<void> {
+  await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
+  say(command, `project ${id}: its newest key alone is valid`);
+}
+
+export async function enable(command: ProjectCommand, id: string, enabled: boolean): Promise<void> {
+  await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
+  say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
+}
+
+/** There is none, so that no slip of the fingers ends a project's keys. Says what does what people look for. */
+export function remove(id: string): never {
+  throw new CommandError(
+    `there is no command that removes a project: \`project disable ${id}\` refuses its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` takes it out of the registry, and nothing deletes its events before their time`,
+    usageExitCode,
+  );
+}
+
+/** What is named takes the place of all limits there are. */
+export async function limit(command: ProjectCommand, id: string, options: LimitOptions): Promise<void> {
+  const { eventsPerSecond, bytesPerSecond, burst, none } = options;
+  const isRateNamed = eventsPerSecond !== undefined || bytesPerSecond !== undefined;
+  if (none ? isRateNamed || burst !== undefined : !isRateNamed) {
+    const message = "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
+    throw new CommandError(message, usageExitCode);
+  }
+  const limits = none ? undefined : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
+  await atNats(command, (connection, place) => setLimits(connection, { ...place, id, limits }));
+  const each = limits === undefined ? "no limits" : `limits, for each gateway process: ${limitsText(limits)}`;
+  say(command, `project ${id} has ${each}`);
+}
+
+const usageLag = "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
+
+/** Of all projects that have sent anything, or of one. */
+export async function usage(command: ProjectCommand, projectId: string | undefined, asJson: boolean): Promise<void> {
+  const { context } = command;
+  const nowMs = Date.now();
+  const usages = await atNats(command, (connection, place) =>
+    onceLed(() => readUsage(connection, { ...place, projectId, nowMs })),
+  );
+  if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
+  else if (usages.length === 0)
+    say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");
+  else for (const line of usageTable(usages)) say(command, line);
+  if (!asJson && usages.length > 0) context.stderr.write(usageLag);
+}
+
+async function atNats<T>(
+  { config, context }: ProjectCommand,
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    return await work(connection, {
+      prefix: config.subjectPrefix,
+      replicas: config.replicas,
+      hubDomain: config.hubDomain,
+    });
+  } finally {
+    await connection.close();
+  }
+}
+
+function say({ context }: ProjectCommand, line: string): void {
+  context.stdout.write(`${forTerminal(line)}\n`);
+}
+
+function projectJson({ limits, ...project }: Project): object {
+  return limits === undefined ? project : { ...project, limits: limitsValue(limits) };
+}
+
+function projectTable(projects: readonly Project[]): string[] {
+  return table([
+    ["ID", "STATE", "LIMITS", "KEYS", "NAME"],
+    ...projects.map(({ id, enabled, limits, keys, name }) => [
+      ...[id, enabled ? "enabled" : "disabled", limitsText(limits) || "-", keys.join(","), name],
+    ]),
+  ]);
+}
+
+function usageJson(usage: ProjectUsage): object {
+  return {
+    project: usage.projectId,
+    accepted: usage.accepted,
+    stored_bytes: usage.storedBytes,
+    unknown: usage.unknown,
+    dropped: usage.dropped,
+    rate_limited: {
+      requests: usage.rateLimitedRequests,
+      events: usage.rateLimitedEvents,
+      bytes: usage.rateLimitedBytes,
+    },
+    accepted_per_second: usage.acceptedPerSecond,
+    rate_limited_per_second: usage.rateLimitedPerSecond,
+    since: new Date(usage.sinceMs).toISOString(),
+    at: new Date(usage.atMs).toISOString(),
+  };
+}
+
+/** Of events, but for the requests and bytes in the names of columns. */
+function usageTable(usages: readonly ProjectUsage[]): string[] {
+  const rate = (perSecond: number): string => perSecond.toFixed(1);
+  return table([
+    [
+      ...["ID", "ACCEPTED", "ACCEPTED/S", "STORED BYTES", "UNKNOWN", "DROPPED", "RATE-LIMITED", "RATE-LIMITED/S"],
+      ...["REQUESTS REFUSED", "BYTES REFUSED", "SINCE", "LAST"],
+    ],
+    ...usages.map((usage) => [
+      ...[usage.projectId, String(usage.accepted), rate(usage.acceptedPerSecond), String(usage.storedBytes)],
+      ...[String(usage.unknown), String(usage.dropped)],
+      ...[String(usage.rateLimitedEvents), rate(usage.rateLimitedPerSecond), String(usage.rateLimitedRequests)],
+      ...[String(usage.rateLimitedBytes), new Date(usage.sinceMs).toISOString(), new Date(usage.atMs).toISOString()],
+    ]),
+  ]);
+}

@@ -1,0 +1,75 @@
+// The settings as flags of a command, made from the table in config.ts, and the config they and the environment come to.
+
+import type { Command } from "commander";
+import {
+  type Config,
+  type ConfigResult,
+  flagOf,
+  readConfig,
+  type SettingName,
+  settings,
+  variableOf,
+} from "../settings/config.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+
+/** What a command needs to find NATS and name things in it. */
+export const natsSettings: readonly SettingName[] = [
+  "natsUrl",
+  "natsCreds",
+  "natsCa",
+  "natsCert",
+  "natsKey",
+  "natsToken",
+  "hubDomain",
+  "dataDir",
+  "subjectPrefix",
+  "replicas",
+];
+
+/** What a command that makes streams needs beside. */
+export const streamSettings: readonly SettingName[] = [
+  "partitions",
+  "streamBytesMax",
+  "liveAgeMax",
+  "historicalAgeMax",
+  "frameBytesMax",
+];
+
+export const allSettings = Object.keys(settings) as SettingName[];
+
+/** What a command takes where nothing is set, in place of the table's. */
+export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
+
+/** A first try is nobody else's business: its key is in this repository. */
+export const upDefaults: Defaults = { host: "127.0.0.1" };
+
+/** Adds a flag for each setting. */
+export function withSettings(command: Command, names: readonly SettingName[], defaults: Defaults = {}): Command {
+  for (const name of names) {
+    const { unit, why, fallback: usual } = settings[name];
+    const fallback = defaults[name] ?? usual;
+    const standard = fallback === undefined ? "" : `, default ${fallback}`;
+    command.option(`${flagOf(name)} <${unit}>`, `${why} [${variableOf(name)}${standard}]`);
+  }
+  return command;
+}
+
+/** The settings of a command, or all their faults. */
+export function settingsOf(command: Command, context: CommandContext, defaults: Defaults = {}): ConfigResult {
+  const options: Record<string, unknown> = command.opts();
+  const flags = Object.fromEntries(
+    allSettings.flatMap((name) => {
+      const given = options[name] ?? (context.env[variableOf(name)] === undefined ? defaults[name] : undefined);
+      return typeof given === "string" ? [[name, given]] : [];
+    }),
+  );
+  return readConfig(context.env, flags);
+}
+
+/** Throws a CommandError that lists every fault. */
+export function configOf(command: Command, context: CommandContext, defaults: Defaults = {}): Config {
+  const result = settingsOf(command, context, defaults);
+  if (result.ok) return result.config;
+  const lines = result.faults.map((fault) => `  ${fault}`);
+  throw new CommandError(`the settings have faults:\n${lines.join("\n")}`, usageExitCode);
+}

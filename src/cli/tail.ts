@@ -1,0 +1,192 @@
+// `tail`: prints the stored records, one a line, as they come into the streams. It only reads: ordered consumers leave nothing
+// behind on the server. A server that goes, and whatever becomes of a stream, is told, and followed again from where it was.
+
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Config } from "../settings/config.ts";
+import { isProjectId } from "../projects/registry/bucket.ts";
+import { listProjects } from "../projects/registry/commands.ts";
+import { manyProjects } from "../nats/names.ts";
+import type { Lane } from "../base/types.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import { findNats, openNats } from "./nats.ts";
+import { forTerminal } from "./terminal.ts";
+
+export interface TailOptions {
+  /** All projects when undefined. */
+  readonly project: string | undefined;
+  readonly lanes: readonly Lane[];
+  readonly fromStart: boolean;
+}
+
+interface Tail {
+  readonly js: JetStreamClient;
+  readonly context: CommandContext;
+  readonly options: TailOptions;
+  readonly say: (line: string) => void;
+  /** How far each source has been shown; outlives connections. */
+  readonly places: Map<string, Place>;
+}
+
+interface Source {
+  readonly stream: string;
+  readonly subject: string;
+}
+
+interface Place {
+  /** When the stream was made: another one of its name begins anew. */
+  readonly created: string;
+  sequence: number;
+}
+
+/** Frames fetched ahead of a slow reader; a frame may have half a MiB and more. */
+const framesAhead = 16;
+const lookAgainMs = 500;
+const againMs = 1_000;
+const idsToldMax = 10;
+/** A server that says nothing for so long, twice, is gone. */
+const pingMs = 5_000;
+
+/** Runs until `context.stop`. Rejects when NATS cannot be reached at the start; later it tries for ever. */
+export async function tail(config: Config, options: TailOptions, context: CommandContext): Promise<void> {
+  const { stop, stderr } = context;
+  const { project } = options;
+  if (project !== undefined && !isProjectId(project)) {
+    throw new CommandError(`follow a project: its id matches [A-Za-z0-9_-]{1,64}: got "${project}"`, usageExitCode);
+  }
+  let said = "";
+  function say(line: string): void {
+    // What does not change is said once.
+    if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
+    said = line;
+  }
+  const open = async () => await openNats(findNats(config, context.host), { pingInterval: pingMs, reconnect: false });
+  const places = new Map<string, Place>();
+  let connection: NatsConnection | undefined = await open();
+  if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
+  while (!stop.aborted) {
+    try {
+      // Found anew each time: an embedded server may be back elsewhere.
+      connection ??= await open();
+      const ended = connection.closed().then((error) => {
+        throw new Error(error instanceof Error ? error.message : "the server closed the connection");
+      });
+      ended.catch(() => {});
+      const tailing: Tail = { js: jetstream(connection), context, options, say, places };
+      await Promise.race([followAll(tailing, config.subjectPrefix), ended]);
+    } catch (error) {
+      if (!stop.aborted) say(`${(error as Error).message}; trying again`);
+    }
+    await connection?.close().catch(() => {});
+    connection = undefined;
+    if (!stop.aborted) await delay(againMs, undefined, { signal: stop }).catch(() => {});
+  }
+}
+
+interface Sought {
+  readonly config: Config;
+  readonly project: string;
+  readonly say: (line: string) => void;
+}
+
+/** One that is not there may come yet, and may have been: so it is followed all the same. Nothing is said where nobody knows. */
+async function tellIfUnknown(connection: NatsConnection, { config, project, say }: Sought): Promise<void> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  try {
+    const ids = (await listProjects(connection, { prefix, replicas, hubDomain })).map(({ id }) => id);
+    if (ids.includes(project)) return;
+    const more = ids.length > idsToldMax ? ` and ${ids.length - idsToldMax} more` : "";
+    const others = ids.length === 0 ? "none yet" : `${ids.slice(0, idsToldMax).join(", ")}${more}`;
+    say(`there is no project ${project} (there are: ${others}); waiting, in case it comes`);
+  } catch {
+    // Whether NATS is there is told where the events are followed.
+  }
+}
+
+/** Fulfilled when told to stop; rejected when a source cannot be followed. */
+async function followAll(tailing: Tail, prefix: string): Promise<void> {
+  const { js, context, options, say } = tailing;
+  const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
+  const sources = await streamsOf(js, subjects, tailing);
+  if (sources.length === 0) return;
+  const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
+  say(`following ${streams}; Ctrl-C ends it`);
+  await Promise.all(sources.map((source) => follow(tailing, source)));
+  if (!context.stop.aborted) throw new Error("the streams went silent");
+}
+
+/** A project's own messages, and those it may share. Two consumers a stream: one with both subjects needs nats-server 2.10. */
+function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
+  const tokens = project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
+  return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
+}
+
+/** Waits until the gateway has made the streams; empty when told to stop before. */
+async function streamsOf(js: JetStreamClient, subjects: readonly string[], { context, say }: Tail): Promise<Source[]> {
+  const manager = await js.jetstreamManager();
+  while (!context.stop.aborted) {
+    const sources: Source[] = [];
+    for (const subject of subjects) {
+      for await (const stream of manager.streams.names(subject)) sources.push({ stream, subject });
+    }
+    if (sources.length > 0) return sources;
+    say("there are no streams yet; waiting for a gateway to make them");
+    await delay(lookAgainMs, undefined, { signal: context.stop }).catch(() => {});
+  }
+  return [];
+}
+
+/** Ends when told to stop, and when the server falls silent. */
+async function follow(tailing: Tail, source: Source): Promise<void> {
+  const { js, context, options } = tailing;
+  const { stdout, stop } = context;
+  const place = await placeOf(tailing, source);
+  const consumer = await js.consumers.get(source.stream, {
+    filter_subjects: source.subject,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: place.sequence + 1,
+  });
+  const messages = await consumer.consume({ max_messages: framesAhead, idle_heartbeat: pingMs });
+  const end = () => messages.stop();
+  stop.addEventListener("abort", end, { once: true });
+  if (stop.aborted) end();
+  void (async () => {
+    for await (const { type } of messages.status()) if (type === "heartbeats_missed") end();
+  })();
+  try {
+    for await (const message of messages) {
+      if (stop.aborted) break;
+      place.sequence = message.seq;
+      const records = forTerminal(recordsOf(message, options.project));
+      if (!stdout.write(records)) await once(stdout, "drain", { signal: stop }).catch(() => {});
+    }
+  } finally {
+    stop.removeEventListener("abort", end);
+  }
+}
+
+/** Where to go on: behind what was shown, or at the beginning of a stream that was made anew meanwhile. */
+async function placeOf({ js, options, places, say }: Tail, { stream, subject }: Source): Promise<Place> {
+  const manager = await js.jetstreamManager();
+  const { created, state } = await manager.streams.info(stream);
+  const name = `${stream} ${subject}`;
+  const known = places.get(name);
+  if (known?.created === created && known.sequence <= state.last_seq) return known;
+  if (known !== undefined) {
+    say(`stream ${stream} is not the one it was, or has lost what was in it: showing it from its beginning`);
+  }
+  const place = { created, sequence: known !== undefined || options.fromStart ? 0 : state.last_seq };
+  places.set(name, place);
+  return place;
+}
+
+/** The lines of one project, where the message may hold those of others, or all. */
+function recordsOf(message: JsMsg, project: string | undefined): string {
+  const text = message.string();
+  if (project === undefined || !message.subject.endsWith(`.${manyProjects}`)) return text;
+  const lines = text.split("\n").slice(0, -1);
+  const own = lines.filter((line) => (JSON.parse(line) as { project_id?: unknown }).project_id === project);
+  return own.map((line) => `${line}\n`).join("");
+}

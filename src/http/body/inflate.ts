@@ -1,0 +1,183 @@
+// Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs more than the work; bounded while it
+// inflates. What is larger, or turns out to be, goes to the pool: see pooled-inflation.ts.
+
+import zlib from "node:zlib";
+import type { Problem } from "../../base/errors.ts";
+import type { Compression } from "./compression.ts";
+import { type Coding, hasZlibHeader } from "./content-encoding.ts";
+import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
+
+/** Largest body, compressed, that is tried on the event loop. */
+export const atOnceBytesMax = 65_536;
+/** Largest result of that: about a third of a millisecond of gzip. */
+export const atOnceInflatedBytesMax = 262_144;
+
+/** A Brotli decoder fills its window before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms. */
+const AT_ONCE_WINDOW_BITS_MAX = 18;
+
+const GZIP_TRAILER_BYTES = 8;
+const CHUNK_BYTES_MIN = 16_384;
+
+/** What a byte read, and a millisecond, count as in bytes of output. Events compress to more than a quarter at times, and cost as much then. */
+const WORK_PER_BYTE_READ = 4;
+const WORK_PER_MS = 349_525;
+
+export interface Inflated {
+  readonly bytesRead: number;
+  readonly bytesWritten: number;
+  readonly ms: number;
+}
+
+/**
+ * What an inflation counts as, in bytes of output: that, unless it read much or took long for it. 64 KiB of blocks that hold nothing
+ * come to nothing, and take ten milliseconds where each has Huffman tables of its own.
+ */
+export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
+  return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
+}
+
+/** As far as deflate can go, whatever it is given. */
+const DEFLATE_RATIO_MAX = 1_032;
+/**
+ * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as deflate can go. Brotli,
+ * zstd and lz64 go a hundred times as far, and then 77 bytes keep a thread busy for a second. Events that differ in their ids or times
+ * come to 10 to 200 times, all equal ones to 10,000 and more.
+ */
+const FREE_OF_RATIO_BYTES = 8_388_608;
+/** The same for a body whose first bytes are not a project's: as far as events go that differ. */
+const UNKNOWN_RATIO_MAX = 200;
+/** What is inflated for a look, of what was sent: enough for a key that stands before the events, and for one behind what a browser tells. */
+export const lookedIntoBytes = 384;
+export const lookedFarIntoBytes = 1_000;
+/** Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
+const lookedAtBytes = [lookedFarIntoBytes, lookedIntoBytes, 112];
+const lookedAtInflatedBytesMax = 16_384;
+
+interface BufferWithEngine {
+  readonly buffer: Buffer;
+  readonly engine: { readonly bytesWritten: number };
+}
+
+/**
+ * Inflates a body now. `compressed` is only read during the call.
+ * Undefined: it is more than should be done on the event loop.
+ */
+export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: number): Buffer | Problem | undefined {
+  if (compressed.length > atOnceBytesMax) return undefined;
+  if (coding === "br" && brotliWindowBits(compressed[0]!) > AT_ONCE_WINDOW_BITS_MAX) return undefined;
+  const hint = sizeHint(coding, compressed);
+  const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
+  if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
+  const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
+  if (fault !== undefined) return invalidEncoding(coding, fault);
+  try {
+    // The size told, and some: one piece of output, which need not be put together from several. Where it lies, few pieces.
+    const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
+    const { buffer, engine } = inflateSync(coding, compressed, { maxOutputLength: outputMax, chunkSize, info: true });
+    if (engine.bytesWritten !== compressed.length) return invalidEncoding(coding, "more data after the end");
+    return buffer;
+  } catch (error) {
+    if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") return invalidEncoding(coding, messageOf(error));
+    return bytesMax > outputMax ? undefined : inflatedTooLarge(bytesMax);
+  }
+}
+
+/**
+ * What the first bytes of a body inflate to, for a look at them: enough of what SDKs send to show a key that comes first. Empty where
+ * that is not known without more work.
+ */
+export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
+  if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
+  const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
+  for (const [number, bytes] of lookedAtBytes.entries()) {
+    // As much as the next one takes: that is enough.
+    if (compressed.length <= (lookedAtBytes[number + 1] ?? 0)) continue;
+    const start = compressed.subarray(0, bytes);
+    try {
+      return inflateSync(coding, start, { finishFlush, chunkSize, maxOutputLength: chunkSize, info: true }).buffer;
+    } catch (error) {
+      if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") break;
+    }
+  }
+  return Buffer.alloc(0);
+}
+
+type SyncOptions = { maxOutputLength: number; chunkSize: number; finishFlush?: number; info: true };
+
+/** With `info: true` Node answers buffer and engine; its declarations say only the buffer. */
+function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): BufferWithEngine {
+  return call() as unknown as BufferWithEngine;
+
+  function call(): Buffer {
+    switch (coding) {
+      case "gzip":
+        return zlib.gunzipSync(bytes, options);
+      case "deflate":
+        return hasZlibHeader(bytes) ? zlib.inflateSync(bytes, options) : zlib.inflateRawSync(bytes, options);
+      case "br":
+        return zlib.brotliDecompressSync(bytes, options);
+      case "zstd":
+        return zlib.zstdDecompressSync(bytes, { ...options, params: zstdParams });
+    }
+  }
+}
+
+export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
+
+/** Base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC 7932, section 9.1. */
+export function brotliWindowBits(first: number): number {
+  if ((first & 1) === 0) return 16;
+  const high = (first >> 1) & 7;
+  if (high !== 0) return 17 + high;
+  const low = (first >> 4) & 7;
+  return low === 0 ? 17 : 8 + low;
+}
+
+/** The size a gzip trailer claims. A hint: it may lie, and counts modulo 2^32. */
+export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
+  if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(bytes.length - 4, true);
+}
+
+export interface InflatedSize {
+  readonly length: number;
+  /** What it was inflated from. */
+  readonly sent: number;
+  readonly bytesMax: number;
+  /** The body is a project's, as far as that is known. */
+  readonly isKnown: boolean;
+}
+
+/** Whether it has come to more than it may. */
+export function inflatedFault({ length, sent, bytesMax, isKnown }: InflatedSize): Problem | undefined {
+  if (length > bytesMax) return inflatedTooLarge(bytesMax);
+  const ratioMax = isKnown ? DEFLATE_RATIO_MAX : UNKNOWN_RATIO_MAX;
+  if (length <= FREE_OF_RATIO_BYTES || length <= ratioMax * sent) return undefined;
+  const unknown = isKnown ? "" : ", and no api_key of a project in its first bytes";
+  return {
+    code: "inflated_too_large",
+    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times what was sent${unknown}`,
+  };
+}
+
+/** What so many bytes may inflate to, whoever sent them. */
+export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
+  return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
+}
+
+export function inflatedTooLarge(bytesMax: number): Problem {
+  return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };
+}
+
+export function invalidEncoding(coding: Coding | Compression, fault: string): Problem {
+  const action = coding === "base64" ? "Decode" : "Decompress";
+  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${fault}` };
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : "failed";
+}

@@ -1,0 +1,49 @@
+// What was said of how a payload is packed, held against what showed itself, and what is wrong with it then. Unpacks nothing.
+
+import type { Problem } from "../../base/errors.ts";
+import type { Compression } from "./compression.ts";
+import { codingOf } from "./content-encoding.ts";
+import { invalidEncoding } from "./inflate.ts";
+import { Layer } from "./payload-form.ts";
+
+export interface Packed {
+  /** As the query or the form names it. */
+  readonly compression: Compression | undefined;
+  readonly contentEncoding: string;
+  /** What has been taken off. */
+  readonly layers: number;
+}
+
+/** How the payload is packed, as far as anybody says: the query, a form, or a header that names what is no content coding. */
+export function compressionOf(exchange: Packed): Compression | undefined {
+  if (exchange.compression !== undefined || exchange.contentEncoding === "") return exchange.compression;
+  const coding = codingOf(exchange.contentEncoding);
+  return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
+}
+
+/** What was said of the payload, and is not so. */
+export function faultOf(exchange: Packed, form: "json" | "unknown"): Problem | undefined {
+  const { layers } = exchange;
+  const compression = (layers & Layer.Compressed) === 0 ? compressionOf(exchange) : undefined;
+  if (compression === undefined || (compression === "base64" && (layers & Layer.Base64) !== 0)) return undefined;
+  return invalidEncoding(compression, form === "json" ? "it is JSON as it came" : "incorrect header check");
+}
+
+export const emptyInflated: Problem = { code: "empty_body", detail: "The body is empty after decompression" };
+export const emptyPayload: Problem = {
+  code: "empty_body",
+  detail: "The payload is empty: there is nothing in data, or in what it stands for",
+};
+
+export const compressedTwice: Problem = {
+  code: "invalid_encoding",
+  detail: "The body is compressed twice: compress it once, or send it as it is",
+};
+export const dataTwice: Problem = {
+  code: "invalid_payload",
+  detail: "The form has more than one field data: send one",
+};
+export const unsupportedEncoding: Problem = {
+  code: "unsupported_encoding",
+  detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
+};

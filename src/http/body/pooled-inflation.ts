@@ -1,0 +1,178 @@
+// One body that is decompressed on the thread pool, a chunk of output a step, so that others may go between two steps. Bounded while it
+// inflates, the more so while it has shown no key of a project. A body inflated here can reach the intake after one that arrived later,
+// from another connection.
+
+import zlib from "node:zlib";
+import type { Problem } from "../../base/errors.ts";
+import { BodyBuffer } from "./body-buffer.ts";
+import type { BodyMemory } from "./body-memory.ts";
+import { type Coding, hasZlibHeader } from "./content-encoding.ts";
+import { brotliWindowBits, inflatedFault, invalidEncoding, messageOf, sizeHint, zstdParams } from "./inflate.ts";
+import { noRoomToInflate } from "./no-room.ts";
+import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
+
+const OUTPUT_CHUNK_BYTES = 262_144;
+const DEFLATE_WINDOW_BYTES = 32_768;
+
+export interface InflationSink {
+  /** The body is a project's, as far as that is known: asked anew with every chunk. */
+  isKnown(): boolean;
+  /** The first bytes of the inflated body are here. Valid during the call. */
+  begun(bytes: Buffer): void;
+  /** Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`. */
+  hold(bytes: number): boolean;
+  /** Called once, cancelled or not, before `done`: the pool has done with the body, and reads nothing of it any more. */
+  left(): void;
+  /** Called once unless cancelled. The buffer is the caller's. */
+  done(result: BodyBuffer | Problem): void;
+}
+
+export interface InflationOptions {
+  readonly bytesMax: number;
+  readonly memory: BodyMemory;
+  readonly sink: InflationSink;
+}
+
+export class PooledInflation {
+  /** Window and output, about. */
+  readonly memoryBytes: number;
+  readonly #coding: Coding;
+  readonly #compressed: Buffer;
+  readonly #bytesMax: number;
+  readonly #sink: InflationSink;
+  readonly #inflated: BodyBuffer;
+  readonly #bytesExpected: number;
+  #stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress | undefined;
+  #yielded: () => void = () => {};
+  /** `working`: a chunk is in work on the pool, and cannot be called back. */
+  #state: "resting" | "working" | "over" = "resting";
+  #isCancelled = false;
+
+  /** `compressed` must stay as it is until `left`. */
+  constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
+    this.#coding = coding;
+    this.#compressed = compressed;
+    this.#bytesMax = bytesMax;
+    this.#sink = sink;
+    const hint = sizeHint(coding, compressed);
+    this.#inflated = new BodyBuffer(memory, hint);
+    this.#bytesExpected = Math.max(hint ?? 0, compressed.length);
+    this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
+  }
+
+  /** What it says it comes to, less what is here. One that has come to more than it said has as much again before it. */
+  get bytesLeft(): number {
+    const { length } = this.#inflated;
+    return length < this.#bytesExpected ? this.#bytesExpected - length : length;
+  }
+
+  /** Inflates a chunk, and calls `yielded` when more is to come. To be called again only after that. */
+  step(yielded: () => void): void {
+    if (this.#state !== "resting") return;
+    this.#state = "working";
+    this.#yielded = yielded;
+    if (this.#stream === undefined) this.#begin();
+    else this.#takeChunks(this.#stream);
+  }
+
+  /** Gives it up. A chunk in work is waited for, so that no more of them are on the pool than have a turn. */
+  cancel(): void {
+    if (this.#state === "over" || this.#isCancelled) return;
+    this.#isCancelled = true;
+    this.#inflated.free();
+    if (this.#state === "resting") this.#finish();
+  }
+
+  #begin(): void {
+    const fault = this.#coding === "zstd" ? zstdFrameFault(this.#compressed) : undefined;
+    if (fault !== undefined) {
+      setImmediate(() => this.#finish(invalidEncoding(this.#coding, fault)));
+      return;
+    }
+    const stream = createStream(this.#coding, this.#compressed);
+    this.#stream = stream;
+    stream.on("readable", () => this.#readable(stream));
+    stream.on("error", (error) => this.#finish(invalidEncoding(this.#coding, messageOf(error))));
+    stream.on("end", () => {
+      const isWhole = stream.bytesWritten === this.#compressed.length;
+      this.#finish(isWhole ? this.#inflated : invalidEncoding(this.#coding, "more data after the end"));
+    });
+    stream.end(this.#compressed);
+  }
+
+  /** Nothing is in work on the pool now: the next chunk is begun when this one is read. */
+  #readable(stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress): void {
+    if (this.#state !== "working") return;
+    if (this.#isCancelled) this.#finish();
+    else if (stream.readableLength < OUTPUT_CHUNK_BYTES || stream.readableEnded) this.#takeChunks(stream);
+    else {
+      this.#state = "resting";
+      this.#yielded();
+    }
+  }
+
+  /** Takes what is there, and has the pool begin the next chunk, if there is one. */
+  #takeChunks(stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress): void {
+    // Before it is read, because reading begins the next one.
+    const problem = this.#problemOf(stream.readableLength);
+    if (problem !== undefined) {
+      this.#finish(problem);
+      return;
+    }
+    const chunk = stream.read() as Buffer | null;
+    if (chunk === null) return;
+    const isFirst = this.#inflated.length === 0;
+    this.#inflated.append(chunk);
+    if (isFirst) this.#sink.begun(chunk);
+    // A full one is nobody's any more. Left to the collector, those of some bodies of a mebibyte have it run ten times a second.
+    const { buffer } = chunk;
+    if (chunk.length === OUTPUT_CHUNK_BYTES && buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) {
+      buffer.transfer(0);
+    }
+  }
+
+  #problemOf(bytes: number): Problem | undefined {
+    const length = this.#inflated.length + bytes;
+    const sent = this.#compressed.length;
+    const problem = inflatedFault({ length, sent, bytesMax: this.#bytesMax, isKnown: this.#sink.isKnown() });
+    if (problem !== undefined) return problem;
+    if (bytes === 0 || this.#sink.hold(bytes)) return undefined;
+    return noRoomToInflate;
+  }
+
+  /** Called between two chunks only: nothing is in work on the pool then. */
+  #finish(result?: BodyBuffer | Problem): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#stream?.destroy();
+    if (result !== this.#inflated) this.#inflated.free();
+    this.#sink.left();
+    if (result !== undefined && !this.#isCancelled) this.#sink.done(result);
+  }
+}
+
+function createStream(coding: Coding, bytes: Uint8Array): zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress {
+  const options = { chunkSize: OUTPUT_CHUNK_BYTES };
+  switch (coding) {
+    case "gzip":
+      return zlib.createGunzip(options);
+    case "deflate":
+      return hasZlibHeader(bytes) ? zlib.createInflate(options) : zlib.createInflateRaw(options);
+    case "br":
+      return zlib.createBrotliDecompress(options);
+    case "zstd":
+      return zlib.createZstdDecompress({ ...options, params: zstdParams });
+  }
+}
+
+function windowBytes(coding: Coding, compressed: Buffer): number {
+  switch (coding) {
+    case "gzip":
+    case "deflate":
+      return DEFLATE_WINDOW_BYTES;
+    case "br":
+      return 2 ** brotliWindowBits(compressed[0]!);
+    case "zstd":
+      return zstdWindowBytes(compressed);
+  }
+}

@@ -1,0 +1,127 @@
+// Decoders that work on the event loop, a piece at a time, so that a body of 20 MB holds up nobody: of percent-encoded texts and of base64.
+// Both write over what they read, which is never shorter, so they take no memory. A piece takes some tenths of a millisecond.
+
+import type { Problem } from "../../base/errors.ts";
+import type { BodyBuffer } from "./body-buffer.ts";
+import { invalidEncoding } from "./inflate.ts";
+
+export interface StepDecoder {
+  /** About what is left to do, in bytes. */
+  readonly bytesLeft: number;
+  /**
+   * Does a piece. Undefined: more is to come. A `Buffer` begins where what was read began; a `BodyBuffer` is the caller's. Not to be
+   * called again after any of these, or a problem.
+   */
+  step(): Buffer | BodyBuffer | Problem | undefined;
+  /** What there is of the result, for a look at it. */
+  begun(): Buffer;
+  /** Gives back memory of its own, of a result that nobody wants any more. */
+  free(): void;
+}
+
+/** Read in a step. A multiple of four, for base64. */
+const STEP_BYTES = 131_072;
+
+const PERCENT = 0x25;
+const PLUS = 0x2b;
+const SPACE = 0x20;
+
+/** Takes a value of a form out of the form, to the beginning of `bytes`. A `%` that begins no escape stands for itself, as in browsers. */
+export class PercentDecoder implements StepDecoder {
+  readonly #bytes: Buffer;
+  readonly #end: number;
+  #read: number;
+  #written = 0;
+
+  constructor(bytes: Buffer, start: number, end: number) {
+    this.#bytes = bytes;
+    this.#read = start;
+    this.#end = end;
+  }
+
+  get bytesLeft(): number {
+    return this.#end - this.#read;
+  }
+
+  step(): Buffer | undefined {
+    const bytes = this.#bytes;
+    const end = this.#end;
+    const stepEnd = Math.min(end, this.#read + STEP_BYTES);
+    let read = this.#read;
+    let written = this.#written;
+    while (read < stepEnd) {
+      const byte = bytes[read++]!;
+      if (byte === PLUS) bytes[written++] = SPACE;
+      else if (byte !== PERCENT) bytes[written++] = byte;
+      else {
+        const value = read + 2 <= end ? (hexValues[bytes[read]!]! << 4) | hexValues[bytes[read + 1]!]! : -1;
+        bytes[written++] = value < 0 ? PERCENT : value;
+        if (value >= 0) read += 2;
+      }
+    }
+    this.#read = read;
+    this.#written = written;
+    return read >= end ? this.begun() : undefined;
+  }
+
+  begun(): Buffer {
+    return this.#bytes.subarray(0, this.#written);
+  }
+
+  free(): void {}
+}
+
+const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
+  const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
+  return byte < 0x80 ? digit : -1;
+});
+
+/** Decodes base64, the usual alphabet or that for URLs, with its padding or without. Spaces were plus signs, and lines may be broken. */
+export class Base64Decoder implements StepDecoder {
+  readonly #bytes: Buffer;
+  readonly #end: number;
+  #read = 0;
+  #written = 0;
+  /** Characters of a group of four that is not whole. */
+  #carry = "";
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+    let end = bytes.length;
+    while (end > 0 && bytes.length - end < 4 && isLineBreak(bytes[end - 1]!)) end--;
+    this.#end = end;
+  }
+
+  get bytesLeft(): number {
+    return this.#end - this.#read;
+  }
+
+  step(): Buffer | Problem | undefined {
+    const isLast = this.#end - this.#read <= STEP_BYTES;
+    const stepEnd = isLast ? this.#end : this.#read + STEP_BYTES;
+    let text = this.#carry + this.#bytes.toString("latin1", this.#read, stepEnd);
+    if (text.includes(" ")) text = text.replaceAll(" ", "+");
+    if (text.includes("\n")) text = text.replace(/[\r\n]+/g, "");
+    const whole = text.length - (isLast ? 0 : text.length % 4);
+    this.#carry = text.slice(whole);
+    this.#read = stepEnd;
+    const group = isLast ? text.replace(/={1,2}$/, "") : text.slice(0, whole);
+    // What is not of the alphabet is passed over, so that less comes out.
+    const written = this.#bytes.write(group, this.#written, "base64");
+    if (group.length % 4 === 1 || written !== Math.floor((group.length * 3) / 4)) return notBase64;
+    this.#written += written;
+    return isLast ? this.begun() : undefined;
+  }
+
+  begun(): Buffer {
+    return this.#bytes.subarray(0, this.#written);
+  }
+
+  free(): void {}
+}
+
+function isLineBreak(byte: number): boolean {
+  return byte === 0x0a || byte === 0x0d;
+}
+
+const notBase64 = invalidEncoding("base64", "cut short, or a character that is not of base64");

@@ -1,0 +1,147 @@
+// Whose request it is: the socket's peer; with trusted proxies, whom they name by PROXY protocol or X-Forwarded-For. Puts the
+// parts together and holds no rule of its own. A peer that is not trusted is the client, whatever it sends.
+
+import { createAddressReader } from "../../base/addresses.ts";
+import { clientName } from "./client-name.ts";
+import { type ConnectionAddresses, createConnectionAddresses } from "./connection-addresses.ts";
+import type { ConnectionId } from "./connection-id.ts";
+import { ConnectionLimits } from "./connection-limits.ts";
+import { createForwardedFor } from "./forwarded-for.ts";
+import { createTrust, type Network } from "../../base/networks.ts";
+import type { HttpRequest, HttpResponse } from "../uws.ts";
+
+export const proxyProtocolNeedsAddon =
+  "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
+
+export interface AddressSourceConfig {
+  readonly recordIp: boolean;
+  /** Connections open at a time, in all and from one address. No limit unless given. */
+  readonly connectionsMax?: number | undefined;
+  readonly addressConnectionsMax?: number | undefined;
+  /** None unless given. */
+  readonly trustedProxies?: readonly Network[] | undefined;
+  readonly proxyProtocol?: boolean | undefined;
+}
+
+export interface AddressSource {
+  /** For app.filter, of every app: it is to see every connection open and close, and closes those that are one too many. */
+  readonly follow: (response: HttpResponse, change: number) => void;
+  /** The client's address, "" for none, also where it is not to be recorded. To be called once with every request, while its head is being handled. */
+  of(response: HttpResponse, request: HttpRequest): string;
+  /**
+   * Whether somebody else may have read the head of the request that was last asked about: one who says so. Told by a connection's first
+   * request, which may itself be anybody's.
+   */
+  isReadByOthers(request: HttpRequest): boolean;
+  /**
+   * Who sent the request that was last asked about, by its User-Agent, or by that of its connection's first request: a header is not read
+   * with every request of a connection. `isRead`: what `isReadByOthers` has answered.
+   */
+  agentOf(request: HttpRequest, isRead: boolean): string;
+  readonly limits: ConnectionLimits;
+}
+
+type Peers = Pick<AddressSource, "follow"> &
+  Pick<ConnectionAddresses<HttpResponse>, "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"> & {
+    of(response: HttpResponse): string;
+  };
+
+/** What proxies that share connections among clients add to each request; none that a client can take away again. */
+const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
+
+export interface AddressSourceParts {
+  readonly connectionId: ConnectionId | undefined;
+  readonly log: { error(fields: object, message: string): void };
+}
+
+/** Throws when the settings cannot be kept without `connectionId`. */
+export function createAddressSource(
+  config: AddressSourceConfig,
+  { connectionId, log }: AddressSourceParts,
+): AddressSource {
+  const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
+  const hasProxies = trustedProxies.length > 0;
+  // uWS takes a PROXY header before every request of a connection. Only the first can be the proxy's: a proxy that passes
+  // bytes on passes those of its client on too. So without a way to tell first requests there is no safe way to read it.
+  if (recordIp && proxyProtocol && hasProxies && connectionId === undefined) throw new Error(proxyProtocolNeedsAddon);
+  const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
+  const limits = new ConnectionLimits({
+    connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
+    addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
+    isProxy: trusts,
+  });
+  const text = createAddressReader();
+  const read = (response: HttpResponse) => text(response.getRemoteAddress());
+  const close = (response: HttpResponse) => void response.close();
+  const proxied = (response: HttpResponse, peer: string) =>
+    trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
+  const peers: Peers =
+    connectionId === undefined
+      ? countedOnly(read, { limits, close })
+      : createConnectionAddresses({
+          connectionId,
+          read,
+          atFirstRequest: proxyProtocol && hasProxies ? proxied : undefined,
+          distrusted: () =>
+            log.error({}, "tell connections apart: two had one id, their addresses are not held any more"),
+          limits,
+          close,
+        });
+  return {
+    follow: peers.follow,
+    of: hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response),
+    isReadByOthers(request) {
+      if (peers.isShared === undefined) return isFromProxy(request);
+      if (!peers.wasFirst) return peers.isShared;
+      if (isFromProxy(request)) peers.noteShared();
+      return true;
+    },
+    agentOf(request, isRead) {
+      // A proxy's connection brings the requests of many.
+      if (peers.isShared !== false) return request.getHeader("user-agent");
+      if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
+      return peers.agent;
+    },
+    limits,
+  };
+}
+
+function isFromProxy(request: HttpRequest): boolean {
+  return proxyHeaders.some((name) => request.getHeader(name) !== "");
+}
+
+/** Without the addon no connection is known again: they are counted in all, and addresses read with every request. */
+function countedOnly(
+  of: (response: HttpResponse) => string,
+  { limits, close }: { limits: ConnectionLimits; close: (response: HttpResponse) => void },
+): Peers {
+  return {
+    follow(response, change) {
+      if (change < 0) limits.closed(undefined);
+      else if (limits.opened(undefined) !== undefined) close(response);
+    },
+    of,
+    wasFirst: false,
+    isShared: undefined,
+    noteShared: () => {},
+    agent: "",
+    noteAgent: () => {},
+  };
+}
+
+function throughProxies({ of }: Peers, trusts: (address: string) => boolean): AddressSource["of"] {
+  const forwardedFor = createForwardedFor(trusts);
+  let lines = "";
+  // getHeader answers the first of several lines. HAProxy adds a line of its own behind those a client sent, so that one
+  // would be the client's to write: all are read.
+  const collect = (name: string, value: string): void => {
+    if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
+  };
+  return (response, request) => {
+    const peer = of(response);
+    if (!trusts(peer)) return peer;
+    lines = "";
+    request.forEach(collect);
+    return forwardedFor(lines) || peer;
+  };
+}

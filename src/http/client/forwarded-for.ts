@@ -1,0 +1,42 @@
+// X-Forwarded-For: who the client is, as told by proxies that are trusted. Each appends the address it was called from, so the
+// text is read from its right end; what stands left of the first address that is not trusted is whatever a client wrote.
+
+import { addressOfText } from "../../base/addresses.ts";
+
+/** No chain of proxies is so long; a client that pretends one would have each of its entries looked up. */
+const hopsMax = 32;
+const cachedMax = 4_096;
+/** In characters. Longer ones are rare, and 4,096 of them would be 64 MiB. */
+const cachedTextMax = 128;
+
+/**
+ * Answers the first address from the right that is not trusted, else the last one before something that is no address or
+ * before the beginning; "" when that is at once. All lines of the header are one text, in their order, with commas between.
+ */
+export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
+  const cached = new Map<string, string>();
+  return (text) => {
+    if (text === "") return "";
+    const known = cached.get(text);
+    if (known !== undefined) return known;
+    const client = walk(text, trusts);
+    if (text.length > cachedTextMax) return client;
+    if (cached.size >= cachedMax) cached.clear();
+    cached.set(text, client);
+    return client;
+  };
+}
+
+function walk(text: string, trusts: (address: string) => boolean): string {
+  let client = "";
+  let end = text.length;
+  for (let hop = 0; hop < hopsMax && end >= 0; hop++) {
+    const comma = end === 0 ? -1 : text.lastIndexOf(",", end - 1);
+    const address = addressOfText(text.slice(comma + 1, end).trim());
+    if (address === "") return client;
+    client = address;
+    if (!trusts(address)) return client;
+    end = comma;
+  }
+  return client;
+}

@@ -1,0 +1,140 @@
+// The scripts of the npm package posthog-js, for pages that load the SDK from here with the HTML snippet, and for what the SDK loads later.
+// All are read at start, and a name that was not there then is nothing: no request names a file. Compressed are those that are asked for.
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzip } from "node:zlib";
+import type { FixedAnswer } from "./fixed-answer.ts";
+import { nosniff } from "./fixed-page.ts";
+
+/** What a request says of what it has, and can read. */
+export interface FileRequest {
+  readonly ifNoneMatch: string;
+  readonly acceptEncoding: string;
+}
+
+export interface StaticFiles {
+  /** Of the package. */
+  readonly folder: string;
+  readonly version: string;
+  readonly names: readonly string[];
+  answer(name: string, request: FileRequest): FixedAnswer | undefined;
+}
+
+interface Form {
+  readonly whole: FixedAnswer;
+  readonly notModified: FixedAnswer;
+  readonly etag: string;
+}
+
+/** Where SDKs have it looked for again: an hour, as they change with the package only. */
+const CACHED = "public, max-age=3600";
+/** What bundlers import, which no page can load as a script. */
+const forBundlers = /^(main|module)\b/;
+const isModule = (text: Buffer): boolean =>
+  /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
+
+/** The folder's name. Throws an Error whose message completes "PENSTOCK_X: …". */
+export function posthogJsFolder(folder: string): string {
+  if (folder === "") throw new Error("must not be empty");
+  if (folder !== "off" && !isPackage(folder)) {
+    throw new Error(`must be the folder of the npm package posthog-js, or off: there is no dist/array.js in ${folder}`);
+  }
+  return folder;
+}
+
+/**
+ * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the process runs or this program is, or else
+ * the copy that a bundle carries. Undefined where there is none, or for `off`.
+ */
+export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
+  const found = folder ?? nearestPackage();
+  if (found === undefined || found === "off") return undefined;
+  const dist = join(found, "dist");
+  const scripts = new Map<string, Script>();
+  for (const name of readdirSync(dist)) {
+    if (!/^[\w.-]+\.js$/.test(name) || forBundlers.test(name)) continue;
+    const text = readFileSync(join(dist, name));
+    if (!isModule(text)) scripts.set(name, new Script(text));
+  }
+  return {
+    folder: found,
+    version: versionIn(found),
+    names: [...scripts.keys()],
+    answer: (name, request) => scripts.get(name)?.answer(request),
+  };
+}
+
+class Script {
+  readonly #text: Buffer;
+  #hash = "";
+  #plain: Form | undefined;
+  #zipped: Form | undefined;
+
+  constructor(text: Buffer) {
+    this.#text = text;
+  }
+
+  answer({ ifNoneMatch, acceptEncoding }: FileRequest): FixedAnswer {
+    if (this.#plain === undefined) {
+      this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
+      this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
+      // Some milliseconds of work for the pool: until they are over, it goes as it is.
+      gzip(this.#text, { level: 9 }, (error, zipped) => {
+        if (error === null) this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
+      });
+    }
+    const { whole, notModified, etag } = (takesGzip(acceptEncoding) ? this.#zipped : undefined) ?? this.#plain;
+    return isNamedIn(ifNoneMatch, etag) ? notModified : whole;
+  }
+}
+
+function formOf(body: Buffer, etag: string, own: readonly (readonly [string, string])[]): Form {
+  const kept = [
+    ["ETag", etag],
+    ["Cache-Control", CACHED],
+    ["Vary", "Accept-Encoding"],
+    ["Cross-Origin-Resource-Policy", "cross-origin"],
+  ] as const;
+  const type = ["Content-Type", "text/javascript; charset=utf-8"] as const;
+  const headers = [type, nosniff, ...own, ...kept];
+  return { etag, whole: { status: 200, headers, body }, notModified: { status: 304, headers: kept, body: "" } };
+}
+
+/** Compared weakly: a proxy that compresses makes a tag a weak one. */
+function isNamedIn(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === "") return false;
+  const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return tags.includes(etag) || tags.includes("*");
+}
+
+function takesGzip(acceptEncoding: string): boolean {
+  return acceptEncoding.split(",").some((entry) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$)|$)/i.test(entry));
+}
+
+function nearestPackage(): string | undefined {
+  const candidates = [resolve("node_modules", "posthog-js")];
+  let folder = fileURLToPath(new URL(".", import.meta.url));
+  for (let above = dirname(folder); above !== folder; above = dirname(folder)) {
+    folder = above;
+    candidates.push(join(folder, "node_modules", "posthog-js"));
+  }
+  // Last, so that a version that was installed beside a bundle counts. Outside of node_modules, where npm would take it away.
+  candidates.push(fileURLToPath(new URL("../../../posthog-js", import.meta.url)));
+  return candidates.find(isPackage);
+}
+
+function isPackage(folder: string): boolean {
+  return existsSync(join(folder, "dist", "array.js"));
+}
+
+function versionIn(folder: string): string {
+  try {
+    const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version?: unknown };
+    return typeof version === "string" ? version : "unknown";
+  } catch {
+    return "unknown";
+  }
+}

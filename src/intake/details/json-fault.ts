@@ -1,0 +1,177 @@
+// What is wrong with a body that is not JSON, in words, and a few characters of it for whoever sent it. Reads a bounded part around the
+// place where it stops to be JSON. Must not show a key.
+
+import type { Buffer } from "node:buffer";
+import { stars, withoutKeys } from "../../base/without-keys.ts";
+import { kindOfBody } from "./body-kind.ts";
+
+const charsBefore = 24;
+const charsAfter = 16;
+/** So much is looked at on either side, so that a key is seen whole of which the end is near. */
+const bytesAround = 512;
+/** A text that may be whole is tried up to this. */
+const firstTextBytesMax = 4_096;
+/** A longer one is told by its end of line, up to this. */
+const longLineBytesMax = 1_048_576;
+
+const lineFeed = 0x0a;
+const backslash = 0x5c;
+
+/**
+ * `offset`: the first byte that no JSON text has there; the length, where the text just ends. `bytesBefore`: so much stood before the body in
+ * what was sent, and counts for whoever looks there.
+ */
+export function jsonFault(
+  body: Buffer,
+  offset: number,
+  bytesBefore: number,
+): { readonly detail: string; readonly excerpt: string } {
+  const at = `byte offset ${bytesBefore + offset}`;
+  const hint = kindOfBody(body) ?? (offset < body.length ? hintAt(body, offset) : undefined);
+  const what = offset < body.length ? `unexpected ${nameOf(body[offset]!)} at ${at}` : `it ends too early, at ${at}`;
+  const detail = `The body is not valid JSON: ${what}${hint === undefined ? "" : `: ${hint}`}`;
+  return { detail, excerpt: excerptOf(body, offset) };
+}
+
+function nameOf(byte: number): string {
+  if (byte > 0x20 && byte < 0x7f) return String.fromCharCode(byte);
+  if (byte === 0x20) return "white space";
+  if (byte === lineFeed || byte === 0x0d) return "line break";
+  return byte < 0x20 ? "control character" : "character that is not ASCII";
+}
+
+function hintAt(body: Buffer, offset: number): string | undefined {
+  const before = body.toString("latin1", Math.max(0, offset - bytesAround), offset);
+  const behind = body.toString("latin1", offset, offset + bytesAround);
+  const character = behind[0]!;
+  const last = before.trimEnd().at(-1) ?? "";
+  const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
+  if (controlHint !== undefined) return controlHint;
+  if (body[offset - 1] === backslash) return "JSON has no such escape: a backslash itself is written twice";
+  if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
+  if (character === "'" || character === "`") return "names and texts stand in double quotes";
+  if ((character === "}" || character === "]") && last === ",") return "the comma before it is one too many";
+  if (character === "#" || /^\/[/*]/.test(behind)) return "JSON has no comments";
+  if (character === "," && /[,[{:]/.test(last)) return "something is missing before the comma, or it is one too many";
+  const word = wordHint(before, behind);
+  if (word !== undefined) return word;
+  if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character)) return behindValue(body, offset, character);
+  return undefined;
+}
+
+/** Between names and values white space is never the fault itself: what stands before it is. */
+function hintAtControl(body: Buffer, offset: number): string | undefined {
+  const isWithin = isWithinString(body, offset);
+  const within = "in a string, line breaks and control characters are written as \\n or \\u....";
+  if (isWithin === true) return within;
+  if (isWithin === undefined) return `${within}; outside of one, leave it out`;
+  if (isSpace.test(String.fromCharCode(body[offset]!))) return undefined;
+  return "outside of a string there are no control characters: leave it out";
+}
+
+/** Undefined where so little of what is before the place does not tell. */
+function isWithinString(body: Buffer, offset: number): boolean | undefined {
+  let start = Math.max(0, offset - bytesAround);
+  // Behind a backslash a quote is none.
+  while (start > 0 && body[start - 1] === backslash && offset - start < 2 * bytesAround) start--;
+  const before = body.toString("latin1", start, offset);
+  const fromOutside = endsWithinString(before, false);
+  const fromWithin = start === 0 ? undefined : endsWithinString(before, true);
+  if (fromOutside === undefined || fromWithin === undefined) return fromOutside ?? fromWithin;
+  return fromOutside === fromWithin ? fromOutside : undefined;
+}
+
+const isSpace = /[ \t\r\n]/;
+/** Of punctuation, numbers, `true`, `false` and `null`. */
+const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
+
+/** Whether a part of a JSON text that begins within a string, or does not, ends within one; undefined where no part of one is so. */
+function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
+  let isWithin = beginsWithin;
+  /** The last character that is not white space, outside of strings; the quote that ended one. */
+  let last = "";
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (isWithin) {
+      if (character === "\\") at++;
+      else if (character < " ") return undefined;
+      else if (character === '"') isWithin = false;
+      last = '"';
+    } else if (character === '"') {
+      if (last !== "" && !"{[:,".includes(last)) return undefined;
+      isWithin = true;
+    } else if (!isSpace.test(character)) {
+      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character))) return undefined;
+      last = character;
+    }
+  }
+  return isWithin;
+}
+
+const notJson: ReadonlyMap<string, string> = new Map([
+  ["nan", "null"],
+  ["infinity", "null"],
+  ["inf", "null"],
+  ["undefined", "null"],
+  ["none", "null"],
+  ["nil", "null"],
+  ["null", "null"],
+  ["true", "true"],
+  ["false", "false"],
+]);
+
+/** Words as other languages write them, names and texts without quotes, and numbers that are none. */
+function wordHint(before: string, behind: string): string | undefined {
+  const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
+  const rest = /^[\w$]{0,24}/.exec(behind)?.[0] ?? "";
+  const word = head + rest;
+  const meant = notJson.get(word.toLowerCase());
+  if (meant !== undefined && word !== meant) return `JSON has no such word: ${meant} is meant, or a text in quotes`;
+  const last =
+    before
+      .slice(0, before.length - head.length)
+      .trimEnd()
+      .at(-1) ?? "";
+  if (/^[A-Za-z_$]/.test(word) && rest !== "" && /^[\w$]*\s*:/.test(behind) && /[{,]/.test(last)) {
+    return "names stand in double quotes";
+  }
+  if (/^[A-Za-z_$]/.test(rest) && head === "" && /[[,:]/.test(last)) return "texts stand in double quotes";
+  if (/^-?0$/.test(head) && /^\d/.test(rest)) return "a number has no zero before it";
+  if (/^[+.]/.test(behind) && /[[,:]/.test(last)) return "a number begins with a digit, or with - and a digit";
+  return undefined;
+}
+
+/** Something stands behind a value where a comma should. */
+function behindValue(body: Buffer, offset: number, character: string): string {
+  if (isBehindWholeText(body, offset)) {
+    return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
+  }
+  return character === '"' ? "a comma or a colon is missing before it" : "a comma is missing before it";
+}
+
+/** Whether the text up to there is JSON by itself: the first of several lines, or of several texts. */
+function isBehindWholeText(body: Buffer, offset: number): boolean {
+  if (offset <= firstTextBytesMax) {
+    try {
+      JSON.parse(body.toString("utf8", 0, offset));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+  if (offset > longLineBytesMax) return false;
+  const line = body.subarray(0, offset).indexOf(lineFeed);
+  return line > firstTextBytesMax && line < offset && body.toString("latin1", line, offset).trim() === "";
+}
+
+/** What stands around the place, in printable ASCII, with stars for whatever may be a key. */
+function excerptOf(body: Buffer, offset: number): string {
+  const start = Math.max(0, offset - bytesAround);
+  const text = body.toString("latin1", start, offset + bytesAround);
+  const place = offset - start;
+  const hidden = withoutKeys(start === 0 ? text : text.replace(/^[^"',:{}[\]]*/, stars));
+  return hidden
+    .slice(Math.max(0, place - charsBefore), place + charsAfter)
+    .replace(/[^ -~]/g, "?")
+    .trim();
+}

@@ -1,0 +1,214 @@
+// What became of each event of a request of the newer protocol (v1), and the answer that says so, uuid by uuid, in the order of the batch.
+// Some bytes an event and no object, because a batch may hold half a million of them.
+
+import { Buffer } from "node:buffer";
+import { type DropCode, dropTable, type ErrorCode, errorTable, warningCodes } from "../../base/errors.ts";
+import { uuidBytes } from "../../events/uuid.ts";
+import type { FrameOutcome, V1Request } from "../../base/types.ts";
+import type { LoopShare } from "../loop-share.ts";
+import type { UuidList } from "./uuid-list.ts";
+
+/** Why an event is not stored, now or ever. */
+export type DetailCode = ErrorCode | DropCode | "performance_event";
+
+/** `Waiting`: in no frame. `Placed`: in one that nobody has heard of, or that never left. */
+const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
+type State = (typeof State)[keyof typeof State];
+
+const detailCodes: readonly DetailCode[] = [
+  ...(Object.keys(errorTable) as ErrorCode[]),
+  ...(Object.keys(dropTable) as DropCode[]),
+  "performance_event",
+];
+const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
+
+/** Written in one turn of the event loop: half a millisecond. */
+const writtenAtOnceMax = 4_096;
+const opening = '{"results":{';
+const closing = "}}\n";
+
+export class EventResults {
+  readonly #uuids: UuidList;
+  readonly #share: LoopShare;
+  readonly #states: Uint8Array;
+  /** Of a dropped or refused event the place of its code, of others the bits of its warnings. */
+  readonly #details: Uint32Array;
+  /** What looks like the slip, of the few events that are named. */
+  #hints: Map<number, string> | undefined = undefined;
+
+  constructor(uuids: UuidList, share: LoopShare) {
+    this.#uuids = uuids;
+    this.#share = share;
+    this.#states = new Uint8Array(uuids.length);
+    this.#details = new Uint32Array(uuids.length);
+  }
+
+  /** `hint`: as in `Said`. */
+  dropped(index: number, code: DetailCode, hint = ""): void {
+    this.#states[index] = State.Dropped;
+    this.#details[index] = detailPlaces.get(code) ?? 0;
+    if (hint === "") return;
+    this.#hints ??= new Map();
+    this.#hints.set(index, hint);
+  }
+
+  /** It is in a frame. */
+  placed(index: number, warnings: number): void {
+    this.#states[index] = State.Placed;
+    this.#details[index] = warnings;
+  }
+
+  /** The frame that has what was placed of the events from `first` to `last`. Of one that may be stored or not, the client is to send the events again. */
+  settled({ first, last }: { first: number; last: number }, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    const isStored = outcome === "stored" || outcome === "duplicate";
+    const detail = detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
+    for (let index = first; index <= last; index++) {
+      if (this.#states[index] !== State.Placed) continue;
+      this.#states[index] = isStored ? State.Stored : State.Refused;
+      if (!isStored) this.#details[index] = detail;
+    }
+  }
+
+  /** How many of the events that are stored have each warning, by its bit. */
+  storedWarnings(): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>();
+    for (let index = 0; index < this.#states.length; index++) {
+      const bits = this.#states[index] === State.Stored ? this.#details[index]! : 0;
+      for (let bit = 0; bits >>> bit !== 0; bit++) {
+        if (((bits >>> bit) & 1) === 1) counts.set(bit, (counts.get(bit) ?? 0) + 1);
+      }
+    }
+    return counts;
+  }
+
+  /** `notSent`: why no more was sent to the store, if not all was. A long answer is put together in slices. Fails only for want of memory. */
+  answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
+    const writer = new ResultWriter(this.#uuids, {
+      states: this.#states,
+      details: this.#details,
+      hints: this.#hints,
+      notSent,
+    });
+    if (this.#states.length <= writtenAtOnceMax) {
+      writer.measure(this.#states.length);
+      v1.answerResults(writer.write(this.#states.length), writer.hasRetry);
+      return undefined;
+    }
+    return this.#answerInTurns(v1, writer);
+  }
+
+  async #answerInTurns(v1: V1Request, writer: ResultWriter): Promise<void> {
+    const { length } = this.#states;
+    for (let end = 0; end < length; ) {
+      end = Math.min(length, end + writtenAtOnceMax);
+      await this.#share.slice(() => writer.measure(end));
+    }
+    let text: Buffer = Buffer.alloc(0);
+    for (let end = 0; end < length; ) {
+      end = Math.min(length, end + writtenAtOnceMax);
+      await this.#share.slice(() => {
+        text = writer.write(end);
+      });
+    }
+    v1.answerResults(text, writer.hasRetry);
+  }
+}
+
+interface Outcomes {
+  readonly states: Uint8Array;
+  readonly details: Uint32Array;
+  readonly hints: ReadonlyMap<number, string> | undefined;
+  /** Of what no frame has. */
+  readonly notSent: ErrorCode | undefined;
+}
+
+/** First measures all results, then writes them, both up to some event at a time. */
+class ResultWriter {
+  hasRetry = false;
+  readonly #uuids: UuidList;
+  readonly #states: Uint8Array;
+  readonly #details: Uint32Array;
+  readonly #notSent: ErrorCode;
+  readonly #hints: ReadonlyMap<number, string> | undefined;
+  /** What stands behind a uuid, for each state and detail that there is. */
+  readonly #texts = new Map<number, Buffer>();
+  #bytes = opening.length + closing.length;
+  #measuredEnd = 0;
+  #text: Buffer | undefined = undefined;
+  #at = 0;
+  #writtenEnd = 0;
+
+  constructor(uuids: UuidList, { states, details, hints, notSent = "unavailable" }: Outcomes) {
+    this.#uuids = uuids;
+    this.#states = states;
+    this.#details = details;
+    this.#hints = hints;
+    this.#notSent = notSent;
+  }
+
+  measure(end: number): void {
+    for (; this.#measuredEnd < end; this.#measuredEnd++) {
+      // Two quotes, and a comma but behind the last.
+      this.#bytes += uuidBytes + 3 + this.#textOf(this.#measuredEnd).length;
+    }
+  }
+
+  /** The answer, whole when `end` is that of all events. */
+  write(end: number): Buffer {
+    this.#text ??= this.#begin();
+    const text = this.#text;
+    for (; this.#writtenEnd < end; this.#writtenEnd++) {
+      if (this.#writtenEnd > 0) this.#at += text.write(",", this.#at, "latin1");
+      this.#at += text.write('"', this.#at, "latin1");
+      this.#uuids.write(text, this.#at, this.#writtenEnd);
+      this.#at += uuidBytes;
+      this.#at += text.write('"', this.#at, "latin1");
+      this.#at += this.#textOf(this.#writtenEnd).copy(text, this.#at);
+    }
+    if (end < this.#states.length) return text;
+    return text.subarray(0, this.#at + text.write(closing, this.#at, "latin1"));
+  }
+
+  #begin(): Buffer {
+    const text = Buffer.allocUnsafe(this.#bytes);
+    this.#at = text.write(opening, 0, "latin1");
+    return text;
+  }
+
+  #textOf(index: number): Buffer {
+    const state = this.#states[index] as State;
+    const detail = this.#details[index]!;
+    const hint = this.#hints?.get(index);
+    if (hint !== undefined) return Buffer.from(droppedText(detail, hint));
+    const key = detail * 8 + state;
+    let text = this.#texts.get(key);
+    if (text === undefined) {
+      text = Buffer.from(resultText(state, detail, this.#notSent));
+      this.#texts.set(key, text);
+      if (state !== State.Stored && state !== State.Dropped) this.hasRetry = true;
+    }
+    return text;
+  }
+}
+
+/** `"details"` stays the code alone, which programs read. */
+function droppedText(detail: number, hint: string): string {
+  return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
+}
+
+function resultText(state: State, detail: number, notSent: ErrorCode): string {
+  switch (state) {
+    case State.Stored: {
+      if (detail === 0) return ':{"result":"ok"}';
+      const warnings = warningCodes.filter((_, bit) => (detail & (1 << bit)) !== 0);
+      return `:{"result":"warning","details":"${warnings.join(", ")}"}`;
+    }
+    case State.Dropped:
+      return `:{"result":"drop","details":"${detailCodes[detail]}"}`;
+    case State.Refused:
+      return `:{"result":"retry","details":"${detailCodes[detail]}"}`;
+    case State.Waiting:
+    case State.Placed:
+      return `:{"result":"retry","details":"${notSent}"}`;
+  }
+}

@@ -1,0 +1,125 @@
+// Frames of their own for the events of a request of the newer protocol (v1), however few they are, so that each event learns what became
+// of its frame, and a frame that comes again is known: its id is made of the request's and of the bytes of the events in it.
+
+import type { Buffer } from "node:buffer";
+import type { ErrorCode } from "../../base/errors.ts";
+import { recordsBytesMax } from "../../events/record.ts";
+import { Header, Row } from "../../scan/table.ts";
+import type { FrameOutcome, FrameSink, FrameWaiter } from "../../base/types.ts";
+import type { EventResults } from "./event-results.ts";
+import { ItemsHash } from "../items-hash.ts";
+import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
+import type { PendingRequest } from "../pending-request.ts";
+import type { RequestFramesOptions } from "../request-frames.ts";
+
+export interface ResultFramesOf {
+  /** The same over retries; "" where the client has none. */
+  readonly requestId: string;
+  readonly results: EventResults;
+  readonly body: Buffer;
+  readonly events: number;
+  /** Holds the table of the body. */
+  readonly scanner: { readonly table: Uint32Array };
+}
+
+/** A frame takes no more once the events in it come to this part of what frames of large requests hold, so that the last mostly fits into that. */
+const fullShare = 3 / 4;
+/** About what a record takes beyond its event. */
+const overheadBytes = 256;
+
+/**
+ * A client that hears of each event sends again the events of some frames and not of others, without what was between them. So that they come
+ * into the same frames, where a frame ends is told by the events in it and by nothing else: it ends with the event that fills it, and not
+ * before the one that does not fit, which may not come again. And by what the client sent, not by lines, in which there is also its address.
+ */
+export class ResultFrames extends OwnFrames {
+  readonly #of: ResultFramesOf;
+  readonly #hash: ItemsHash;
+  #firstIndex = 0;
+  #lastIndex = 0;
+  /** Of the body, and for each event something on top. */
+  #bytesFilled = 0;
+
+  constructor(options: RequestFramesOptions, of: ResultFramesOf) {
+    super(options);
+    this.#of = of;
+    this.#hash = new ItemsHash(of.body);
+  }
+
+  sinkFor(bytes: number, index: number): FrameSink {
+    const { table } = this.#of.scanner;
+    const row = Header.Words + (index - table[Header.FirstItem]!) * Row.Words;
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    if (this.#isFull(bytes)) this.finish();
+    const frame = this.frame ?? this.#begin(bytes, index);
+    this.frame = bytes <= frame.buffer.length - frame.length ? frame : this.#grown(frame, bytes);
+    this.#lastIndex = index;
+    this.#bytesFilled += end - start + overheadBytes;
+    this.#hash.add(start, end);
+    return this.frame;
+  }
+
+  /** Made of the events, not of the whole body, so that a frame is never taken for one of other events. */
+  protected messageIdOf({ events }: FrameSink): string {
+    return `${this.#hash.end()}-${events}`;
+  }
+
+  protected waiter(): FrameWaiter {
+    const range = { first: this.#firstIndex, last: this.#lastIndex };
+    return new ResultWaiter(this.#of.results, this.options.pending, range);
+  }
+
+  /** Also where the store takes no frame with `bytes` more, which only an event of hundreds of kilobytes comes to. */
+  #isFull(bytes: number): boolean {
+    const { publisher } = this.options;
+    if (this.frame === undefined) return false;
+    return (
+      this.#bytesFilled >= ownFrameBytes(publisher) * fullShare || this.frame.length + bytes > publisher.frameBytesMax
+    );
+  }
+
+  #begin(bytes: number, index: number): FrameSink {
+    const { publisher, lane, project } = this.options;
+    this.#firstIndex = index;
+    this.#bytesFilled = 0;
+    this.#hash.begin(`${lane} ${project.id} ${this.#of.requestId} `);
+    return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
+  }
+
+  /** A small request takes no more memory than it may need. */
+  #usualCapacity(): number {
+    const { body, events } = this.#of;
+    return Math.min(ownFrameBytes(this.options.publisher), recordsBytesMax(body.length, events));
+  }
+
+  /** With room for `bytes` more. */
+  #grown(frame: FrameSink, bytes: number): FrameSink {
+    const { publisher, lane, project } = this.options;
+    const capacity = Math.max(frame.length + bytes, Math.min(2 * frame.buffer.length, publisher.frameBytesMax));
+    const grown = publisher.ownFrame(lane, project, capacity);
+    frame.buffer.copy(grown.buffer, 0, 0, frame.length);
+    grown.length = frame.length;
+    grown.events = frame.events;
+    publisher.discard(frame);
+    return grown;
+  }
+}
+
+/** Hears of one frame, for the events in it, and passes it on. */
+class ResultWaiter implements FrameWaiter {
+  readonly #results: EventResults;
+  readonly #pending: PendingRequest;
+  readonly #range: { readonly first: number; readonly last: number };
+
+  constructor(results: EventResults, pending: PendingRequest, range: { first: number; last: number }) {
+    this.#results = results;
+    this.#pending = pending;
+    this.#range = range;
+  }
+
+  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
+    // First, because the pending request may answer.
+    this.#results.settled(this.#range, outcome, code);
+    this.#pending.frameSettled(outcome, code, events, bytes);
+  }
+}

@@ -1,0 +1,56 @@
+// Counts what became of the events of a request of the newer protocol (v1), and notes it for each of them.
+
+import type { DropCode, ErrorCode, ItemErrorCode, Problem } from "../../base/errors.ts";
+import type { Verdict } from "../../events/verdict.ts";
+import type { Exchange, V1Request } from "../../base/types.ts";
+import type { EventResults } from "./event-results.ts";
+import type { Said } from "../details/item-details.ts";
+import { Tally } from "../tally.ts";
+
+/** There is no memory for the answer, say. */
+const notTold: Problem = { code: "unavailable", detail: "The answer cannot be given: send the request again" };
+
+export class ResultTally extends Tally {
+  readonly #v1: V1Request;
+  readonly #results: EventResults;
+
+  constructor(v1: V1Request, results: EventResults) {
+    super();
+    this.#v1 = v1;
+    this.#results = results;
+  }
+
+  override get answersInPart(): boolean {
+    return true;
+  }
+
+  override drop(index: number, code: DropCode, said: Said): void {
+    super.drop(index, code, said);
+    this.#results.dropped(index, code, said.hint);
+  }
+
+  /** Who is told of each event is told of this one too, or would send it again. */
+  override remove(index: number): void {
+    super.remove(index);
+    this.#results.dropped(index, "performance_event");
+  }
+
+  override fail(index: number, code: ItemErrorCode, said: Said): void {
+    super.fail(index, code, said);
+    this.#results.dropped(index, code, said.hint);
+  }
+
+  override store(index: number, verdict: Verdict): void {
+    super.store(index, verdict);
+    this.#results.placed(index, verdict.warnings);
+  }
+
+  /** Those of events that are not stored come again with them. */
+  protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
+    return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
+  }
+
+  override answer(exchange: Exchange, notSent: ErrorCode | undefined): void {
+    this.#results.answer(this.#v1, notSent)?.catch(() => exchange.answerProblem(notTold));
+  }
+}

@@ -1,0 +1,190 @@
+// The connection to NATS: waits for the first one for ever, reconnects for ever, says when it comes and goes.
+// The client drops what is pending at a disconnect and has no limit of its own on what it holds: nothing may be published
+// while `connected` is false. Must not know of streams or frames.
+
+import { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { accessOptions, connectFault, type NatsAccess } from "./access.ts";
+
+/** The part of the log that this folder writes to; pino's shape. */
+export interface PublishLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface NatsLinkOptions {
+  /** Where to, and as whom. Its files are read at each connect. */
+  readonly access: NatsAccess;
+  readonly log: PublishLog;
+  /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** How often the server is asked whether it is there. A link counts as dead after three silent ones. */
+  readonly pingIntervalMs?: number | undefined;
+}
+
+export interface NatsLink {
+  readonly connection: NatsConnection;
+  readonly connected: boolean;
+  /** What the server says it takes in one message, headers included. Kept while disconnected. */
+  readonly messageBytesMax: number;
+  /**
+   * Sends one whole protocol message, such as HPUB, from the memory it is in; that must stay as it is until the server has answered.
+   * Throws when the connection is closed. Its size is the caller's to mind: past max_payload the server cuts the connection.
+   */
+  send(message: Buffer): void;
+  /** Ends the connection and makes one to the next server there is; false, and nothing done, where there is no other. */
+  tryAnotherServer(): boolean;
+  /** Hears of each loss and each reconnect, in order. */
+  onChange(listener: (connected: boolean) => void): void;
+  /** Sends what is pending and closes for good. */
+  close(): Promise<void>;
+}
+
+const reconnectWaitMs = 100;
+const reconnectJitterMs = 150;
+const connectTimeoutMs = 2_000;
+const firstConnectWaitMs = 500;
+// A dead link is noticed after 4 s: no later than the rest of a cluster has agreed on leaders without the node behind it.
+const pingIntervalMsDefault = 1_000;
+const pingsUnansweredMax = 3;
+// The client says a dead link is stale and then waits for its last bytes to leave. Past this the socket is cut.
+const staleGraceMs = 500;
+const drainMsMax = 2_000;
+/** How often waiting is said again in the log. */
+const waitingLogEveryMs = 5_000;
+
+/** Connects, however long it takes. Rejects only when the signal aborts. */
+export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
+  const connection = await firstConnection(options);
+  return watch(connection, options.log);
+}
+
+async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection> {
+  const { log, signal } = options;
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      const connection = await connect(clientOptions(options));
+      if (!signal?.aborted) return connection;
+      await connection.close();
+    } catch (error) {
+      if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
+        loggedAtMs = performance.now();
+        log.warn({ reason: connectFault(error, options.access) }, "waiting for NATS");
+      }
+    }
+    signal?.throwIfAborted();
+    await delay(firstConnectWaitMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<typeof connect>[0] {
+  return {
+    ...accessOptions(access),
+    name: "penstock",
+    timeout: connectTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: reconnectWaitMs,
+    reconnectJitter: reconnectJitterMs,
+    reconnectJitterTLS: reconnectJitterMs,
+    pingInterval: pingIntervalMs ?? pingIntervalMsDefault,
+    maxPingOut: pingsUnansweredMax,
+    // A server may refuse the token for a while, as when its settings are being rolled out.
+    ignoreAuthErrorAbort: true,
+  };
+}
+
+function watch(connection: NatsConnection, log: PublishLog): NatsLink {
+  const listeners: ((connected: boolean) => void)[] = [];
+  let connected = true;
+  const protocol = protocolOf(connection);
+  let messageBytesMax = connection.info?.max_payload ?? 0;
+  /** The server that is to be left, and how often that is tried: the client goes round, and may come to the same one first. */
+  let leaving = { server: "", tries: 0 };
+
+  function changeTo(now: boolean): void {
+    if (connected === now) return;
+    connected = now;
+    if (now) messageBytesMax = connection.info?.max_payload ?? messageBytesMax;
+    for (const listener of listeners) listener(now);
+  }
+
+  async function follow(): Promise<void> {
+    for await (const status of connection.status()) {
+      switch (status.type) {
+        case "disconnect":
+          log.warn({ server: status.server }, "NATS connection lost");
+          changeTo(false);
+          break;
+        case "reconnect":
+          if (status.server === leaving.server && leaving.tries-- > 0) {
+            void connection.reconnect();
+            break;
+          }
+          leaving = { server: "", tries: 0 };
+          log.info({ server: status.server }, "NATS connected again");
+          changeTo(true);
+          break;
+        case "staleConnection":
+          changeTo(false);
+          setTimeout(cutIfStillOpen, staleGraceMs, connection, socketOf(connection)).unref();
+          break;
+        case "error":
+          log.error({ reason: status.error.message }, "NATS reports an error");
+          break;
+        default:
+      }
+    }
+    changeTo(false);
+  }
+
+  follow().catch((error: unknown) => log.error({ err: error }, "following the NATS connection failed"));
+  return {
+    connection,
+    get connected() {
+      return connected;
+    },
+    get messageBytesMax() {
+      return messageBytesMax;
+    },
+    send(message) {
+      if (connection.isClosed()) throw new Error("send: the connection is closed");
+      protocol.sendCommand(message);
+    },
+    tryAnotherServer() {
+      const others = protocol.servers.length() - 1;
+      if (!connected || others < 1) return false;
+      leaving = { server: connection.getServer(), tries: others };
+      void connection.reconnect();
+      return true;
+    },
+    onChange: (listener) => void listeners.push(listener),
+    async close() {
+      if (connection.isClosed()) return;
+      // Draining needs an answer from the server; it may never come.
+      if (connected)
+        await Promise.race([connection.drain().catch(() => {}), delay(drainMsMax, undefined, { ref: false })]);
+      await connection.close();
+    },
+  };
+}
+
+/** The client's own door for whole protocol messages: its `publish` would copy them. */
+function protocolOf(connection: NatsConnection): ProtocolHandler {
+  if (!(connection instanceof NatsConnectionImpl)) throw new Error("use NATS connection: of an unknown kind");
+  return connection.protocol;
+}
+
+/** The client has no way to cut a connection whose send buffer is full, so this takes hold of its socket. */
+function socketOf(connection: NatsConnection): Socket | undefined {
+  const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
+  return socket instanceof Socket ? socket : undefined;
+}
+
+function cutIfStillOpen(connection: NatsConnection, stale: Socket | undefined): void {
+  if (stale !== undefined && socketOf(connection) === stale && !stale.destroyed) stale.destroy();
+}

@@ -1,0 +1,116 @@
+// What is known of nats-server's versions that concerns the promise of a 200, and which version ended it. One table, for the gateway's
+// log at its start and for doctor. The numbers in brackets are pull requests and issues of the project nats-io/nats-server.
+
+import type { NatsLink } from "./link.ts";
+
+type Version = readonly [number, number, number];
+
+export interface VersionFault {
+  /** What bites, as the rest of a sentence about that version. */
+  readonly bites: string;
+  /** It has been seen to lose what was acknowledged, or sooner or later does. */
+  readonly isGrave: boolean;
+}
+
+interface Row extends VersionFault {
+  readonly from: Version;
+  /** The first version without it. */
+  readonly until: Version;
+  /** One node alone does not have it. */
+  readonly inClusterOnly: boolean;
+  /** On one node it takes a power cut at one moment: doctor says it, the log at each start does not. */
+  readonly isQuietOnOneNode?: true;
+}
+
+/** In a cluster; on a single node 2.10.23 is enough but for what a power cut may take. */
+export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
+const beginning: Version = [0, 0, 0];
+
+const rows: readonly Row[] = [
+  {
+    from: [2, 10, 20],
+    until: [2, 10, 23],
+    inClusterOnly: false,
+    isGrave: false,
+    bites: "can lose a stream when it is killed (6888)",
+  },
+  {
+    from: [2, 10, 14],
+    until: [2, 11, 0],
+    inClusterOnly: true,
+    isGrave: true,
+    bites: "calls a message that it has not stored a duplicate, with sequence 0 (5827, fixed in 2.11)",
+  },
+  {
+    from: beginning,
+    until: [2, 12, 0],
+    inClusterOnly: true,
+    isGrave: true,
+    bites: "loses acknowledged messages when one node's disk is lost while another one lags (7038, fixed in 2.12)",
+  },
+  {
+    from: beginning,
+    until: [2, 14, 0],
+    inClusterOnly: true,
+    isGrave: false,
+    bites: "can lose acknowledged messages when nodes are killed or cut off (Jepsen; 7580, 7620, fixed in 2.14)",
+  },
+  {
+    from: beginning,
+    until: [2, 14, 7],
+    inClusterOnly: true,
+    isGrave: false,
+    bites: "lets replicas part at a full stream (8265, fixed in 2.14.7)",
+  },
+  {
+    from: beginning,
+    until: [2, 14, 7],
+    inClusterOnly: false,
+    isQuietOnOneNode: true,
+    isGrave: false,
+    bites:
+      "compacts without the fsync that `sync_interval: always` asks for, so that a power cut right after it may cost acknowledged messages (8475, 8456, fixed in 2.14.7)",
+  },
+];
+
+/** `version` as `2.10.27` or `2.10.27-RC.1`; none where nothing is known against it. */
+export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
+  return rowsOf(version, isClustered);
+}
+
+function rowsOf(version: string, isClustered: boolean): readonly Row[] {
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number);
+  const asked: Version = [major, minor, patch];
+  return rows.filter(
+    ({ from, until, inClusterOnly }) =>
+      (isClustered || !inClusterOnly) && compare(asked, from) >= 0 && compare(asked, until) < 0,
+  );
+}
+
+/** Says in the log what is known against the server, and against another version that a reconnect leads to. */
+export function tellVersionFaults(
+  link: Pick<NatsLink, "connection" | "onChange">,
+  replicas: number,
+  log: { warn(fields: object, message: string): void },
+): void {
+  const told = new Set<string>();
+  const tell = (): void => {
+    const { version = "", cluster } = link.connection.info ?? {};
+    if (version === "" || told.has(version)) return;
+    told.add(version);
+    const isClustered = replicas > 1 || cluster !== undefined;
+    const said = rowsOf(version, isClustered).filter(({ isQuietOnOneNode }) => isClustered || !isQuietOnOneNode);
+    const faults = said.map(({ bites }) => bites);
+    if (faults.length === 0) return;
+    const wanted = isClustered ? { wanted: clusterVersionsWanted } : {};
+    log.warn({ version, faults, ...wanted }, "this version of nats-server can break what a 200 promises: upgrade it");
+  };
+  tell();
+  link.onChange((connected) => {
+    if (connected) tell();
+  });
+}
+
+function compare(left: Version, right: Version): number {
+  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
+}

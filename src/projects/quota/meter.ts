@@ -1,0 +1,221 @@
+// What one project has sent to this process: token buckets that hold it against its limits, and counts for its usage record.
+// Plain numbers: a request costs a few additions, no timer, no memory. Must not know requests or NATS.
+
+import type { Excess, ProjectLimits, ProjectMeter, RequestCost } from "../../base/types.ts";
+
+/** What a project's requests have come to, in this process. */
+export interface Counts {
+  /** Events that are stored, also of requests that were answered 503 for others of their events. */
+  readonly accepted: number;
+  /** Of their lines. */
+  readonly storedBytes: number;
+  /** Events that were sent and not acknowledged in time: stored or not. */
+  readonly unknown: number;
+  /** Events left out and events in error. */
+  readonly dropped: number;
+  readonly rateLimitedRequests: number;
+  readonly rateLimitedEvents: number;
+  /** Of bodies, after decompression. */
+  readonly rateLimitedBytes: number;
+}
+
+/**
+ * A burst is at least what an SDK sends at once, so that a limit, however low, is one of rate and shuts no client out. A request may cost
+ * two of them, of which one can be debt.
+ */
+const burstEventsMin = 100;
+const burstBytesMin = 65_536;
+const burstsARequestMax = 2;
+
+/** So many bytes a minute a project may store however little was sent for them: equal events compress a thousand times and more. */
+const expansionBytesAMinute = 8_388_608;
+const minuteMs = 60_000;
+
+/** A rate, and of how much of it a burst consists. */
+interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/**
+ * Tokens that come back at a rate, up to a burst. Whoever comes while there is one may take more than there are: the debt is paid off
+ * before the next, so that a request larger than the burst gets through. All that passes is paid for in full, so the rate holds; and the
+ * debt is a burst at most, because keys are public, and one request of a stranger must not shut a project out for hours.
+ */
+class TokenBucket {
+  #perSecond: number;
+  #burst: number;
+  #level: number;
+  #atMs: number;
+
+  constructor({ perSecond, burst }: Rate, nowMs: number) {
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#level = burst;
+    this.#atMs = nowMs;
+  }
+
+  /** Tokens and debt stay, so that a change of limits gives nobody a second burst. */
+  change({ perSecond, burst }: Rate, nowMs: number): void {
+    this.#fill(nowMs);
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#level = Math.max(-burst, Math.min(this.#level, burst));
+  }
+
+  /** No request may take more, ever. */
+  get requestMax(): number {
+    return this.#burst * burstsARequestMax;
+  }
+
+  get perSecond(): number {
+    return this.#perSecond;
+  }
+
+  /** 0 while there is a token and the debt would not come to more than a burst, else how long until that is so, at least 1. */
+  waitMs(tokens: number, nowMs: number): number {
+    this.#fill(nowMs);
+    const due = Math.max(0, tokens - this.#burst);
+    return this.#level > 0 && this.#level >= due ? 0 : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
+  }
+
+  /** Only what `waitMs` has let through. */
+  take(tokens: number): number {
+    this.#level -= tokens;
+    return tokens;
+  }
+
+  /** Never above the burst, whatever has come back by itself in the meantime. */
+  giveBack(tokens: number, nowMs: number): void {
+    this.#fill(nowMs);
+    if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
+  }
+
+  #fill(nowMs: number): void {
+    const elapsedMs = nowMs - this.#atMs;
+    this.#atMs = nowMs;
+    // A clock that went back gives nothing, and takes nothing.
+    if (elapsedMs > 0) this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
+  }
+}
+
+export class Meter implements ProjectMeter {
+  readonly #nowMs: () => number;
+  #events: TokenBucket | undefined = undefined;
+  #bytes: TokenBucket | undefined = undefined;
+  #expansionBytesLeft = expansionBytesAMinute;
+  #expansionAtMs = Number.NEGATIVE_INFINITY;
+  #stored = 0;
+  #storedBytes = 0;
+  #unknown = 0;
+  #dropped = 0;
+  #rateLimitedRequests = 0;
+  #rateLimitedEvents = 0;
+  #rateLimitedBytes = 0;
+
+  /** `nowMs`: monotonic milliseconds; read only where there are limits, and for bodies that expand far. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** From now on these limits hold. The same ones again change nothing. */
+  limit({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectLimits = unlimited): void {
+    this.#events = this.#bucketOf(this.#events, rateOf(eventsPerSecond, burstSeconds, burstEventsMin));
+    this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
+  }
+
+  #bucketOf(bucket: TokenBucket | undefined, rate: Rate | undefined): TokenBucket | undefined {
+    if (rate === undefined) return undefined;
+    if (bucket === undefined) return new TokenBucket(rate, this.#nowMs());
+    bucket.change(rate, this.#nowMs());
+    return bucket;
+  }
+
+  takesExpansion(bytes: number): boolean {
+    const nowMs = this.#nowMs();
+    const back = ((nowMs - this.#expansionAtMs) / minuteMs) * expansionBytesAMinute;
+    this.#expansionBytesLeft = Math.min(expansionBytesAMinute, this.#expansionBytesLeft + Math.max(0, back));
+    this.#expansionAtMs = nowMs;
+    if (bytes > this.#expansionBytesLeft) return false;
+    this.#expansionBytesLeft -= bytes;
+    return true;
+  }
+
+  admit(cost: RequestCost): number {
+    if (this.#events === undefined && this.#bytes === undefined) return 0;
+    const nowMs = this.#nowMs();
+    const tokens = eventTokens(cost.events);
+    const waitMs = Math.max(this.#events?.waitMs(tokens, nowMs) ?? 0, this.#bytes?.waitMs(cost.bytes, nowMs) ?? 0);
+    if (waitMs > 0) {
+      this.#rateLimitedRequests++;
+      this.#rateLimitedEvents += cost.events;
+      this.#rateLimitedBytes += cost.bytes;
+      return waitMs;
+    }
+    if (this.#events !== undefined) cost.eventsTaken = this.#events.take(tokens);
+    if (this.#bytes !== undefined) cost.bytesTaken = this.#bytes.take(cost.bytes);
+    return 0;
+  }
+
+  limitHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
+    const nowMs = this.#nowMs();
+    const eventsMs = this.#events?.waitMs(eventTokens(events), nowMs) ?? 0;
+    const bytesMs = this.#bytes?.waitMs(bytes, nowMs) ?? 0;
+    return eventsMs >= bytesMs
+      ? { what: "events", perSecond: this.#events?.perSecond ?? 0 }
+      : { what: "bytes", perSecond: this.#bytes?.perSecond ?? 0 };
+  }
+
+  exceeds({ events, bytes }: RequestCost): Excess | undefined {
+    return excessOf("events", this.#events, events) ?? excessOf("bytes", this.#bytes, bytes);
+  }
+
+  giveBack({ events, bytes, eventsTaken, bytesTaken }: RequestCost, kept: number): void {
+    if (this.#events === undefined && this.#bytes === undefined) return;
+    const nowMs = this.#nowMs();
+    this.#events?.giveBack(eventsTaken - kept, nowMs);
+    this.#bytes?.giveBack(kept === 0 ? bytesTaken : bytesTaken - (bytes * kept) / events, nowMs);
+  }
+
+  countStored(events: number, bytes: number): void {
+    this.#stored += events;
+    this.#storedBytes += bytes;
+  }
+
+  countUnknown(events: number): void {
+    this.#unknown += events;
+  }
+
+  countDropped(events: number, cost: RequestCost): void {
+    this.#dropped += events;
+    this.#events?.giveBack(cost.eventsTaken - eventTokens(cost.events - events), this.#nowMs());
+  }
+
+  get counts(): Counts {
+    return {
+      accepted: this.#stored,
+      storedBytes: this.#storedBytes,
+      unknown: this.#unknown,
+      dropped: this.#dropped,
+      rateLimitedRequests: this.#rateLimitedRequests,
+      rateLimitedEvents: this.#rateLimitedEvents,
+      rateLimitedBytes: this.#rateLimitedBytes,
+    };
+  }
+}
+
+const unlimited: ProjectLimits = { burstSeconds: 0 };
+
+function rateOf(perSecond: number | undefined, burstSeconds: number, burstMin: number): Rate | undefined {
+  return perSecond === undefined ? undefined : { perSecond, burst: Math.max(perSecond * burstSeconds, burstMin) };
+}
+
+function excessOf(what: Excess["what"], bucket: TokenBucket | undefined, tokens: number): Excess | undefined {
+  if (bucket === undefined || tokens <= bucket.requestMax) return undefined;
+  return { what, perSecond: bucket.perSecond, requestMax: bucket.requestMax };
+}
+
+/** A request without events is work too. */
+function eventTokens(events: number): number {
+  return Math.max(events, 1);
+}

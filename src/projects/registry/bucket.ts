@@ -1,0 +1,183 @@
+// The registry's bucket in JetStream, and what one value of it looks like. Both sides of the registry, the watch and
+// the commands, read values through here only.
+
+import { JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { type KV, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project } from "../../base/types.ts";
+import { bucketReader } from "./bucket-state.ts";
+import { mirrorOf, requireFilled } from "./hub-mirror.ts";
+import { limitsValue, parseLimits } from "../quota/quota.ts";
+
+/** Which bucket: one per subject prefix. `replicas` counts when it is created, and a gateway raises it to its own. */
+export interface BucketPlace {
+  readonly prefix: string;
+  readonly replicas: number;
+  /** Beside a leaf node: the JetStream domain of the hub, of whose bucket the one here is a mirror. */
+  readonly hubDomain?: string | undefined;
+}
+
+const apiTimeoutMs = 3_000;
+const replicasNotSupported = 10_074;
+const nameCharsMax = 200;
+const keyCharsMax = 200;
+
+export function bucketName(prefix: string): string {
+  return `${prefix}_projects`;
+}
+
+/**
+ * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, when the bucket has no leader, and for a
+ * mirror that has not yet had all that the hub has: until then projects that exist would be unknown.
+ */
+export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
+  const found = await openExistingBucket(connection, place);
+  if (found !== undefined) return found;
+  const { prefix, replicas, hubDomain } = place;
+  const name = bucketName(prefix);
+  const js = jetstream(connection, { timeout: apiTimeoutMs });
+  const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
+  // One value per project: the keys that a rotation took away do not stay behind in older ones.
+  const bucket = await new Kvm(js).create(name, { replicas, history: 1, ...mirror }).catch((error: unknown) => {
+    throw replicasFault(error, replicas);
+  });
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  return bucket;
+}
+
+/** Names the setting where the server has no cluster for so many copies. */
+function replicasFault(error: unknown, replicas: number): unknown {
+  if (!(error instanceof JetStreamApiError) || error.code !== replicasNotSupported) return error;
+  const mend = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  return new Error(`create the project registry: ${error.message}: ${mend}`, { cause: error });
+}
+
+/** As openBucket, but creates nothing: undefined where there is none. */
+export async function openExistingBucket(connection: NatsConnection, place: BucketPlace): Promise<KV | undefined> {
+  const { prefix, hubDomain } = place;
+  const name = bucketName(prefix);
+  if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  // Only binds: to have it created here if it vanished just now is what must not happen. Reads go to the leader.
+  return await new Kvm(jetstream(connection, { timeout: apiTimeoutMs })).open(name);
+}
+
+/** The subject that projects' entries are written to begins so: beside a leaf node at the hub, whose changes come back through the mirror. */
+export async function entrySubjects(connection: NatsConnection, { prefix }: BucketPlace): Promise<string> {
+  const name = bucketName(prefix);
+  const state = await (await bucketReader(connection, name)).state();
+  const hubApi = state?.config.mirror?.external?.api;
+  return hubApi === undefined ? `$KV.${name}.` : `${hubApi}.$KV.${name}.`;
+}
+
+export interface BucketReplicas {
+  /** Of the bucket's stream. */
+  readonly config: StreamConfig;
+  readonly replicas: number;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/**
+ * Whoever came first created the bucket, perhaps with fewer replicas than the streams have: it gets as many. What JetStream cannot do, as
+ * for want of nodes, is told, and the bucket stays as it is.
+ */
+export async function raiseReplicas(connection: NatsConnection, options: BucketReplicas): Promise<void> {
+  const { config, replicas, log } = options;
+  if (config.num_replicas >= replicas) return;
+  const bucket = config.name;
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+    await manager.streams.update(bucket, { ...config, num_replicas: replicas });
+    log.warn({ bucket, replicas }, "a bucket had fewer replicas than the settings: raised");
+  } catch (error) {
+    log.warn({ bucket, reason: (error as Error).message }, "a bucket keeps its few replicas");
+  }
+}
+
+/** Watches that a stream may have, where the server would else allow it a thousand. Each gateway process has one. */
+const consumersMax = 100_000;
+/** From 2.15 on nats-server limits the consumers of a stream that says nothing of them, and lets the limit be changed. */
+const firstWithLimit = [2, 15] as const;
+
+export interface BucketConsumers {
+  readonly config: StreamConfig;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Answers the configuration as it is then. A server that will not have it is told of, and the bucket stays as it is. */
+export async function raiseConsumers(
+  connection: NatsConnection,
+  { config, log }: BucketConsumers,
+): Promise<StreamConfig> {
+  if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? "")) return config;
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+    const raised = { ...config, max_consumers: consumersMax };
+    return (await manager.streams.update(config.name, raised)).config;
+  } catch (error) {
+    log.warn({ bucket: config.name, reason: (error as Error).message }, "a bucket keeps the server's limit of watches");
+    return config;
+  }
+}
+
+function limitsConsumers(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".", 2).map(Number);
+  return major > firstWithLimit[0] || (major === firstWithLimit[0] && minor >= firstWithLimit[1]);
+}
+
+export function isProjectId(id: string): boolean {
+  return /^[A-Za-z0-9_-]{1,64}$/.test(id);
+}
+
+/** Keys as clients send them: printable ASCII without spaces. */
+export function isProjectKey(key: string): boolean {
+  return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
+}
+
+export function isProjectName(name: string): boolean {
+  return name.length <= nameCharsMax && !/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u.test(name);
+}
+
+/** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
+export type ParsedProject =
+  | { readonly ok: true; readonly project: Project }
+  | {
+      readonly ok: false;
+      fault: string;
+      /** Whole, but of an id that no project can have: its keys are nobody's. */
+      isNobodys?: boolean;
+    };
+
+export function parseProject(id: string, value: Uint8Array): ParsedProject {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(new TextDecoder().decode(value));
+  } catch {
+    return { ok: false, fault: "it is not JSON" };
+  }
+  if (typeof parsed !== "object" || parsed === null) return { ok: false, fault: "it is not an object" };
+  const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
+  if (ownId !== id || !isProjectId(id)) {
+    const isNobodys = typeof ownId === "string" && !isProjectId(ownId);
+    return { ok: false, fault: "its id is not the entry's", isNobodys };
+  }
+  if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
+  if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
+  if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
+    return { ok: false, fault: "keys is not a list of keys" };
+  }
+  const parsedLimits = parseLimits(limits);
+  if (!parsedLimits.ok) return parsedLimits;
+  return { ok: true, project: { id, name, keys: keys as string[], enabled, limits: parsedLimits.limits } };
+}
+
+export function projectValue({ id, name, keys, enabled, limits }: Project): string {
+  return JSON.stringify({ id, name, keys, enabled, ...(limits === undefined ? {} : { limits: limitsValue(limits) }) });
+}
+
+/** What `changed` says instead of the value's own; the rest of it stays, also what only a newer version knows. */
+export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
+  const entry = JSON.parse(new TextDecoder().decode(value)) as object;
+  const limits = "limits" in changed ? { limits: changed.limits && limitsValue(changed.limits) } : {};
+  return JSON.stringify({ ...entry, ...changed, ...limits });
+}

@@ -1,0 +1,261 @@
+// What an operator does to the registry: add a project, list them, give out a new key, switch one off and on, limit it. Changes
+// are compare-and-set, so that two operators at once lose neither's: on the entry, and on the whole bucket where a key is given out, which
+// nobody else may have got meanwhile. Keys are made here. All of them wait some seconds for a cluster that has no leader yet.
+
+import { randomInt } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiError, jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project, ProjectLimits } from "../../base/types.ts";
+import {
+  type BucketPlace,
+  bucketName,
+  changedValue,
+  entrySubjects,
+  isProjectId,
+  isProjectKey,
+  isProjectName,
+  openBucket,
+  openExistingBucket,
+  parseProject,
+  projectValue,
+} from "./bucket.ts";
+import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { lossOfAll, storedEvents } from "../usage/events-before.ts";
+import { onceLed } from "./leader-wait.ts";
+import { readWhole, type WholeReading } from "./whole-reading.ts";
+
+/** An expected failure: the message is for the operator. */
+export class ProjectError extends Error {}
+
+export interface AddProject extends BucketPlace {
+  readonly id: string;
+  /** Default: the id. */
+  readonly name?: string | undefined;
+  /** Default: a new one. */
+  readonly key?: string | undefined;
+}
+
+export interface RotateKey extends BucketPlace {
+  readonly id: string;
+  /** The keys there are stay valid beside the new one. Default: they do not. */
+  readonly keepOld?: boolean | undefined;
+  readonly key?: string | undefined;
+}
+
+export interface SetEnabled extends BucketPlace {
+  readonly id: string;
+  readonly enabled: boolean;
+}
+
+export interface SetLimits extends BucketPlace {
+  readonly id: string;
+  /** In place of those there are; undefined for none. */
+  readonly limits: ProjectLimits | undefined;
+}
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const keyRandomChars = 43;
+const triesMax = 30;
+const pauseMsMax = 20;
+/** "wrong last sequence": the entry, or the bucket, is not as the change was made from. nats-server, server/errors.json. */
+const wrongRevision = 10_071;
+
+/** Keys that PostHog gives to people and servers. Clients show theirs to everybody, and PostHog takes no events with these. */
+const secretKinds = [
+  ["phx_", "a personal key"],
+  ["phs_", "a secret key"],
+] as const;
+
+const demo = { id: "demo", name: "Demo", key: "phc_demo" };
+
+/** `phc_` and 43 characters of base62: 256 bits. */
+export function newKey(): string {
+  return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
+}
+
+/** Throws a ProjectError when there is such a project already. */
+export async function addProject(connection: NatsConnection, options: AddProject): Promise<Project> {
+  const { id, name = id, key = newKey() } = options;
+  if (!isProjectId(id)) throw new ProjectError(`add project: the id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+  if (!isProjectName(name)) throw new ProjectError("add project: the name must be at most 200 printable characters");
+  requireKey(key);
+  await onceLed(() => openBucket(connection, options));
+  const project: Project = { id, name, keys: [key], enabled: true };
+  return await write(connection, options, async () => {
+    const { lastSequence, projects, entries } = await read(connection, options);
+    // One of the same id is refused in words of its own.
+    requireFree(
+      key,
+      projects.filter((other) => other.id !== id),
+    );
+    if (entries.get(id)?.operation === "PUT") throw new ProjectError(`add project: there is a project ${id} already`);
+    return { project, value: projectValue(project), expect: { lastSequence } };
+  });
+}
+
+/** All projects, by id. Values that are not projects are left out; the gateway ignores them too, and says so in its log. */
+export async function listProjects(connection: NatsConnection, place: BucketPlace): Promise<Project[]> {
+  return [...(await onceLed(() => read(connection, place))).projects];
+}
+
+interface ReadProjects extends WholeReading {
+  /** By id. */
+  readonly projects: readonly Project[];
+}
+
+/** Creates nothing: where there is no bucket there is no project. */
+async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
+  const bucket = await openExistingBucket(connection, place);
+  if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
+  const reading = await readWhole(bucket, await bucketReader(connection, bucketName(place.prefix)));
+  const parsed = [...reading.entries.values()].map(projectOf);
+  const projects = parsed.filter((project) => project !== undefined);
+  return { ...reading, projects: projects.sort((left, right) => (left.id < right.id ? -1 : 1)) };
+}
+
+function projectOf({ key, operation, value }: BucketEntry): Project | undefined {
+  const parsed = operation === "PUT" ? parseProject(key, value) : undefined;
+  return parsed?.ok ? parsed.project : undefined;
+}
+
+/** Answers the project with the new key as its last one. */
+export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
+  const { id, keepOld = false, key = newKey() } = options;
+  requireKey(key);
+  return await write(connection, options, async () => {
+    const { lastSequence, projects, entries } = await read(connection, options);
+    requireFree(key, projects);
+    const found = requireProject(id, entries.get(id));
+    const keys = [...(keepOld ? found.project.keys : []), key];
+    const project = { ...found.project, keys };
+    return { project, value: changedValue(found.value, { keys }), expect: { lastSequence } };
+  });
+}
+
+/** The newest key alone stays valid: the end of a rotation that kept the old ones for a while. */
+export async function retireKeys(connection: NatsConnection, options: BucketPlace & { id: string }): Promise<Project> {
+  return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
+}
+
+export async function setEnabled(connection: NatsConnection, options: SetEnabled): Promise<Project> {
+  const { enabled } = options;
+  return await change(connection, options, () => ({ enabled }));
+}
+
+export async function setLimits(connection: NatsConnection, options: SetLimits): Promise<Project> {
+  const { limits } = options;
+  return await change(connection, options, () => ({ limits }));
+}
+
+/**
+ * Adds the project `demo` if there is none; one that is there stays as it is. Answers it. Undefined, and nothing added, where the registry
+ * has lost projects: a new one would hide that from whoever reads it for the first time, and the demo project may have had another key.
+ */
+export async function ensureDemoProject(connection: NatsConnection, place: BucketPlace): Promise<Project | undefined> {
+  const found = await demoIn(connection, place);
+  if (found !== undefined || (await hasLostProjects(connection, place))) return found;
+  try {
+    return await addProject(connection, { ...demo, prefix: place.prefix, replicas: place.replicas });
+  } catch (error) {
+    // Somebody else has added it meanwhile.
+    const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
+    if (added === undefined) throw error;
+    return added;
+  }
+}
+
+async function demoIn(connection: NatsConnection, place: BucketPlace): Promise<Project | undefined> {
+  const projects = await listProjects(connection, place);
+  // Another project has the demo key: that one is then the one to try things with.
+  return projects.find(({ id }) => id === demo.id) ?? projects.find(({ keys }) => keys.includes(demo.key));
+}
+
+async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
+  const stored = await onceLed(() => storedEvents(connection, place.prefix));
+  const { lastSequence, entries } = await onceLed(() => read(connection, place));
+  if (lossOfAll({ lastSequence, entries: entries.size }, stored) !== undefined) return true;
+  return [...stored.projectIds].some((id) => !entries.has(id));
+}
+
+/** Of changes that give out no key. */
+async function change(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+  edit: (project: Project) => Partial<Project>,
+): Promise<Project> {
+  const { id } = options;
+  const bucket = await onceLed(() => openExistingBucket(connection, options));
+  return await write(connection, options, async () => {
+    requireId(id);
+    const entry = (await bucket?.get(id)) ?? undefined;
+    const found = requireProject(id, entry);
+    const changed = edit(found.project);
+    const project = { ...found.project, ...changed };
+    return { project, value: changedValue(found.value, changed), expect: { lastSubjectSequence: found.revision } };
+  });
+}
+
+interface Entry {
+  readonly project: Project;
+  readonly value: string;
+  /** What it was made from: it is written only if that is still so. */
+  readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
+}
+
+/** `make` is asked again on what others have left, where they were faster. Answers the project as it is written. */
+async function write(connection: NatsConnection, place: BucketPlace, make: () => Promise<Entry>): Promise<Project> {
+  const js = jetstream(connection);
+  const subjects = await onceLed(() => entrySubjects(connection, place));
+  for (let tries = 0; tries < triesMax; tries++) {
+    const { project, value, expect } = await onceLed(make);
+    try {
+      await onceLed(() => js.publish(subjects + project.id, value, { expect }), { isRepeatable: false });
+      return project;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      await delay(randomInt(pauseMsMax * (tries + 1)));
+    }
+  }
+  throw new ProjectError("the registry is being changed by others without pause: try again");
+}
+
+function requireId(id: string): void {
+  if (!isProjectId(id)) throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+}
+
+interface FoundProject {
+  readonly project: Project;
+  readonly value: Uint8Array;
+  readonly revision: number;
+}
+
+function requireProject(id: string, entry: Omit<BucketEntry, "key"> | undefined): FoundProject {
+  requireId(id);
+  if (entry?.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
+  const parsed = parseProject(id, entry.value);
+  if (!parsed.ok) throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
+  return { project: parsed.project, value: entry.value, revision: entry.revision };
+}
+
+function requireKey(key: string): void {
+  if (!isProjectKey(key)) {
+    throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
+  }
+  const secret = secretKinds.find(([beginning]) => key.startsWith(beginning));
+  if (secret !== undefined) {
+    const [beginning, kind] = secret;
+    throw new ProjectError(
+      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that is not to stand in apps and pages. Give the project's, which begins with phc_, or none for a new one`,
+    );
+  }
+}
+
+function requireFree(key: string, projects: readonly Project[]): void {
+  const holder = projects.find(({ keys }) => keys.includes(key));
+  if (holder !== undefined) throw new ProjectError(`the key is in use already, by project ${holder.id}`);
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof JetStreamApiError && error.code === wrongRevision;
+}

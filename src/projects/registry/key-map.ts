@@ -1,0 +1,94 @@
+// Which project has which key. Changed entry by entry, so that one change costs one project's keys, however many projects there are. A key
+// that two projects claim is nobody's until one gives it up, since every order among them may hand one's events to the other.
+
+import type { MeteredProject } from "../../base/types.ts";
+
+export interface Clash {
+  /** Two projects that claim one key or more. */
+  readonly projects: readonly [string, string];
+  readonly isOver: boolean;
+}
+
+/** Told once a pair of projects when their first clash begins, and once when their last one ends. */
+export type ClashTaker = (clash: Clash) => void;
+
+export class KeyMap {
+  readonly #projectOf = new Map<string, MeteredProject>();
+  /** The claimants of contested keys, two or more each, by their ids. */
+  readonly #contested = new Map<string, Map<string, MeteredProject>>();
+  /** How many keys a pair of projects both claim. */
+  readonly #clashes = new Map<string, number>();
+  readonly #onClash: ClashTaker;
+
+  constructor(onClash: ClashTaker) {
+    this.#onClash = onClash;
+  }
+
+  /** The one project that claims the key. */
+  get(key: string): MeteredProject | undefined {
+    return this.#projectOf.get(key);
+  }
+
+  isContested(key: string): boolean {
+    return this.#contested.has(key);
+  }
+
+  /** Every key that is contested, with the projects that claim it. */
+  get contestedPairs(): readonly (readonly [string, string])[] {
+    return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
+  }
+
+  /** `before`: the same project as it was, where it was known. */
+  put(project: MeteredProject, before: MeteredProject | undefined): void {
+    for (const key of before?.keys ?? []) if (!project.keys.includes(key)) this.#drop(key, project.id);
+    for (const key of project.keys) this.#claim(key, project);
+  }
+
+  remove(project: MeteredProject): void {
+    for (const key of project.keys) this.#drop(key, project.id);
+  }
+
+  #claim(key: string, project: MeteredProject): void {
+    const claimants = this.#contested.get(key);
+    const holder = this.#projectOf.get(key);
+    if (claimants?.has(project.id)) claimants.set(project.id, project);
+    else if (claimants !== undefined) {
+      for (const other of claimants.keys()) this.#count(other, project.id, 1);
+      claimants.set(project.id, project);
+    } else if (holder === undefined || holder.id === project.id) this.#projectOf.set(key, project);
+    else {
+      this.#projectOf.delete(key);
+      this.#contested.set(
+        key,
+        new Map([
+          [holder.id, holder],
+          [project.id, project],
+        ]),
+      );
+      this.#count(holder.id, project.id, 1);
+    }
+  }
+
+  #drop(key: string, id: string): void {
+    const claimants = this.#contested.get(key);
+    if (claimants === undefined) {
+      if (this.#projectOf.get(key)?.id === id) this.#projectOf.delete(key);
+      return;
+    }
+    if (!claimants.delete(id)) return;
+    for (const other of claimants.keys()) this.#count(other, id, -1);
+    const [last] = claimants.values();
+    if (claimants.size > 1 || last === undefined) return;
+    this.#contested.delete(key);
+    this.#projectOf.set(key, last);
+  }
+
+  #count(left: string, right: string, change: 1 | -1): void {
+    const projects: [string, string] = left < right ? [left, right] : [right, left];
+    const pair = projects.join(" ");
+    const count = (this.#clashes.get(pair) ?? 0) + change;
+    if (count === 0) this.#clashes.delete(pair);
+    else this.#clashes.set(pair, count);
+    if (count === 0 || (count === 1 && change === 1)) this.#onClash({ projects, isOver: count === 0 });
+  }
+}

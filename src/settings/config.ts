@@ -1,0 +1,337 @@
+// The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and from flags of
+// the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
+
+import { posthogJsFolder } from "../http/pages/static-files.ts";
+import { networksOf } from "../base/networks.ts";
+import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
+import { faultsBetween } from "./faults.ts";
+import {
+  durationMs,
+  flag,
+  jetStreamDomain,
+  natsUrl,
+  oneOf,
+  type Parse,
+  subjectPrefix,
+  text,
+  wholeNumber,
+} from "./parsers.ts";
+
+interface Setting<T> {
+  readonly parse: Parse<T>;
+  readonly fallback: string | undefined;
+  /** What the text stands for: shown in the README and by --help. */
+  readonly unit: string;
+  readonly why: string;
+}
+
+const MIB = 1_048_576;
+
+function setting<T>(row: Setting<T>): Setting<T> {
+  return row;
+}
+
+/** The table. The order is that of the README. */
+export const settings = {
+  host: setting({
+    parse: text,
+    fallback: "0.0.0.0",
+    unit: "address",
+    why: "where the public endpoints listen; `up` takes 127.0.0.1 unless told",
+  }),
+  port: setting({ parse: wholeNumber(0, 65_535), fallback: "8000", unit: "port", why: "0 takes any free port" }),
+  tlsCert: setting({
+    parse: certificateFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "the public port speaks HTTPS with this certificate (chain behind it); read again when it changes",
+  }),
+  tlsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
+  adminHost: setting({
+    parse: text,
+    fallback: "127.0.0.1",
+    unit: "address",
+    why: "metrics and health stay on loopback unless you say otherwise",
+  }),
+  adminPort: setting({ parse: wholeNumber(0, 65_535), fallback: "9464", unit: "port", why: "0 takes any free port" }),
+  liveEvents: setting({
+    parse: oneOf("auto", "true", "false"),
+    fallback: "auto",
+    unit: "auto/true/false",
+    why: "whether the live page on the admin port shows events, not only counts; auto: while that is on loopback",
+  }),
+  natsUrl: setting({
+    parse: natsUrl,
+    fallback: undefined,
+    unit: "url[,url]",
+    why: "the NATS servers; unset: an embedded nats-server",
+  }),
+  natsCreds: setting({
+    parse: readableFile,
+    fallback: undefined,
+    unit: "file",
+    why: "a NATS credentials file; read again at each reconnect, like the next three",
+  }),
+  natsCa: setting({
+    parse: certificateFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "whose certificates the NATS servers must have; unset: what Node trusts. Set: TLS or nothing",
+  }),
+  natsCert: setting({
+    parse: certificateFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "our own certificate, for NATS servers that ask for one",
+  }),
+  natsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
+  natsToken: setting({
+    parse: text,
+    fallback: undefined,
+    unit: "secret",
+    why: "a NATS token; of an embedded nats-server the one it asks for, unset: a random one, kept in the data folder",
+  }),
+  hubDomain: setting({
+    parse: jetStreamDomain,
+    fallback: undefined,
+    unit: "name",
+    why: "beside a leaf node: the JetStream domain of the hub, whose projects count here; see deploy/nats/README.md",
+  }),
+  natsServer: setting({
+    parse: text,
+    fallback: undefined,
+    unit: "file",
+    why: "the nats-server to embed; unset: the one on PATH if 2.10 or newer, else the one set-up fetched",
+  }),
+  natsPort: setting({
+    parse: wholeNumber(1, 65_535),
+    fallback: undefined,
+    unit: "port",
+    why: "where the embedded nats-server listens, on 127.0.0.1; unset: where it did at its last start, at first a free one",
+  }),
+  dataDir: setting({
+    parse: text,
+    fallback: "./data",
+    unit: "folder",
+    why: "where the embedded nats-server keeps its data",
+  }),
+  subjectPrefix: setting({
+    parse: subjectPrefix,
+    fallback: "penstock",
+    unit: "name",
+    why: "first token of the subjects, and of the names of streams and bucket: several gateways can share one NATS",
+  }),
+  partitions: setting({
+    parse: wholeNumber(1, 1_024),
+    fallback: "1",
+    unit: "streams per lane",
+    why: "each is a stream with a leader of its own; projects are spread over them by a stable hash",
+  }),
+  replicas: setting({ parse: wholeNumber(1, 5), fallback: "1", unit: "copies", why: "3 on a cluster of three" }),
+  streamBytesMax: setting({
+    parse: wholeNumber(MIB, 2 ** 50),
+    fallback: String(4_096 * MIB),
+    unit: "bytes per stream",
+    why: "a full stream refuses (503 store_full); the server must have this much room to promise",
+  }),
+  projectShare: setting({
+    parse: wholeNumber(1, 100),
+    fallback: "75",
+    unit: "per cent of a stream",
+    why: "what one project can fill of a stream beside others, less where several fill it; 100: all (503 project_full)",
+  }),
+  liveAgeMax: setting({ parse: durationMs, fallback: "7d", unit: "s, m, h, d", why: "live events leave after this" }),
+  historicalAgeMax: setting({
+    parse: durationMs,
+    fallback: "30d",
+    unit: "s, m, h, d",
+    why: "imported events leave after this",
+  }),
+  bodyBytesMax: setting({
+    parse: wholeNumber(1_024, 256 * MIB),
+    fallback: String(20 * MIB),
+    unit: "bytes",
+    why: "a body on the wire; SDKs keep to 20 MiB",
+  }),
+  inflatedBytesMax: setting({
+    parse: wholeNumber(1_024, 256 * MIB),
+    fallback: String(100 * MIB),
+    unit: "bytes",
+    why: "a body after decompression, enforced while inflating",
+  }),
+  connectionsMax: setting({
+    parse: wholeNumber(16, 10_000_000),
+    fallback: undefined,
+    unit: "connections",
+    why: "open at a time in each process, one more is closed at once; unset: its limit of open files less 256",
+  }),
+  addressConnectionsMax: setting({
+    parse: wholeNumber(1, 10_000_000),
+    fallback: undefined,
+    unit: "connections",
+    why: "of those from one address (IPv6: one /64), trusted proxies aside; unset: half of them",
+  }),
+  requestEventsMax: setting({
+    parse: wholeNumber(1, 100_000_000),
+    fallback: "500000",
+    unit: "events",
+    why: "events of one request; past it 413 too_many_events",
+  }),
+  expansionMax: setting({
+    parse: wholeNumber(1, 1_000_000),
+    fallback: "256",
+    unit: "times",
+    why: "what a request may store for the bytes that were sent; what comes to more has 8 MiB a minute for each project, past that 413 expands_too_far",
+  }),
+  inflightBytesMax: setting({
+    parse: wholeNumber(MIB, 64 * 1_024 * MIB),
+    fallback: String(256 * MIB),
+    unit: "bytes per process",
+    why: "bodies in hand and lines not yet acknowledged; past it requests are refused (503 overloaded), those of up to 256 KiB past an eighth more",
+  }),
+  frameBytesMax: setting({
+    parse: wholeNumber(1_024, 64 * MIB),
+    fallback: String(512 * 1_024),
+    unit: "bytes",
+    why: "a frame leaves when this full, one of a large request at 256 KiB; less if the server's max_payload asks",
+  }),
+  frameScope: setting({
+    parse: oneOf("project", "partition"),
+    fallback: "project",
+    unit: "project/partition",
+    why: "whose small live requests share a message: those of one project, or of all in a partition",
+  }),
+  framesUnackedMax: setting({
+    parse: wholeNumber(1, 65_536),
+    fallback: "64",
+    unit: "frames per process",
+    why: "the window: while it is full, lines gather",
+  }),
+  ackTimeoutMs: setting({
+    parse: wholeNumber(10, 100_000),
+    fallback: "2000",
+    unit: "milliseconds",
+    why: "a frame without PubAck is sent again, under the same message id",
+  }),
+  // Shorter than the streams' duplicate window of 2 minutes: a frame that is sent again must still be known.
+  requestTimeoutMs: setting({
+    parse: wholeNumber(10, 100_000),
+    fallback: "5000",
+    unit: "milliseconds",
+    why: "from a request's whole body to its answer; then 503 timeout",
+  }),
+  drainDelayMs: setting({
+    parse: wholeNumber(0, 600_000),
+    fallback: "0",
+    unit: "milliseconds",
+    why: "from SIGTERM on, /readyz is 503 and events are still taken for so long: time for load balancers to look elsewhere",
+  }),
+  drainTimeoutMs: setting({
+    parse: wholeNumber(10, 600_000),
+    fallback: "20000",
+    unit: "milliseconds",
+    why: "from the end of that delay to the last answer; keep the supervisor's grace period longer than both",
+  }),
+  workers: setting({
+    parse: wholeNumber(1, 256),
+    fallback: "1",
+    unit: "processes",
+    why: "each takes connections on the one port and uses up to one core; limits per process hold for each",
+  }),
+  recordIp: setting({ parse: flag, fallback: "true", unit: "true/false", why: "store the client's address" }),
+  trustedProxies: setting({
+    parse: networksOf,
+    fallback: undefined,
+    unit: "CIDR[,CIDR]",
+    why: "proxies whose X-Forwarded-For is believed; unset: the client is whoever connects",
+  }),
+  proxyProtocol: setting({
+    parse: flag,
+    fallback: "false",
+    unit: "true/false",
+    why: "believe the PROXY protocol (v2) of the trusted proxies; all of them that connect must then speak it",
+  }),
+  posthogJs: setting({
+    parse: posthogJsFolder,
+    fallback: undefined,
+    unit: "folder/off",
+    why: "of the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; unset: the one in node_modules, else that of the bundle",
+  }),
+  logLevel: setting({
+    parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
+    fallback: "info",
+    unit: "level",
+    why: "logs are JSON lines on standard error",
+  }),
+} as const;
+
+export type SettingName = keyof typeof settings;
+
+type ValueOf<S> = S extends Setting<infer T> ? T : never;
+type Optional =
+  | "natsUrl"
+  | "natsCreds"
+  | "natsCa"
+  | "natsCert"
+  | "natsKey"
+  | "natsToken"
+  | "hubDomain"
+  | "natsServer"
+  | "natsPort"
+  | "connectionsMax"
+  | "addressConnectionsMax"
+  | "tlsCert"
+  | "tlsKey"
+  | "trustedProxies"
+  | "posthogJs";
+
+/** The settings as values; durations are milliseconds. */
+export type Config = {
+  readonly [Name in SettingName]: Name extends Optional
+    ? ValueOf<(typeof settings)[Name]> | undefined
+    : ValueOf<(typeof settings)[Name]>;
+};
+
+export type ConfigResult =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly faults: readonly string[] };
+
+/** `bodyBytesMax` to `PENSTOCK_BODY_BYTES_MAX`. */
+export function variableOf(name: string): string {
+  return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
+}
+
+/** `bodyBytesMax` to `--body-bytes-max`. */
+export function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
+}
+
+/**
+ * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are faults, because a
+ * misspelt limit that is silently not in force is worse than a gateway that does not start.
+ */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>>,
+): ConfigResult {
+  const names = Object.keys(settings) as SettingName[];
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const name of names) {
+    const row = settings[name];
+    const fromFlag = flags[name];
+    const given = fromFlag ?? env[variableOf(name)] ?? row.fallback;
+    if (given === undefined) continue;
+    try {
+      values[name] = row.parse(given);
+    } catch (error) {
+      faults.push(`${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`);
+    }
+  }
+  const known = new Set(names.map(variableOf));
+  for (const variable of Object.keys(env)) {
+    if (variable.startsWith("PENSTOCK_") && !known.has(variable)) faults.push(`${variable}: no such setting`);
+  }
+  if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
+  return faults.length === 0 ? { ok: true, config: values as unknown as Config } : { ok: false, faults };
+}

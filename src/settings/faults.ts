@@ -1,0 +1,71 @@
+// Settings that are well each for itself and not together: every such fault, in words. The table is config.ts's.
+
+import type { Config } from "./config.ts";
+import { isPair } from "../base/pem.ts";
+
+const ofServersElsewhere = [
+  ["natsCreds", "PENSTOCK_NATS_CREDS"],
+  ["natsCa", "PENSTOCK_NATS_CA"],
+  ["natsCert", "PENSTOCK_NATS_CERT"],
+  ["natsKey", "PENSTOCK_NATS_KEY"],
+  ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
+] as const;
+
+/** What is wrong with settings that are well each for itself. */
+export function faultsBetween(config: Config): string[] {
+  const faults: string[] = [];
+  if (config.ackTimeoutMs > config.requestTimeoutMs) {
+    faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
+  }
+  if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
+    // Less would answer a body that is within its limits with 503 for ever.
+    faults.push(
+      "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
+    );
+  }
+  return [...faults, ...natsFaults(config), ...publicPortFaults(config)];
+}
+
+function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], proxyProtocol }: Config): string[] {
+  const faults: string[] = [];
+  if ((cert === undefined) !== (key === undefined)) {
+    faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: one is of no use without the other");
+  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    faults.push("PENSTOCK_TLS_KEY: is not the key of the certificate in PENSTOCK_TLS_CERT");
+  }
+  if (proxyProtocol && trustedProxies.length === 0) {
+    faults.push("PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES, else anybody could claim any address");
+  }
+  if (proxyProtocol && cert !== undefined) {
+    // A proxy's header comes before the handshake, where it is not read; what comes inside is the client's.
+    faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be together with PENSTOCK_TLS_CERT");
+  }
+  return faults;
+}
+
+function natsFaults(config: Config): string[] {
+  const faults: string[] = [];
+  const { natsUrl: url, natsCert: cert, natsKey: key } = config;
+  if (config.natsPort !== undefined && url !== undefined) {
+    faults.push("PENSTOCK_NATS_PORT: is of an embedded nats-server, and PENSTOCK_NATS_URL names another");
+  }
+  for (const [name, variable] of ofServersElsewhere) {
+    if (config[name] !== undefined && url === undefined) faults.push(`${variable}: needs PENSTOCK_NATS_URL`);
+  }
+  if ((cert === undefined) !== (key === undefined)) {
+    faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other");
+  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    faults.push("PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT");
+  }
+  if (config.natsToken !== undefined && url === undefined && !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)) {
+    // What begins so nats-server takes for the hash of a token.
+    faults.push(
+      "PENSTOCK_NATS_TOKEN: for an embedded nats-server, printable ASCII without spaces that does not begin with $2",
+    );
+  }
+  const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
+  if (identities.filter((identity) => identity !== undefined).length > 1) {
+    faults.push("PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them");
+  }
+  return faults;
+}

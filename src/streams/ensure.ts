@@ -1,0 +1,188 @@
+// The streams: creates those that are missing, raises limits, refuses ones that would break what a 200 promises. What becomes
+// of them later is the watch's to see. Never shrinks, empties or deletes a stream.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { NatsLink, PublishLog } from "../nats/link.ts";
+import { headerBytesMax } from "../publish/frame.ts";
+import {
+  brokenPromises,
+  fullMessageBytes,
+  keptLimits,
+  raisedLimits,
+  type StreamSettings,
+  type WantedConfig,
+  wantedConfigs,
+} from "./desired.ts";
+import { hasLeader } from "./watch.ts";
+
+export interface Streams {
+  /**
+   * Makes sure of every stream, waiting as long as JetStream is not ready; from then on also after each reconnect.
+   * Rejects with a StreamError when only a change of settings or streams can help, or when the signal aborts.
+   */
+  ensure(signal?: AbortSignal): Promise<void>;
+}
+
+/** What no waiting can cure: the message says what to change. */
+export class StreamError extends Error {
+  override name = "StreamError";
+}
+
+const retryWaitMs = 500;
+const waitingLogEveryMs = 5_000;
+const ensureTimeoutMs = 5_000;
+
+// Error codes of JetStream's API: nats-server, server/errors.json.
+const streamNotFound = 10_059;
+const notEnoughRoom = new Set([10_002, 10_023, 10_028, 10_047]);
+/** No peer can take it: for lack of room, or because the cluster is still forming. */
+const noSuitablePeers = 10_005;
+/** More than one, of a server that is in no cluster. */
+const replicasNotSupported = 10_074;
+/** JetStream on its way up, or a cluster without a leader. */
+const transient = new Set([10_004, noSuitablePeers, 10_007, 10_008, 10_009, 10_076]);
+
+export function createStreams(link: NatsLink, settings: StreamSettings, log: PublishLog): Streams {
+  const wanted = wantedConfigs(settings);
+  const isGathered = settings.hubDomain !== undefined;
+  let followsReconnects = false;
+  let ensuring = false;
+
+  function messageBytes(): number {
+    return fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
+  }
+
+  async function ensureAll(signal: AbortSignal | undefined): Promise<void> {
+    for (const config of wanted) await ensureReady(config, signal);
+  }
+
+  /** Tries one stream until it is there; says every few seconds what it waits for. */
+  async function ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
+    let loggedAtMs = Number.NEGATIVE_INFINITY;
+    for (;;) {
+      signal?.throwIfAborted();
+      try {
+        await ensureOne(await manager(link, ensureTimeoutMs), config, {
+          messageBytes: messageBytes(),
+          isGathered,
+          log,
+        });
+        return;
+      } catch (error) {
+        if (error instanceof StreamError) throw error;
+        if (link.connection.isClosed()) throw new StreamError(`check stream ${config.name}: the connection is closed`);
+        if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
+          loggedAtMs = performance.now();
+          log.warn({ stream: config.name, reason: (error as Error).message }, "waiting for JetStream");
+        }
+      }
+      await delay(retryWaitMs, undefined, signal === undefined ? {} : { signal });
+    }
+  }
+
+  function ensureAgain(): void {
+    // After a reconnect the store may be a new one, as when a server came back on an empty disk.
+    if (ensuring) return;
+    ensuring = true;
+    // One that cannot be used keeps none of the others from being made.
+    Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain))).finally(() => {
+      ensuring = false;
+    });
+  }
+
+  function failedAgain(error: unknown): void {
+    if (!link.connection.isClosed()) log.error({ err: error }, "checking the streams again failed");
+  }
+
+  return {
+    async ensure(signal) {
+      await ensureAll(signal);
+      if (followsReconnects) return;
+      followsReconnects = true;
+      link.onChange((connected) => {
+        if (connected) ensureAgain();
+      });
+    },
+  };
+}
+
+function manager(link: NatsLink, timeout: number): Promise<JetStreamManager> {
+  return jetstreamManager(link.connection, { checkAPI: false, timeout });
+}
+
+interface EnsureOptions {
+  readonly messageBytes: number;
+  readonly isGathered: boolean;
+  readonly log: Pick<PublishLog, "info" | "warn">;
+}
+
+/** Creates or grows each stream once, for whoever makes them beside a gateway; answers their names. Rejects like `ensure`, without waiting. */
+export async function ensureStreams(
+  connection: NatsConnection,
+  settings: StreamSettings,
+  log: EnsureOptions["log"],
+): Promise<string[]> {
+  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: ensureTimeoutMs });
+  const messageBytes = Math.min(settings.frameBytesMax + headerBytesMax, connection.info?.max_payload ?? 0);
+  const wanted = wantedConfigs(settings);
+  for (const config of wanted) await ensureOne(jsm, config, { messageBytes, isGathered: false, log });
+  return wanted.map(({ name }) => name);
+}
+
+async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: EnsureOptions): Promise<void> {
+  const { messageBytes, isGathered, log } = options;
+  const existing = await streamInfoOf(jsm, wanted.name);
+  if (existing === undefined) {
+    // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk, goes on above any before it: from 1
+    // on, a hub of nats-server 2.10 would pass over what comes before it looks again. Microseconds grow faster than messages come.
+    const first = isGathered ? { first_seq: Date.now() * 1_000 } : {};
+    await jsm.streams.add({ ...wanted, ...first }).catch((error: unknown) => {
+      throw changeFault(error, "create", wanted);
+    });
+    log.info({ stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas }, "stream created");
+    return;
+  }
+  // Without a leader a member answers what it has, which may be old.
+  if (!hasLeader(existing)) throw new Error(`stream ${wanted.name} has no leader`);
+  const { config } = existing;
+  const broken = brokenPromises(wanted, config, messageBytes);
+  if (broken.length > 0) {
+    throw new StreamError(`use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`);
+  }
+  const raised = raisedLimits(wanted, config);
+  const kept = keptLimits(wanted, config);
+  if (kept.length > 0) log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
+  if (Object.keys(raised).length === 0) return;
+  await jsm.streams.update(wanted.name, { ...config, ...raised }).catch((error: unknown) => {
+    throw changeFault(error, "raise the limits of", wanted);
+  });
+  log.warn({ stream: wanted.name, raised }, "stream had smaller limits than the settings: raised");
+}
+
+/** Undefined when there is no such stream. */
+export async function streamInfoOf(jsm: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
+  try {
+    return await jsm.streams.info(name);
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === streamNotFound) return undefined;
+    throw error;
+  }
+}
+
+/** What the server said to a create or an update: a StreamError when waiting cannot help, else the error itself. */
+function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
+  if (!(error instanceof JetStreamApiError) || transient.has(error.code)) return error;
+  return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`, {
+    cause: error,
+  });
+}
+
+function hintOf(code: number, { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig): string {
+  if (notEnoughRoom.has(code)) {
+    return `: the server cannot promise it ${bytesMax} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`;
+  }
+  if (code !== replicasNotSupported) return "";
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+}
