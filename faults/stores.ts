@@ -1,8 +1,8 @@
 // Brings up what a scenario runs on: the store of its topology, and the gateway before it.
 
-import { readConfig } from "../src/settings/config.ts";
 import { startGateway } from "../src/app/gateway.ts";
 import { createLog } from "../src/base/log.ts";
+import { readConfig } from "../src/settings/config.ts";
 import type { NetworkKind } from "./cluster-network.ts";
 import { createClusterStore } from "./cluster-store.ts";
 import { createEmbeddedStore } from "./embedded-store.ts";

@@ -4,6 +4,10 @@
 
 import { constants } from "node:os";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { workerCommand } from "./app/worker-command.ts";
+import { createLog } from "./base/log.ts";
+import type { Lane } from "./base/types.ts";
+import { version } from "./base/version.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./cli/context.ts";
 import { gather } from "./cli/gather.ts";
 import {
@@ -29,12 +33,8 @@ import {
 } from "./cli/settings.ts";
 import { tail } from "./cli/tail.ts";
 import { forTerminal } from "./cli/terminal.ts";
-import { workerCommand } from "./app/worker-command.ts";
-import { createLog } from "./base/log.ts";
-import { burstSecondsDefault, isPositive } from "./projects/quota/quota.ts";
 import { lanes } from "./nats/names.ts";
-import type { Lane } from "./base/types.ts";
-import { version } from "./base/version.ts";
+import { burstSecondsDefault, isPositive } from "./projects/quota/quota.ts";
 
 // npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are one.
 const sameKeyPressMs = 300;

@@ -5,9 +5,9 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { settings, variableOf } from "../src/settings/config.ts";
-import { dropTable, errorTable, warningTable } from "../src/base/errors.ts";
 import { metricNames } from "../src/admin/metrics/metric-table.ts";
+import { dropTable, errorTable, warningTable } from "../src/base/errors.ts";
+import { settings, variableOf } from "../src/settings/config.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -27,57 +27,84 @@ function read(file: string): string {
 
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
-// Which folders of src a folder may import from, beside itself, types.ts and errors.ts. events/ and intake/ read the scan table's
-// layout; intake/ calls the rules and the record writer as plain functions, because a port between them would cost every event a call.
+// Which folders of src a folder may import from, beside itself. Ground floor: base and nats. On it stand the data path (http, intake,
+// scan, events, publish) and the store side (streams, projects), which do not know each other; the operator's side (admin, cli) stands
+// on whatever it shows; app wires them all, and only main.ts imports app.
+const everythingButApp = [
+  "admin",
+  "base",
+  "cli",
+  "embedded",
+  "events",
+  "http",
+  "intake",
+  "nats",
+  "projects",
+  "publish",
+].concat(["scan", "settings", "streams", "workers"]);
 const mayImport: Record<string, string[]> = {
-  // What a certificate file has to hold: the settings ask that too. How near one word is to another, and what of a text may be shown: the
-  // intake asks that too.
-  http: ["pem.ts", "letters-apart.ts", "without-keys.ts"],
-  intake: ["events", "scan/table.ts", "letters-apart.ts", "without-keys.ts"],
-  scan: [],
-  events: ["scan/table.ts"],
-  publish: [],
-  projects: [],
-  embedded: [],
-  observe: [],
-  // What streams must be and what projects are, so that it judges as the gateway does; who runs and what loads come as arguments.
-  doctor: [
-    "open-files.ts",
-    "streams/ensure.ts",
-    "publish/frame.ts",
-    "nats/versions.ts",
-    "streams/desired.ts",
-    "projects/registry/bucket.ts",
-    "projects/registry/bucket-state.ts",
-    "projects/usage/events-before.ts",
-    "projects/registry/hub-mirror.ts",
-  ],
-  // The shape of the numbers it shows; who connects, and where events are, come as arguments.
-  live: ["base/sample.ts"],
-  // The settings as a type, and the numbers a worker passes on; the gateway comes as an argument.
-  workers: ["config.ts", "admin/metrics/metric-table.ts", "base/sample.ts"],
+  base: [],
+  nats: ["base"],
+  settings: ["base", "nats"],
+  http: ["base"],
+  scan: ["base"],
+  // Events and intake read the layout of the scan table. Intake calls the rules and the record writer as plain functions, because a
+  // port between them would cost every event a call.
+  events: ["base", "scan/table.ts"],
+  intake: ["base", "events", "scan/table.ts"],
+  publish: ["base", "nats"],
+  streams: ["base", "nats"],
+  projects: ["base", "nats"],
+  embedded: ["base"],
+  // The settings as a type, and the table of metrics that a supervisor sums up.
+  workers: ["base", "settings", "admin/metrics/metric-table.ts"],
+  admin: everythingButApp,
+  cli: everythingButApp,
+  app: everythingButApp,
 };
 
 describe("imports point one way", () => {
-  const stages = sources.filter((file) => (file.split("/")[1] ?? "") in mayImport);
-  test.each(stages)("%s", (file) => {
+  const inFolders = sources.filter((file) => file.split("/").length > 2);
+  test.each(inFolders)("%s", (file) => {
     const folder = file.split("/")[1] ?? "";
-    const allowed = ["types.ts", "errors.ts", `${folder}/`, ...(mayImport[folder] ?? [])];
-    const imports = [...read(file).matchAll(/from "(\.[^"]+)"/g)].map((match) =>
-      path.posix.relative("src", path.posix.join(path.posix.dirname(file), match[1] ?? "")),
-    );
-    for (const imported of imports) {
+    const allowed = [folder, ...(mayImport[folder] ?? [])];
+    for (const imported of importsOf(file)) {
       expect(
-        allowed.some((prefix) => imported.startsWith(prefix)),
+        allowed.some((place) => imported === place || imported.startsWith(`${place}/`)),
         `${file} imports ${imported}`,
       ).toBe(true);
     }
+  });
+
+  test("every folder of src has its rule", () => {
+    expect([...new Set(inFolders.map((file) => file.split("/")[1]))].sort()).toEqual(Object.keys(mayImport).sort());
+  });
+
+  test("no file imports itself by way of others", () => {
+    const state = new Map<string, "open" | "done">();
+    const visit = (file: string, way: readonly string[]): void => {
+      if (state.get(file) === "done") return;
+      expect(state.get(file), `${[...way, file].join(" -> ")}`).not.toBe("open");
+      state.set(file, "open");
+      for (const imported of importsOf(file, "values")) visit(`src/${imported}`, [...way, file]);
+      state.set(file, "done");
+    };
+    for (const file of sources) visit(file, []);
   });
 
   test("types.ts has no runtime code", () => {
     expect(read("src/base/types.ts")).not.toMatch(/^export (const|function|class|let)|^import (?!type)/m);
   });
 });
+
+/** The files of src that a file imports, as paths below src; with "values" those that it needs at run time. */
+function importsOf(file: string, kind: "all" | "values" = "all"): string[] {
+  const text = kind === "all" ? read(file) : read(file).replaceAll(/^(import|export) type [^;]*;/gm, "");
+  const named = text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g);
+  return [...named].map((match) =>
+    path.posix.relative("src", path.posix.join(path.posix.dirname(file), match[1] ?? "")),
+  );
+}
 
 describe("a source file", () => {
   test.each(sources)("%s is short, opens with its job, and keeps to the house rules", (file) => {

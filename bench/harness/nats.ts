@@ -6,12 +6,12 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { readConfig } from "../../src/settings/config.ts";
 import { findNatsServer } from "../../src/embedded/find-nats-server.ts";
-import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
 import { connectNats } from "../../src/nats/link.ts";
-import { createStreams } from "../../src/streams/ensure.ts";
 import { streamName } from "../../src/nats/names.ts";
+import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
+import { readConfig } from "../../src/settings/config.ts";
+import { createStreams } from "../../src/streams/ensure.ts";
 import { startChild } from "./child.ts";
 
 export type Sync = "always" | "lazy";

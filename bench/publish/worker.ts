@@ -2,12 +2,12 @@
 // event, or the same bytes pushed down one connection with nobody acknowledging them (what the wire can take).
 
 import { jetstream } from "@nats-io/jetstream";
-import { readConfig } from "../../src/settings/config.ts";
-import { createAdmission } from "../../src/intake/admission.ts";
 import { createMetrics } from "../../src/admin/metrics/metrics.ts";
+import type { FrameWaiter, Project } from "../../src/base/types.ts";
+import { createAdmission } from "../../src/intake/admission.ts";
 import { connectNats } from "../../src/nats/link.ts";
 import { createPublisher } from "../../src/publish/publisher.ts";
-import type { FrameWaiter, Project } from "../../src/base/types.ts";
+import { readConfig } from "../../src/settings/config.ts";
 import { recordOf } from "../baseline/records.ts";
 import { event } from "../harness/bodies.ts";
 import { projectIdOf } from "../harness/nats.ts";

@@ -2,15 +2,15 @@
 // who may see them.
 
 import { connect } from "@nats-io/transport-node";
-import type { Config } from "../settings/config.ts";
 import { isLoopback } from "../admin/live/host.ts";
 import { createLivePage, type LivePage } from "../admin/live/live-page.ts";
 import type { LiveSource } from "../admin/live/snapshot.ts";
 import type { TailSource } from "../admin/live/tail.ts";
-import { listProjects } from "../projects/registry/commands.ts";
+import { version } from "../base/version.ts";
 import { accessOptions, connectFault, type NatsAccess } from "../nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
-import { version } from "../base/version.ts";
+import { listProjects } from "../projects/registry/commands.ts";
+import type { Config } from "../settings/config.ts";
 
 export interface LiveSources extends Pick<LiveSource, "counts" | "remarks" | "readiness"> {
   /** Undefined until it is known. */

@@ -2,16 +2,16 @@
 // down in the reverse order when told to stop.
 
 import { resolve } from "node:path";
-import type { Config } from "../settings/config.ts";
-import { findNatsServer } from "../embedded/find-nats-server.ts";
-import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
 import { createLog, type Log } from "../base/log.ts";
-import { ensureDemoProject } from "../projects/registry/commands.ts";
 import type { Project } from "../base/types.ts";
 import { calledAs, shellWord } from "../cli/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { openNats } from "../cli/nats.ts";
+import { findNatsServer } from "../embedded/find-nats-server.ts";
+import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts";
+import { ensureDemoProject } from "../projects/registry/commands.ts";
+import type { Config } from "../settings/config.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 
 /** Live and historical. */

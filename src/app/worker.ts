@@ -1,9 +1,9 @@
 // `worker`: what `serve --workers N` runs N times, and nobody runs by hand. Its settings come from the supervisor.
 
-import { startGateway } from "./gateway.ts";
 import { createLog } from "../base/log.ts";
-import { runWorker } from "../workers/worker.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
+import { runWorker } from "../workers/worker.ts";
+import { startGateway } from "./gateway.ts";
 
 export async function work({ channel, stop }: CommandContext): Promise<void> {
   if (channel.send === undefined) {

@@ -1,13 +1,13 @@
 // The gateway as several processes: wires the supervisor and the one admin server that speaks for all workers.
 
-import type { Config } from "../settings/config.ts";
-import type { Gateway } from "./gateway.ts";
-import { createAdminServer } from "../admin/server.ts";
-import { livePageOf } from "./live.ts";
-import type { Log } from "../base/log.ts";
 import { scrapeContentType, scrapeText, watchProcess } from "../admin/metrics/snapshot.ts";
-import { createSupervisor } from "../workers/supervisor.ts";
+import { createAdminServer } from "../admin/server.ts";
+import type { Log } from "../base/log.ts";
 import type { CommandContext } from "../cli/context.ts";
+import type { Config } from "../settings/config.ts";
+import { createSupervisor } from "../workers/supervisor.ts";
+import type { Gateway } from "./gateway.ts";
+import { livePageOf } from "./live.ts";
 import { workerCommand } from "./worker-command.ts";
 
 /** As startGateway, in `config.workers` processes of their own. */

@@ -1,9 +1,9 @@
 // `gather`: run at a hub, makes its streams gather what the gateways beside its leaf nodes have stored, and shows how far it is.
 
-import type { Config } from "../settings/config.ts";
 import { openBucket, raiseReplicas } from "../projects/registry/bucket.ts";
 import { onceLed } from "../projects/registry/leader-wait.ts";
 import { openUsageBucket, usageBucketName } from "../projects/usage/usage.ts";
+import type { Config } from "../settings/config.ts";
 import { ensureStreams } from "../streams/ensure.ts";
 import { type GatheredStream, gatherFrom } from "../streams/gather.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";

@@ -3,10 +3,10 @@
 
 import { resolve } from "node:path";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
-import type { Config } from "../settings/config.ts";
 import { readConnectionNote } from "../embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../embedded/process-identity.ts";
 import { accessOptions, connectFault, type NatsAccess, shownUrls } from "../nats/access.ts";
+import type { Config } from "../settings/config.ts";
 import { CommandError } from "./context.ts";
 
 const connectTimeoutMs = 3_000;

@@ -1,13 +1,20 @@
 // The `project` commands as a person sees them: arguments in, lines out. What they do is in projects/registry/commands.ts.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Config } from "../settings/config.ts";
-import type { BucketPlace } from "../projects/registry/bucket.ts";
-import { addProject, listProjects, retireKeys, rotateKey, setEnabled, setLimits } from "../projects/registry/commands.ts";
-import { onceLed } from "../projects/registry/leader-wait.ts";
-import { burstSecondsDefault, limitsText, limitsValue } from "../projects/quota/quota.ts";
-import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
 import type { Project } from "../base/types.ts";
+import { burstSecondsDefault, limitsText, limitsValue } from "../projects/quota/quota.ts";
+import type { BucketPlace } from "../projects/registry/bucket.ts";
+import {
+  addProject,
+  listProjects,
+  retireKeys,
+  rotateKey,
+  setEnabled,
+  setLimits,
+} from "../projects/registry/commands.ts";
+import { onceLed } from "../projects/registry/leader-wait.ts";
+import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
+import type { Config } from "../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
 import { table } from "./table.ts";

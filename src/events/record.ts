@@ -2,8 +2,8 @@
 // With the frame, the only place that knows the record's fields and their order. Must not decide anything: the verdict has.
 
 import { Buffer } from "node:buffer";
-import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import type { FrameSink } from "../base/types.ts";
+import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
 import { type RecordContext, type RecordFrame, RecordFrames, uuidAt } from "./record-frame.ts";
 import { isStoredForm, storedTimestampBytes, writeTimestamp } from "./timestamp.ts";

@@ -4,12 +4,12 @@ import type { ErrorCode } from "../base/errors.ts";
 import type { Admission, EarlyLook, RemarkTaker } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkTurns } from "./body/chunk-turns.ts";
+import type { GrowingBodies } from "./body/growing-bodies.ts";
+import type { TurnBudget } from "./body/turn-budget.ts";
 import type { HttpExchange, RouteLabel } from "./exchange.ts";
 import type { HttpLog } from "./exchange-head.ts";
-import type { GrowingBodies } from "./body/growing-bodies.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";
-import type { TurnBudget } from "./body/turn-budget.ts";
 
 /** Where a request was when its client went: no byte of the body here, some of them, or all. */
 export type AbortPhase = "head" | "body" | "answer";

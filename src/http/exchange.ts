@@ -4,8 +4,8 @@
 import { errorTable, type Problem } from "../base/errors.ts";
 import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../base/types.ts";
 import type { BodyBuffer } from "./body/body-buffer.ts";
-import { clientName, sdkName } from "./client/client-name.ts";
 import type { Compression } from "./body/compression.ts";
+import { clientName, sdkName } from "./client/client-name.ts";
 import type { ExchangeHead } from "./exchange-head.ts";
 import type { AbortPhase, ExchangeShared } from "./exchange-shared.ts";
 import { type FixedAnswer, writeFixed } from "./pages/fixed-answer.ts";

@@ -2,13 +2,13 @@
 // answer. Nothing here is stored, nothing waits for the store, and no body is read for what is in it.
 
 import type { Problem } from "../base/errors.ts";
+import { percentDecoded } from "./body/percent-decoded.ts";
+import { namedPath } from "./named-path.ts";
+import type { NearPaths } from "./near-path.ts";
 import { errorsPage, errorsPath } from "./pages/errors-page.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { nosniff } from "./pages/fixed-page.ts";
 import { favicon, frontPage, robots } from "./pages/front-page.ts";
-import { namedPath } from "./named-path.ts";
-import type { NearPaths } from "./near-path.ts";
-import { percentDecoded } from "./body/percent-decoded.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
 import type { HttpRequest } from "./uws.ts";

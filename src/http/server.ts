@@ -4,10 +4,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Admission, EarlyLook, Intake, RemarkTaker, Route } from "../base/types.ts";
-import { type AddressSourceConfig, createAddressSource } from "./client/address-source.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body/body.ts";
 import { ChunkSenders } from "./body/chunk-senders.ts";
 import { ChunkTurns } from "./body/chunk-turns.ts";
+import { GrowingBodies } from "./body/growing-bodies.ts";
+import { unsupportedEncoding } from "./body/packing.ts";
+import { Layer } from "./body/payload-form.ts";
+import { TurnBudget } from "./body/turn-budget.ts";
+import { type AddressSourceConfig, createAddressSource } from "./client/address-source.ts";
 import type { ConnectionId } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { endpoints, withOneSlash } from "./endpoints.ts";
@@ -15,18 +19,14 @@ import { ANSWERS_AT_ONCE_MAX, HttpExchange, type RouteLabel } from "./exchange.t
 import type { HttpLog } from "./exchange-head.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
-import { GrowingBodies } from "./body/growing-bodies.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
 import { LongAnswers } from "./long-answers.ts";
 import { namedPath } from "./named-path.ts";
 import { NearPaths } from "./near-path.ts";
-import { unsupportedEncoding } from "./body/packing.ts";
-import { Layer } from "./body/payload-form.ts";
+import type { StaticFiles } from "./pages/static-files.ts";
 import { readQuery } from "./query.ts";
 import { allowedMethods, methodsAt, ReplyWriter } from "./reply.ts";
 import { createSdkRequests, isSdkRoute, type SdkRoute, sdkPaths } from "./sdk-requests.ts";
-import type { StaticFiles } from "./pages/static-files.ts";
-import { TurnBudget } from "./body/turn-budget.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 import { isV1Encoding, readV1Head } from "./v1-head.ts";
 

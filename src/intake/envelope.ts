@@ -3,8 +3,8 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
-import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../scan/table.ts";
 import type { Lane, MeteredProject, ProjectLookup } from "../base/types.ts";
+import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../scan/table.ts";
 import { kindOfBody } from "./details/body-kind.ts";
 import { jsonFault } from "./details/json-fault.ts";
 import { unknownKeyDetail } from "./details/key-details.ts";

@@ -4,17 +4,26 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
+import type {
+  BodyHint,
+  Exchange,
+  Intake,
+  ProjectLookup,
+  ProjectShares,
+  Publisher,
+  RemarkTaker,
+} from "../base/types.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
-import type { BodyHint, Exchange, Intake, ProjectLookup, ProjectShares, Publisher, RemarkTaker } from "../base/types.ts";
 import { type Arrival, createArrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
 import { withoutMark } from "./byte-order-mark.ts";
+import { createMending } from "./details/mending.ts";
+import { Slips } from "./details/slips.ts";
 import { createEarlyLook } from "./early-look.ts";
 import { readEnvelope, scanProblem } from "./envelope.ts";
 import { createItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
-import { createMending } from "./details/mending.ts";
 import {
   nextRows,
   nothingKnown,
@@ -27,7 +36,6 @@ import {
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, overCaps, overRate, type RequestCaps } from "./request-caps.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
-import { Slips } from "./details/slips.ts";
 import { type IntakeMetrics, problemOfItems } from "./tally.ts";
 import { readUuids, readUuidsInTurns, readV1Envelope, readV1Head } from "./v1/request.ts";
 import {

@@ -26,9 +26,9 @@ import {
   TokenType,
 } from "../scan/table.ts";
 import { dropDetail, errorHint, unsaid } from "./details/item-details.ts";
+import type { Slips } from "./details/slips.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
-import type { Slips } from "./details/slips.ts";
 import type { Tally } from "./tally.ts";
 import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "./v1/additions.ts";
 

@@ -1,21 +1,21 @@
 // A request that is going to be stored: what its items are judged by, where its lines go, and who waits for their frames.
 
 import type { Buffer } from "node:buffer";
+import type { Lane, MeteredProject, Publisher } from "../base/types.ts";
 import type { RecordWriter } from "../events/record.ts";
 import { type BackgroundScanner, Header } from "../scan/table.ts";
-import type { Lane, MeteredProject, Publisher } from "../base/types.ts";
 import { BodyFrames } from "./body-frames.ts";
-import { EventResults } from "./v1/event-results.ts";
 import type { Job } from "./items.ts";
 import type { LoopShare } from "./loop-share.ts";
 import { type PendingOf, type PendingReports, PendingRequest } from "./pending-request.ts";
 import { type RequestFrames, SharedFrames } from "./request-frames.ts";
-import { ResultFrames } from "./v1/result-frames.ts";
-import { ResultTally } from "./v1/result-tally.ts";
 import { readSentAt } from "./sent-at.ts";
 import { Tally } from "./tally.ts";
-import type { UuidList } from "./v1/uuid-list.ts";
+import { EventResults } from "./v1/event-results.ts";
 import type { V1Head } from "./v1/request.ts";
+import { ResultFrames } from "./v1/result-frames.ts";
+import { ResultTally } from "./v1/result-tally.ts";
+import type { UuidList } from "./v1/uuid-list.ts";
 
 export interface Scanned {
   readonly body: Buffer;

@@ -2,10 +2,10 @@
 // equal ones compress a thousand times, and each is stored as a line of some 300 bytes.
 
 import type { Problem } from "../base/errors.ts";
+import type { Excess, Exchange, MeteredProject, RequestCost } from "../base/types.ts";
 import { typeAt } from "../events/item-view.ts";
 import { recordsBytesLikely } from "../events/record.ts";
 import { Extra, ExtraShift, extraOf, Header, hasExtra, MoreShift, Row, TokenType } from "../scan/table.ts";
-import type { Excess, Exchange, MeteredProject, RequestCost } from "../base/types.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;

@@ -8,8 +8,8 @@ import {
   type WarningCode,
   warningCodes,
 } from "../base/errors.ts";
-import type { Verdict } from "../events/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../base/types.ts";
+import type { Verdict } from "../events/verdict.ts";
 import { type Said, textOf } from "./details/item-details.ts";
 
 /** Errors and warnings an answer names; the rest only counts. */

@@ -26,6 +26,12 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
 /** In place of the project id, in the subject of messages that hold events of several projects. No project id has a `~`. */
 export const manyProjects = "~";
 
+/**
+ * Whose lines a shared frame of the live lane takes. Only there: imports are batches, which fill frames by themselves, and own
+ * frames have one project by their nature.
+ */
+export type FrameScope = "project" | "partition";
+
 /** `penstock.live.0.<project id>`, or `penstock.live.0.~`. */
 export function subjectOf(prefix: string, lane: Lane, target: { partition: number; projectId: string }): string {
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;

@@ -2,21 +2,16 @@
 // lines: those of one project, or, where the settings say so, the small live requests of a whole partition.
 
 import type { Lane } from "../base/types.ts";
-import { FrameQueue } from "./frame.ts";
-import type { StreamStates } from "../streams/readiness.ts";
+import type { FrameScope } from "../nats/names.ts";
 import { manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
+import type { StreamStates } from "../nats/readiness.ts";
+import { FrameQueue } from "./frame.ts";
 
 /**
  * The ways frames take. On the live lane, the frames of large requests go beside the shared ones (`bulk`), so that a single event
  * does not wait for megabytes that came before it. History has one way, which keeps its order.
  */
 export type Way = Lane | "bulk";
-
-/**
- * Whose lines a shared frame of the live lane takes. Only there: imports are batches, which fill frames by themselves, and own
- * frames have one project by their nature.
- */
-export type FrameScope = "project" | "partition";
 
 export interface FrameQueuesConfig {
   readonly subjectPrefix: string;

@@ -3,8 +3,8 @@
 
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
+import type { StreamState } from "../nats/readiness.ts";
 import { Fifo } from "./fifo.ts";
-import type { StreamState } from "../streams/readiness.ts";
 
 /** What one project, or one partition, has under way, by one of the ways to the store. */
 export class FrameQueue {
@@ -145,10 +145,6 @@ export function frameOf(sink: FrameSink): Frame {
 function roomForLines(memory: Buffer): Buffer {
   return memory.subarray(headRoomBytes, memory.length - CRLF.length);
 }
-
-/** What the headers may take of the server's max_payload: the fixed ones and a message id of up to 256 characters. */
-export const headerBytesMax = 512;
-export const messageIdLengthMax = 256;
 
 /** What the pool keeps for reuse; past it buffers are left to the garbage collector. */
 const pooledBytesMax = 16 * 1_048_576;

@@ -4,13 +4,14 @@
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
 import type { FrameOutcome } from "../base/types.ts";
+import { createKeptMessage } from "../nats/kept-message.ts";
+import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
+import { doubt, type StreamState } from "../nats/readiness.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import { type Frame, headerBytesMax, messageIdLengthMax } from "./frame.ts";
-import { createKeptMessage } from "../streams/kept-message.ts";
+import type { Frame } from "./frame.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { doubt, type StreamState } from "../streams/readiness.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;

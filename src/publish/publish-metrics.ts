@@ -1,7 +1,6 @@
-// What the publisher reports: plain additions, a few per frame, none per event. Implemented by observe/.
+// What the publisher reports: plain additions, a few per frame, none per event. Implemented by admin/metrics/.
 
 import type { Lane } from "../base/types.ts";
-import type { RegressionCause } from "../streams/history.ts";
 
 /** Why a send was not acknowledged. Closed: it is a metrics label. */
 export const ackFailureCauses = [
@@ -25,6 +24,4 @@ export interface PublishMetrics {
   ackFailed(cause: AckFailureCause): void;
   /** Acknowledged, but the stream had it already. */
   duplicateFrame(lane: Lane, events: number): void;
-  /** A stream of the lane has lost what it had acknowledged. */
-  streamWentBack(lane: Lane, cause: RegressionCause): void;
 }

@@ -5,14 +5,16 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../base/types.ts";
+import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
+import type { FrameScope } from "../nats/names.ts";
+import { createStreamStates, refusalNow, type StreamStates, silenceNow } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast, shareWords, takeExpired } from "./expiry.ts";
-import { createMemoryPool, Frame, type FrameQueue, frameOf, headerBytesMax, messageIdLengthMax } from "./frame.ts";
-import { createFrameQueues, type FrameScope } from "./frame-queues.ts";
+import { createMemoryPool, Frame, type FrameQueue, frameOf } from "./frame.ts";
+import { createFrameQueues } from "./frame-queues.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { createStreamStates, refusalNow, type StreamStates, silenceNow } from "../streams/readiness.ts";
 
 export interface PublisherOptions {
   readonly link: NatsLink;

@@ -1,9 +1,9 @@
 // The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and from flags of
 // the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
 
-import { posthogJsFolder } from "../http/pages/static-files.ts";
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
+import { posthogJsFolder } from "../base/posthog-js.ts";
 import { faultsBetween } from "./faults.ts";
 import {
   durationMs,

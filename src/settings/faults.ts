@@ -1,7 +1,7 @@
 // Settings that are well each for itself and not together: every such fault, in words. The table is config.ts's.
 
-import type { Config } from "./config.ts";
 import { isPair } from "../base/pem.ts";
+import type { Config } from "./config.ts";
 
 const ofServersElsewhere = [
   ["natsCreds", "PENSTOCK_NATS_CREDS"],

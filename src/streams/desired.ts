@@ -3,7 +3,7 @@
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
-import { headerBytesMax } from "../publish/frame.ts";
+import { headerBytesMax } from "../nats/limits.ts";
 import { lanes, streamName, streamSubject } from "../nats/names.ts";
 
 export interface StreamSettings {

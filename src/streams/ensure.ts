@@ -4,8 +4,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
-import { headerBytesMax } from "../publish/frame.ts";
 import {
   brokenPromises,
   fullMessageBytes,

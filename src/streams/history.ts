@@ -3,12 +3,11 @@
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { PublishLog } from "../nats/link.ts";
-import type { PublishMetrics } from "../publish/publish-metrics.ts";
-import type { StreamState, WentBack } from "./readiness.ts";
+import type { RegressionCause, StreamMetrics, StreamState, WentBack } from "../nats/readiness.ts";
 
 export interface StreamHistoryOptions {
   readonly state: StreamState;
-  readonly metrics: Pick<PublishMetrics, "streamWentBack">;
+  readonly metrics: StreamMetrics;
   readonly log: PublishLog;
   readonly nowMs: () => number;
 }
@@ -34,13 +33,6 @@ export interface Before {
  * when the disk is full: that one acknowledges what it does not keep until it is restarted.
  */
 export type Verdict = "sure" | "unsure" | "broken";
-
-/**
- * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream of that name, made after the first
- * was deleted or its disk was lost.
- */
-export const regressionCauses = ["cut_back", "made_anew"] as const;
-export type RegressionCause = (typeof regressionCauses)[number];
 
 /** A leader that has just been elected may not have applied all it has: so many readings in a row must say the same. */
 const lowReadingsMin = 3;

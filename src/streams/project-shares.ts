@@ -6,9 +6,9 @@ import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import type { Problem } from "../base/errors.ts";
 import type { Lane, ProjectShares } from "../base/types.ts";
 import type { NatsLink } from "../nats/link.ts";
-import type { FrameScope } from "../publish/frame-queues.ts";
-import { mayHaveBytes } from "./share-rule.ts";
+import type { FrameScope } from "../nats/names.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
+import { mayHaveBytes } from "./share-rule.ts";
 import { createSubjectBytes, type SubjectBytes } from "./subject-bytes.ts";
 
 export interface ProjectSharesOptions {

@@ -5,7 +5,8 @@
 import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
-import type { PublishMetrics } from "../publish/publish-metrics.ts";
+import type { StreamMetrics } from "../nats/readiness.ts";
+import { refuseSilent, type StreamState, type StreamStates } from "../nats/readiness.ts";
 import {
   brokenPromises,
   fullMessageBytes,
@@ -15,13 +16,12 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 import { type Before, createStreamHistory, type StreamHistory } from "./history.ts";
-import { refuseSilent, type StreamState, type StreamStates } from "./readiness.ts";
 
 export interface StreamWatchOptions {
   readonly link: Pick<NatsLink, "connection" | "connected" | "messageBytesMax" | "onChange" | "tryAnotherServer">;
   readonly settings: StreamSettings;
   readonly streams: StreamStates;
-  readonly metrics: Pick<PublishMetrics, "streamWentBack">;
+  readonly metrics: StreamMetrics;
   readonly log: PublishLog;
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;

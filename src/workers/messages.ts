@@ -1,9 +1,9 @@
 // What a supervisor and its workers say to each other, over the channel that comes with a forked process. Settings travel
 // here and nowhere else: a NATS token on the command line would be in every list of processes. No runtime code.
 
-import type { Config } from "../settings/config.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { Remark } from "../base/types.ts";
+import type { Config } from "../settings/config.ts";
 
 /** How a worker comes to the public port: it finds out that nobody has it, or joins those who share it. */
 export type WorkerRole = "first" | "joining";

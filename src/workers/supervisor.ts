@@ -3,9 +3,9 @@
 // Handles no request itself.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Config } from "../settings/config.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { Remark } from "../base/types.ts";
+import type { Config } from "../settings/config.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import type { WorkerRole } from "./messages.ts";
 import { createSilenceWatch } from "./silence-watch.ts";

@@ -8,8 +8,8 @@ import type { CommandContext } from "../../src/cli/context.ts";
 import { list } from "../../src/cli/project.ts";
 import { tail } from "../../src/cli/tail.ts";
 import { forTerminal } from "../../src/cli/terminal.ts";
-import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
 import { lanes } from "../../src/nats/names.ts";
+import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there

@@ -2,9 +2,9 @@
 // NATS to say so. Where nothing needs the addon, it starts and waits.
 
 import { expect, test, vi } from "vitest";
-import { readConfig } from "../../src/settings/config.ts";
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/base/log.ts";
+import { readConfig } from "../../src/settings/config.ts";
 
 const cause = new Error("not built");
 

@@ -2,8 +2,8 @@
 // in the same turn must not have it answered a second time.
 
 import { expect, test } from "vitest";
-import { createEarlyLook } from "../../src/intake/early-look.ts";
 import type { MeteredProject } from "../../src/base/types.ts";
+import { createEarlyLook } from "../../src/intake/early-look.ts";
 import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until } from "./server-kit.ts";
 
 const project = { id: "a", enabled: true } as MeteredProject;

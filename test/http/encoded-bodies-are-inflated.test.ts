@@ -1,8 +1,8 @@
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
+import type { MeteredProject } from "../../src/base/types.ts";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../src/http/body/inflate.ts";
 import { createEarlyLook } from "../../src/intake/early-look.ts";
-import type { MeteredProject } from "../../src/base/types.ts";
 import { bodyBytesMax, codeIn, connectTo, inflatedBytesMax, post, startTestServer, until } from "./server-kit.ts";
 
 const small = JSON.stringify({ event: "a", properties: { text: "äöü".repeat(50) } });

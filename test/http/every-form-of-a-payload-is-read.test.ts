@@ -2,8 +2,8 @@
 
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
-import { createEarlyLook } from "../../src/intake/early-look.ts";
 import type { MeteredProject } from "../../src/base/types.ts";
+import { createEarlyLook } from "../../src/intake/early-look.ts";
 import { base64, form, forms, queryForms, requestOf, type Sent } from "./forms-kit.ts";
 import { lzBomb, lzEncode } from "./lz-kit.ts";
 import { codeIn, connectTo, startTestServer, until } from "./server-kit.ts";

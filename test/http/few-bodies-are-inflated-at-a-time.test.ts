@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { Transform } from "node:stream";
 import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { inflateAtOnce, workOf } from "../../src/http/body/inflate.ts";
 import type { EarlyLook } from "../../src/base/types.ts";
+import { inflateAtOnce, workOf } from "../../src/http/body/inflate.ts";
 import { codeIn, connectTo, head, post, startTestServer, until, type Wire } from "./server-kit.ts";
 
 test("bodies that wait for their turn are all inflated, whoever leaves meanwhile", async () => {

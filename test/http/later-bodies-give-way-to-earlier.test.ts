@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { GrowingBodies, type GrowingBody } from "../../src/http/body/growing-bodies.ts";
 import type { EarlyLook } from "../../src/base/types.ts";
+import { GrowingBodies, type GrowingBody } from "../../src/http/body/growing-bodies.ts";
 import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until, type Wire } from "./server-kit.ts";
 
 const declared = 900_000;

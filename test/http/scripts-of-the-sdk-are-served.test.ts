@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { posthogJsFolder, readStaticFiles, type StaticFiles } from "../../src/http/pages/static-files.ts";
+import { posthogJsFolder } from "../../src/base/posthog-js.ts";
+import { readStaticFiles, type StaticFiles } from "../../src/http/pages/static-files.ts";
 import { codeIn, connectTo, head, post, type Reply, startTestServer, type TestServer, until } from "./server-kit.ts";
 
 const origin = "https://shop.example";

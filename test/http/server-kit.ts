@@ -4,13 +4,13 @@
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import type { ErrorCode } from "../../src/base/errors.ts";
+import { networksOf } from "../../src/base/networks.ts";
+import type { Admission, EarlyLook, Exchange, IntakeReport } from "../../src/base/types.ts";
 import type { ConnectionId } from "../../src/http/client/connection-id.ts";
 import type { CertificateFiles } from "../../src/http/listener.ts";
-import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import type { StaticFiles } from "../../src/http/pages/static-files.ts";
-import { networksOf } from "../../src/base/networks.ts";
+import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
-import type { Admission, EarlyLook, Exchange, IntakeReport } from "../../src/base/types.ts";
 
 export const bodyBytesMax = 100_000;
 export const inflatedBytesMax = 1_000_000;

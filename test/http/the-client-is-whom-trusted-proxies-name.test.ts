@@ -4,9 +4,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addressOfText } from "../../src/base/addresses.ts";
+import { createTrust, networksOf } from "../../src/base/networks.ts";
 import { loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { createForwardedFor } from "../../src/http/client/forwarded-for.ts";
-import { createTrust, networksOf } from "../../src/base/networks.ts";
 import { connectTo, post, startTestServer, type TestServer, type Wire } from "./server-kit.ts";
 
 const trusted = "127.0.0.1, 10.0.0.0/8,2001:db8:1::/48";

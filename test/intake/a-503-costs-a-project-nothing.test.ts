@@ -5,11 +5,6 @@
 import { randomFillSync } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import type { ErrorCode, Problem } from "../../src/base/errors.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
-import { createIntake } from "../../src/intake/intake.ts";
-import { Meter } from "../../src/projects/quota/meter.ts";
-import { createNativeScanner } from "../../src/scan/native.ts";
 import type {
   FrameOutcome,
   FrameSink,
@@ -19,6 +14,11 @@ import type {
   Publisher,
   RequestCost,
 } from "../../src/base/types.ts";
+import { createRecordWriter } from "../../src/events/record.ts";
+import { createUuidSource } from "../../src/events/uuid.ts";
+import { createIntake } from "../../src/intake/intake.ts";
+import { Meter } from "../../src/projects/quota/meter.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
 import { costOf } from "../kit/cost-of.ts";
 
 let meter: Meter;

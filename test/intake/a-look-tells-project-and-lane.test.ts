@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createEarlyLook, lookedAtBytesMax } from "../../src/intake/early-look.ts";
 import type { MeteredProject, ProjectLookup } from "../../src/base/types.ts";
+import { createEarlyLook, lookedAtBytesMax } from "../../src/intake/early-look.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,

@@ -3,10 +3,10 @@
 
 import { expect, test } from "vitest";
 import type { ErrorCode, Problem } from "../../src/base/errors.ts";
+import type { FrameOutcome } from "../../src/base/types.ts";
 import { type PendingReports, PendingRequest } from "../../src/intake/pending-request.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
-import type { FrameOutcome } from "../../src/base/types.ts";
 
 const unfit: Problem = {
   code: "unavailable",

@@ -3,8 +3,8 @@
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { UuidList } from "../../src/intake/v1/uuid-list.ts";
 import type { FrameOutcome } from "../../src/base/types.ts";
+import { UuidList } from "../../src/intake/v1/uuid-list.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "./frames-kit.ts";
 
 test("each event has the outcome of its frame, whichever is heard of first", async () => {

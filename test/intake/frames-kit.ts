@@ -4,11 +4,11 @@ import { randomFillSync, randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
 import type { Problem } from "../../src/base/errors.ts";
+import type { Exchange, FrameOutcome, FrameSink, FrameWaiter, ProjectShares, Publisher } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import type { Exchange, FrameOutcome, FrameSink, FrameWaiter, ProjectShares, Publisher } from "../../src/base/types.ts";
 
 export interface Submitted {
   readonly messageId: string;

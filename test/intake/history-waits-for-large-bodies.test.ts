@@ -5,11 +5,6 @@ import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import type { Problem } from "../../src/base/errors.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
-import { createIntake } from "../../src/intake/intake.ts";
-import { borrowedBytesMax } from "../../src/intake/work.ts";
-import { createNativeScanner } from "../../src/scan/native.ts";
 import type {
   Exchange,
   FrameSink,
@@ -19,6 +14,11 @@ import type {
   MeteredProject,
   Publisher,
 } from "../../src/base/types.ts";
+import { createRecordWriter } from "../../src/events/record.ts";
+import { createUuidSource } from "../../src/events/uuid.ts";
+import { createIntake } from "../../src/intake/intake.ts";
+import { borrowedBytesMax } from "../../src/intake/work.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
 
 const frameBytesMax = 524_288;
 let admitted: number[];

@@ -4,12 +4,6 @@
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Problem } from "../../src/base/errors.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
-import { createIntake } from "../../src/intake/intake.ts";
-import { borrowedBytesMax } from "../../src/intake/work.ts";
-import { createNativeScanner } from "../../src/scan/native.ts";
-import type { BackgroundScanner } from "../../src/scan/table.ts";
 import type {
   BodyHint,
   Exchange,
@@ -19,6 +13,12 @@ import type {
   ProjectMeter,
   Publisher,
 } from "../../src/base/types.ts";
+import { createRecordWriter } from "../../src/events/record.ts";
+import { createUuidSource } from "../../src/events/uuid.ts";
+import { createIntake } from "../../src/intake/intake.ts";
+import { borrowedBytesMax } from "../../src/intake/work.ts";
+import { createNativeScanner } from "../../src/scan/native.ts";
+import type { BackgroundScanner } from "../../src/scan/table.ts";
 
 export interface Sent {
   /** `stored N`, or the problem's code; undefined while there is none. */

@@ -4,9 +4,9 @@
 import { randomFillSync } from "node:crypto";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
+import { Slips } from "../../src/intake/details/slips.ts";
 import { createItemTaker, type Job } from "../../src/intake/items.ts";
 import { readSentAt } from "../../src/intake/sent-at.ts";
-import { Slips } from "../../src/intake/details/slips.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";

@@ -3,15 +3,15 @@
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, expect, test, vi } from "vitest";
+import type { FrameSink } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
+import { Slips } from "../../src/intake/details/slips.ts";
 import { createItemTaker, type Job } from "../../src/intake/items.ts";
 import type { RequestFrames } from "../../src/intake/request-frames.ts";
-import { Slips } from "../../src/intake/details/slips.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
-import type { FrameSink } from "../../src/base/types.ts";
 
 const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
 const recordBytesMax = 1_048_576;

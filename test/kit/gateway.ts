@@ -4,11 +4,11 @@
 import { randomBytes } from "node:crypto";
 import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { type Config, readConfig } from "../../src/settings/config.ts";
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/base/log.ts";
-import { addProject, setLimits } from "../../src/projects/registry/commands.ts";
 import type { Lane, ProjectLimits } from "../../src/base/types.ts";
+import { addProject, setLimits } from "../../src/projects/registry/commands.ts";
+import { type Config, readConfig } from "../../src/settings/config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
 
 /** One stored frame, as a consumer reads it. */

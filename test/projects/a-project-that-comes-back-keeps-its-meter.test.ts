@@ -1,8 +1,8 @@
 // A project that is deleted and added again under its id goes on with the counts and the debt it had; nothing of it is kept for ever.
 
 import { expect, test } from "vitest";
-import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
 import { createMeters } from "../../src/projects/quota/meters.ts";
+import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
 import { costOf } from "../kit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 

@@ -2,9 +2,9 @@
 // neither; one that is new to this process waits until the bucket is as far again.
 
 import { expect, test } from "vitest";
+import type { MeteredProject } from "../../src/base/types.ts";
 import { Deletions } from "../../src/projects/registry/deletions.ts";
 import { type EntryNews, KnownProjects } from "../../src/projects/registry/known-projects.ts";
-import type { MeteredProject } from "../../src/base/types.ts";
 
 const put = (id: string, revision: number, key = `k${id}`): [string, EntryNews] => [
   id,

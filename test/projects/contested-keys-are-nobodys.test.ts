@@ -1,10 +1,10 @@
 // A key that two projects claim is refused until one of them gives it up. Nothing that is done to either hands it over.
 
 import { expect, test } from "vitest";
+import type { MeteredProject } from "../../src/base/types.ts";
 import { openBucket } from "../../src/projects/registry/bucket.ts";
 import { setEnabled, setLimits } from "../../src/projects/registry/commands.ts";
 import { type Clash, KeyMap } from "../../src/projects/registry/key-map.ts";
-import type { MeteredProject } from "../../src/base/types.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

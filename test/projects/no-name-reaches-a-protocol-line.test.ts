@@ -5,10 +5,10 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readConfig } from "../../src/settings/config.ts";
+import { lanes, manyProjects, streamName, streamSubject, subjectOf } from "../../src/nats/names.ts";
 import { bucketName, isProjectId, parseProject } from "../../src/projects/registry/bucket.ts";
 import { addProject } from "../../src/projects/registry/commands.ts";
-import { lanes, manyProjects, streamName, streamSubject, subjectOf } from "../../src/nats/names.ts";
+import { readConfig } from "../../src/settings/config.ts";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 
 const hostile = [

@@ -4,9 +4,9 @@
 import type { Msg } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
+import { createStreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { createInFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
-import { createStreamStates } from "../../src/streams/readiness.ts";
 
 const ackTimeoutMs = 2_000;
 const later = 1_000_000;

@@ -4,8 +4,8 @@
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { createStreamStates, doubt } from "../../src/nats/readiness.ts";
 import { createStreamHistory } from "../../src/streams/history.ts";
-import { createStreamStates, doubt } from "../../src/streams/readiness.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { linesOf, type Rig, startRig, stored } from "./rig.ts";
 

@@ -4,17 +4,17 @@ import { setImmediate as turn } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect } from "vitest";
 import type { ErrorCode } from "../../src/base/errors.ts";
+import type { FrameOutcome, FrameSink, Lane, Project } from "../../src/base/types.ts";
 import { connectNats, type NatsLink } from "../../src/nats/link.ts";
-import type { FrameScope } from "../../src/publish/frame-queues.ts";
-import { createStreams } from "../../src/streams/ensure.ts";
+import type { FrameScope } from "../../src/nats/names.ts";
+import { streamName } from "../../src/nats/names.ts";
+import type { RegressionCause, StreamMetrics } from "../../src/nats/readiness.ts";
+import { createStreamStates, type StreamStates } from "../../src/nats/readiness.ts";
 import type { AckFailureCause, PublishMetrics } from "../../src/publish/publish-metrics.ts";
 import { createPublisher, type GroupPublisher } from "../../src/publish/publisher.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
-import type { RegressionCause } from "../../src/streams/history.ts";
-import { createStreamStates, type StreamStates } from "../../src/streams/readiness.ts";
+import { createStreams } from "../../src/streams/ensure.ts";
 import { createStreamWatch } from "../../src/streams/watch.ts";
-import { streamName } from "../../src/nats/names.ts";
-import type { FrameOutcome, FrameSink, Lane, Project } from "../../src/base/types.ts";
 import type { TestNatsServer } from "../kit/nats-server.ts";
 
 export interface RigOptions {
@@ -101,7 +101,7 @@ export async function nextTurn(): Promise<void> {
   await turn();
 }
 
-function recordingMetrics(heard: Rig["heard"]): PublishMetrics {
+function recordingMetrics(heard: Rig["heard"]): PublishMetrics & StreamMetrics {
   return {
     frameSent: () => void heard.framesSent++,
     frameAcked: () => void heard.framesAcked++,

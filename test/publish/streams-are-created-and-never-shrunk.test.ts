@@ -1,8 +1,8 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectNats, type NatsLink } from "../../src/nats/link.ts";
-import { createStreams } from "../../src/streams/ensure.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
+import { createStreams } from "../../src/streams/ensure.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { mebibyte, recordingLog, streamSettings } from "./rig.ts";
 

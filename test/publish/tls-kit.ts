@@ -2,8 +2,8 @@
 // given up when the test ends.
 
 import { onTestFinished, vi } from "vitest";
-import { connectNats, type NatsLink } from "../../src/nats/link.ts";
 import type { NatsAccess } from "../../src/nats/access.ts";
+import { connectNats, type NatsLink } from "../../src/nats/link.ts";
 import type { PemPair, TestAuthority } from "../kit/certificates.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { recordingLog } from "./rig.ts";

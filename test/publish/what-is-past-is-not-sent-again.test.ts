@@ -1,9 +1,9 @@
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
+import { createStreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { createInFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
-import { createStreamStates } from "../../src/streams/readiness.ts";
 
 test("at a reconnect a frame past its deadline is settled and not sent again, the others are", () => {
   const sent: string[] = [];

@@ -10,11 +10,11 @@ import {
   type WarningCode,
   warningCodes,
 } from "../../base/errors.ts";
+import type { MetricSnapshot, Sample } from "../../base/sample.ts";
 import type { Lane, Route } from "../../base/types.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
 import { type MetricName, metricTable } from "./metric-table.ts";
-import type { MetricSnapshot, Sample } from "../../base/sample.ts";
 import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
 

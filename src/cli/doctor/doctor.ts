@@ -3,7 +3,20 @@
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { findNatsServer } from "../../embedded/find-nats-server.ts";
+import { folderMend, unusableFolder } from "../../embedded/folder-fault.ts";
+import { readNatsConfig } from "../../embedded/nats-config.ts";
+import { loadConnectionId } from "../../http/client/connection-id.ts";
+import { readStaticFiles } from "../../http/pages/static-files.ts";
+import type { NatsAccess } from "../../nats/access.ts";
+import { bucketName } from "../../projects/registry/bucket.ts";
+import { usageBucketName, usageBytesMax } from "../../projects/usage/usage.ts";
+import { loadAddon } from "../../scan/native.ts";
 import { type Config, type ConfigResult, variableOf } from "../../settings/config.ts";
+import { fullMessageBytes, wantedConfigs } from "../../streams/desired.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { forTerminal } from "../terminal.ts";
 import { checkAuthorities, checkChain, checkCredentials, checkParts, type NamedFile } from "./files.ts";
 import { checkOf, type Finding } from "./finding.ts";
 import { checkHub } from "./hub.ts";
@@ -17,19 +30,6 @@ import { checkRegistry } from "./registry.ts";
 import { countOf, jsonOf, linesOf } from "./report.ts";
 import { checkScripts } from "./scripts.ts";
 import { checkFill, checkReplicas, checkStreams } from "./stream-checks.ts";
-import { findNatsServer } from "../../embedded/find-nats-server.ts";
-import { folderMend, unusableFolder } from "../../embedded/folder-fault.ts";
-import { readNatsConfig } from "../../embedded/nats-config.ts";
-import { loadConnectionId } from "../../http/client/connection-id.ts";
-import { readStaticFiles } from "../../http/pages/static-files.ts";
-import { bucketName } from "../../projects/registry/bucket.ts";
-import { usageBucketName, usageBytesMax } from "../../projects/usage/usage.ts";
-import type { NatsAccess } from "../../nats/access.ts";
-import { fullMessageBytes, wantedConfigs } from "../../streams/desired.ts";
-import { loadAddon } from "../../scan/native.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { findNats, openNats } from "../nats.ts";
-import { forTerminal } from "../terminal.ts";
 
 export interface DoctorOptions {
   /** Monitoring endpoints of nats-server, with commas between. */

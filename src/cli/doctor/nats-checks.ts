@@ -1,6 +1,6 @@
 // What the server itself shows: that it answers, its version, what it takes in one message, its clock.
 
-import { headerBytesMax } from "../../publish/frame.ts";
+import { headerBytesMax } from "../../nats/limits.ts";
 import { clusterVersionsWanted, versionFaults } from "../../nats/versions.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { ClockReading, NatsFacts } from "./nats-facts.ts";

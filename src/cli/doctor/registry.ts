@@ -4,10 +4,10 @@
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project } from "../../base/types.ts";
 import { bucketName, parseProject } from "../../projects/registry/bucket.ts";
 import { streamOf } from "../../projects/registry/bucket-state.ts";
 import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
-import type { Project } from "../../base/types.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
 

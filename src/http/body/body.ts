@@ -6,13 +6,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorCode, errorTable, type Problem } from "../../base/errors.ts";
 import type { Intake } from "../../base/types.ts";
+import type { HttpExchange } from "../exchange.ts";
+import type { HttpLog } from "../exchange-head.ts";
+import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
 import type { ChunkTurns } from "./chunk-turns.ts";
 import { looksGzipped } from "./content-encoding.ts";
-import type { HttpExchange } from "../exchange.ts";
-import type { HttpLog } from "../exchange-head.ts";
-import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
 import { noRoom } from "./no-room.ts";

@@ -3,10 +3,10 @@
 // the thread pool or on the event loop. Hands on what shows itself as the payload, and what nothing is known about: the scan judges that.
 
 import type { Problem } from "../../base/errors.ts";
+import type { HttpExchange } from "../exchange.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
-import type { HttpExchange } from "../exchange.ts";
 import type { FormFields } from "./form-fields.ts";
 import { atOnceInflatedBytesMax, inflateAtOnce, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";

@@ -2,13 +2,13 @@
 // parts together and holds no rule of its own. A peer that is not trusted is the client, whatever it sends.
 
 import { createAddressReader } from "../../base/addresses.ts";
+import { createTrust, type Network } from "../../base/networks.ts";
+import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
 import { type ConnectionAddresses, createConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
-import { createTrust, type Network } from "../../base/networks.ts";
-import type { HttpRequest, HttpResponse } from "../uws.ts";
 
 export const proxyProtocolNeedsAddon =
   "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";

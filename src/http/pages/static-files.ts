@@ -2,10 +2,11 @@
 // All are read at start, and a name that was not there then is nothing: no request names a file. Compressed are those that are asked for.
 
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
+import { isPosthogJs } from "../../base/posthog-js.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import { nosniff } from "./fixed-page.ts";
 
@@ -35,15 +36,6 @@ const CACHED = "public, max-age=3600";
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
-
-/** The folder's name. Throws an Error whose message completes "PENSTOCK_X: …". */
-export function posthogJsFolder(folder: string): string {
-  if (folder === "") throw new Error("must not be empty");
-  if (folder !== "off" && !isPackage(folder)) {
-    throw new Error(`must be the folder of the npm package posthog-js, or off: there is no dist/array.js in ${folder}`);
-  }
-  return folder;
-}
 
 /**
  * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the process runs or this program is, or else
@@ -123,11 +115,7 @@ function nearestPackage(): string | undefined {
   }
   // Last, so that a version that was installed beside a bundle counts. Outside of node_modules, where npm would take it away.
   candidates.push(fileURLToPath(new URL("../../../posthog-js", import.meta.url)));
-  return candidates.find(isPackage);
-}
-
-function isPackage(folder: string): boolean {
-  return existsSync(join(folder, "dist", "array.js"));
+  return candidates.find(isPosthogJs);
 }
 
 function versionIn(folder: string): string {

@@ -3,10 +3,10 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
-import { Header, type Scanner, TokenType } from "../../scan/table.ts";
 import type { Exchange, RemarkTaker } from "../../base/types.ts";
-import { keyInBodyHint, missingKeyHint } from "./key-details.ts";
+import { Header, type Scanner, TokenType } from "../../scan/table.ts";
 import { libraryOf } from "../library.ts";
+import { keyInBodyHint, missingKeyHint } from "./key-details.ts";
 import type { Slips } from "./slips.ts";
 
 interface Scanned {

@@ -3,8 +3,8 @@
 
 import { Buffer } from "node:buffer";
 import { type DropCode, dropTable, type ErrorCode, errorTable, warningCodes } from "../../base/errors.ts";
-import { uuidBytes } from "../../events/uuid.ts";
 import type { FrameOutcome, V1Request } from "../../base/types.ts";
+import { uuidBytes } from "../../events/uuid.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { UuidList } from "./uuid-list.ts";
 

@@ -3,10 +3,10 @@
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
+import type { ProjectLookup, V1Request } from "../../base/types.ts";
 import { timestampMs, timestampTokenMs } from "../../events/timestamp.ts";
 import { UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
 import { FieldShift, Header, Row, TokenType } from "../../scan/table.ts";
-import type { ProjectLookup, V1Request } from "../../base/types.ts";
 import { type Envelope, laneOf, projectOf } from "../envelope.ts";
 import type { LoopShare } from "../loop-share.ts";
 import { type Known, nextRows, rowCount, type Scanned } from "../placing.ts";

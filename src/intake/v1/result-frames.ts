@@ -3,14 +3,14 @@
 
 import type { Buffer } from "node:buffer";
 import type { ErrorCode } from "../../base/errors.ts";
+import type { FrameOutcome, FrameSink, FrameWaiter } from "../../base/types.ts";
 import { recordsBytesMax } from "../../events/record.ts";
 import { Header, Row } from "../../scan/table.ts";
-import type { FrameOutcome, FrameSink, FrameWaiter } from "../../base/types.ts";
-import type { EventResults } from "./event-results.ts";
 import { ItemsHash } from "../items-hash.ts";
 import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
 import type { PendingRequest } from "../pending-request.ts";
 import type { RequestFramesOptions } from "../request-frames.ts";
+import type { EventResults } from "./event-results.ts";
 
 export interface ResultFramesOf {
   /** The same over retries; "" where the client has none. */

@@ -1,11 +1,11 @@
 // Counts what became of the events of a request of the newer protocol (v1), and notes it for each of them.
 
 import type { DropCode, ErrorCode, ItemErrorCode, Problem } from "../../base/errors.ts";
-import type { Verdict } from "../../events/verdict.ts";
 import type { Exchange, V1Request } from "../../base/types.ts";
-import type { EventResults } from "./event-results.ts";
+import type { Verdict } from "../../events/verdict.ts";
 import type { Said } from "../details/item-details.ts";
 import { Tally } from "../tally.ts";
+import type { EventResults } from "./event-results.ts";
 
 /** There is no memory for the answer, say. */
 const notTold: Problem = { code: "unavailable", detail: "The answer cannot be given: send the request again" };

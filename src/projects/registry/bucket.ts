@@ -5,9 +5,9 @@ import { JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } fro
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../base/types.ts";
+import { limitsValue, parseLimits } from "../quota/quota.ts";
 import { bucketReader } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
-import { limitsValue, parseLimits } from "../quota/quota.ts";
 
 /** Which bucket: one per subject prefix. `replicas` counts when it is created, and a gateway raises it to its own. */
 export interface BucketPlace {

@@ -7,6 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectLimits } from "../../base/types.ts";
+import { lossOfAll, storedEvents } from "../usage/events-before.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -21,7 +22,6 @@ import {
   projectValue,
 } from "./bucket.ts";
 import { type BucketEntry, bucketReader } from "./bucket-state.ts";
-import { lossOfAll, storedEvents } from "../usage/events-before.ts";
 import { onceLed } from "./leader-wait.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
 

@@ -6,6 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { ProjectLookup } from "../../base/types.ts";
+import { createMeters, type KnownMeter } from "../quota/meters.ts";
+import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-before.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -18,10 +20,8 @@ import {
 } from "./bucket.ts";
 import { type BucketEntry, type BucketReader, type BucketState, bucketReader } from "./bucket-state.ts";
 import { type EntrySource, openEntrySource } from "./entry-source.ts";
-import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-before.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects } from "./known-projects.ts";
-import { createMeters, type KnownMeter } from "../quota/meters.ts";
 import { checkOften, type WatchProgress } from "./watch-check.ts";
 
 export interface RegistryLog {

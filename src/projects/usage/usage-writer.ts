@@ -4,9 +4,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { BucketPlace } from "../registry/bucket.ts";
 import type { Counts, Meter } from "../quota/meter.ts";
 import type { KnownMeter } from "../quota/meters.ts";
+import type { BucketPlace } from "../registry/bucket.ts";
 import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage.ts";
 
 export interface UsageWriterOptions extends BucketPlace {

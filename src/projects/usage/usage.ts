@@ -4,8 +4,8 @@
 import { DiscardPolicy, JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
 import type { Counts } from "../quota/meter.ts";
+import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
 
 /** What one process says of one project. Counts are of the whole life of the process, so a value replaces the one before. */
 export interface UsageRecord extends Counts {

@@ -3,7 +3,7 @@
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/types.ts";
-import { lanes, streamName } from "../nats/names.ts";
+import { lanes, streamName } from "./names.ts";
 
 /** A stream as the publisher sees it. */
 export interface StreamState {
@@ -41,6 +41,19 @@ export interface StreamState {
 export interface WentBack {
   readonly from: number;
   readonly to: number;
+}
+
+/**
+ * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream of that name, made after the first
+ * was deleted or its disk was lost.
+ */
+export const regressionCauses = ["cut_back", "made_anew"] as const;
+export type RegressionCause = (typeof regressionCauses)[number];
+
+/** What watching the streams reports. */
+export interface StreamMetrics {
+  /** A stream of the lane has lost what it had acknowledged. */
+  streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
 export interface StreamStates {

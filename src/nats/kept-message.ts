@@ -2,7 +2,7 @@
 // deletion of a message, and of what a failing disk has lost.
 
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
-import type { NatsLink } from "../nats/link.ts";
+import type { NatsLink } from "./link.ts";
 
 /** Answers whether the message of that sequence is there and has that id, as the stream's leader says. Rejects when nobody says. */
 export type KeptMessage = (stream: string, sequence: number, messageId: string) => Promise<boolean>;
