@@ -1,4 +1,5 @@
-// Test files start servers of their own, so few run at once: three, because most of their time they wait, and two cores are not busy with two.
+// Test files start servers of their own, so few run at once: three, because most of their time they
+// wait, and two cores are not busy with two.
 
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./test/kit/slow-first.ts";

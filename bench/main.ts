@@ -1,5 +1,6 @@
-// `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1 when an acknowledged event is not
-// in the stream, or anything else about a run is not as it must be; a budget that is not met is told, and is no failure.
+// `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1 when an
+// acknowledged event is not in the stream, or anything else about a run is not as it must be; a
+// budget that is not met is told, and is no failure.
 
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -50,11 +51,14 @@ type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
 const usual = names.filter((name) => name !== "growth");
-const quickly = usual.filter((name) => !["neighbours", "sizes", "projects", "workers"].includes(name));
+const quickly = usual.filter(
+  (name) => !["neighbours", "sizes", "projects", "workers"].includes(name),
+);
 
 function wholeNumber(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("must be a whole number of 1 or more");
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError("must be a whole number of 1 or more");
   return value;
 }
 
@@ -70,11 +74,17 @@ function scenarioNames(text: string, before: readonly string[] = []): string[] {
 
 function readOptions(): Options {
   return new Command("bench")
-    .description("Measures Penstock against what one would write in an afternoon, and against the budgets.")
+    .description(
+      "Measures Penstock against what one would write in an afternoon, and against the budgets.",
+    )
     .option("--quick", "one round of the main scenarios, in under two minutes", false)
     .option("--only <names...>", `only these scenarios, of ${names.join(", ")}`, scenarioNames)
     .option("--rounds <count>", "so many rounds of everything", wholeNumber)
-    .option("--growth", "how cost grows with batch size, connections, event size and projects, and nothing else", false)
+    .option(
+      "--growth",
+      "how cost grows with batch size, connections, event size and projects, and nothing else",
+      false,
+    )
     .addOption(
       new Option(
         "--client <name>",
@@ -145,9 +155,13 @@ async function main(): Promise<void> {
   } finally {
     removeWorkFiles();
   }
-  const otherCores = median(rows.map((row) => row.values["otherCores"] ?? Number.NaN).filter(Number.isFinite));
+  const otherCores = median(
+    rows.map((row) => row.values["otherCores"] ?? Number.NaN).filter(Number.isFinite),
+  );
   if (otherCores > otherCoresMax) {
-    bench.remark(`other processes used ${figure(otherCores)} cores (median): repeat this on a machine that is quiet`);
+    bench.remark(
+      `other processes used ${figure(otherCores)} cores (median): repeat this on a machine that is quiet`,
+    );
   }
   const budgets = budgetsOf(rows);
   process.stdout.write(`\n\n${tablesOf(rows)}\n\n\n${budgetTable(budgets)}\n\n`);

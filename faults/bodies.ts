@@ -1,10 +1,12 @@
-// The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and its properties, and a text
-// that begins elsewhere in each and names its length, so that a line which was mixed up with another on its way, or cut, is found.
-// The same number makes the same bytes.
+// The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and
+// its properties, and a text that begins elsewhere in each and names its length, so that a line
+// which was mixed up with another on its way, or cut, is found. The same number makes the same
+// bytes.
 
 import { type KindOfEvent, keyOf } from "./event-kinds.ts";
 
-const sentence = "the quick brown fox jumps over the lazy dog and opens the pricing page of the dashboard once more; ";
+const sentence =
+  "the quick brown fox jumps over the lazy dog and opens the pricing page of the dashboard once more; ";
 const padding = sentence.repeat(9);
 const eventName = "fault test";
 /** Fixed: nothing depends on the clock but what the gateway itself says of it. */
@@ -17,7 +19,10 @@ export interface EventShape {
   readonly bad?: boolean;
 }
 
-/** Whether a stored line holds what was sent under this number, and nothing that a client sends beside it. */
+/**
+ * Whether a stored line holds what was sent under this number, and nothing that a client sends
+ * beside it.
+ */
 export function isAsSent(record: Readonly<Record<string, unknown>>, number: number): boolean {
   const properties = record["properties"] as Readonly<Record<string, unknown>> | null | undefined;
   const text = properties?.["padding"];
@@ -42,14 +47,22 @@ function paddingOf(number: number, bytes: number): string {
   return `${bytes} ${padding.slice(from, from + bytes)}`;
 }
 
-export function eventText(kind: KindOfEvent, number: number, { paddingBytes, bad }: EventShape): string {
+export function eventText(
+  kind: KindOfEvent,
+  number: number,
+  { paddingBytes, bad }: EventShape,
+): string {
   const uuid = kind.uuidPrefix + number.toString(16).padStart(12, "0");
   const name = bad ? "$create_alias" : eventName;
   return `{"event":"${name}","distinct_id":"${distinctIdOf(number)}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"number":${number},"padding":"${paddingOf(number, paddingBytes)}"}}`;
 }
 
 /** One event, for /capture/. */
-export function singleBody(kind: KindOfEvent, number: number, shape: EventShape & { readonly key?: string }): Buffer {
+export function singleBody(
+  kind: KindOfEvent,
+  number: number,
+  shape: EventShape & { readonly key?: string },
+): Buffer {
   const key = shape.key ?? keyOf(kind.projectOf(number));
   return Buffer.from(`{"api_key":"${key}",${eventText(kind, number, shape).slice(1)}`);
 }
@@ -60,6 +73,11 @@ export function batchBody(project: string, items: readonly string[], historical 
   return Buffer.from(`{"api_key":"${keyOf(project)}",${lane}"batch":[${items.join(",")}]}`);
 }
 
-export function eventTexts(kind: KindOfEvent, first: number, count: number, shape: EventShape): string[] {
+export function eventTexts(
+  kind: KindOfEvent,
+  first: number,
+  count: number,
+  shape: EventShape,
+): string[] {
   return Array.from({ length: count }, (_, item) => eventText(kind, first + item, shape));
 }

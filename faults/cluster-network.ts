@@ -1,6 +1,7 @@
-// What is between the nodes of a cluster, and between the gateway and each of them: any two can be cut off from each other, both ways or
-// one. There are two of the kind: network namespaces, where packets are lost as on a real network, and TCP proxies, which any user may
-// have. Must not decide what is cut: the scenario does.
+// What is between the nodes of a cluster, and between the gateway and each of them: any two can be
+// cut off from each other, both ways or one. There are two of the kind: network namespaces, where
+// packets are lost as on a real network, and TCP proxies, which any user may have. Must not decide
+// what is cut: the scenario does.
 
 export const networkKinds = ["namespaces", "proxies"] as const;
 export type NetworkKind = (typeof networkKinds)[number];
@@ -19,11 +20,19 @@ export interface ClusterNetwork {
   cut(from: End, to: End, how: Cut): void;
   /** Between each of these and every other. */
   isolate(ends: readonly End[], how: Cut): void;
-  /** Between the first and each of these bytes pass this late, and no faster than so many a second each way. Answers, in words, what of it there is. */
-  slow(from: End, to: readonly End[], speed: { readonly delayMs: number; readonly bytesPerSecond: number }): string;
   /**
-   * Everything passes again. `lost`: connections end, with what they held, as when a middlebox has forgotten them. Answers for how many
-   * milliseconds from now on what was held back may still be on its way.
+   * Between the first and each of these bytes pass this late, and no faster than so many a second
+   * each way. Answers, in words, what of it there is.
+   */
+  slow(
+    from: End,
+    to: readonly End[],
+    speed: { readonly delayMs: number; readonly bytesPerSecond: number },
+  ): string;
+  /**
+   * Everything passes again. `lost`: connections end, with what they held, as when a middlebox has
+   * forgotten them. Answers for how many milliseconds from now on what was held back may still be
+   * on its way.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;

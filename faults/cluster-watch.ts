@@ -1,4 +1,5 @@
-// What the cluster scenarios share: the store as a cluster, and how soon after a leader is there events are acknowledged again.
+// What the cluster scenarios share: the store as a cluster, and how soon after a leader is there
+// events are acknowledged again.
 
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
 import type { ClusterNetwork } from "./cluster-network.ts";
@@ -32,22 +33,28 @@ function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
 }
 
 /**
- * Leaves the gateway only the node that leads the live stream, and answers which. The other streams may have their leaders elsewhere:
- * only the way from the gateway to the other nodes is closed.
+ * Leaves the gateway only the node that leads the live stream, and answers which. The other streams
+ * may have their leaders elsewhere: only the way from the gateway to the other nodes is closed.
  */
 export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
   const { nodes, network, leaderOf } = networkOf(context);
   const leader = await leaderOf(liveStream);
-  for (const [number, node] of nodes.entries()) if (node !== leader) network.cut("gateway", number, "reset");
+  for (const [number, node] of nodes.entries())
+    if (node !== leader) network.cut("gateway", number, "reset");
   await recovered(context, "gateway connected to the leader alone");
   return leader;
 }
 
 /**
- * Waits for a leader of both streams, then for events that are acknowledged under it, and notes both. Rejects when there is a leader and
- * the gateway takes longer to make use of it than a recovery may take, beside what a healed network may be late.
+ * Waits for a leader of both streams, then for events that are acknowledged under it, and notes
+ * both. Rejects when there is a leader and the gateway takes longer to make use of it than a
+ * recovery may take, beside what a healed network may be late.
  */
-export async function recovered(context: ScenarioContext, cause: string, lateMs = 0): Promise<void> {
+export async function recovered(
+  context: ScenarioContext,
+  cause: string,
+  lateMs = 0,
+): Promise<void> {
   const { store, note, recoveryMsMax } = context;
   const startedMs = performance.now();
   await Promise.all([store.leaderOf(liveStream), store.leaderOf(historicalStream)]);
@@ -58,7 +65,9 @@ export async function recovered(context: ScenarioContext, cause: string, lateMs 
     `${cause}: a leader after ${round(leaderMs - startedMs)} ms, events acknowledged ${round(acknowledgedMs)} ms later`,
   );
   if (acknowledgedMs > recoveryMsMax + lateMs) {
-    throw new Error(`recover from "${cause}": nothing acknowledged for ${round(acknowledgedMs)} ms under a leader`);
+    throw new Error(
+      `recover from "${cause}": nothing acknowledged for ${round(acknowledgedMs)} ms under a leader`,
+    );
   }
 }
 

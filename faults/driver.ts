@@ -1,10 +1,17 @@
-// Drives the load: sends what the senders make, writes down every verdict, and keeps for each sender since when its 200s have
-// come without a break. Every answer that the gateway may never give is kept in words. Reads no stream.
+// Drives the load: sends what the senders make, writes down every verdict, and keeps for each
+// sender since when its 200s have come without a break. Every answer that the gateway may never
+// give is kept in words. Reads no stream.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Answer, type Connection, createConnection } from "../bench/load/client.ts";
 import type { Events } from "./event-kinds.ts";
-import { createSenders, type FaultRequest, type LoadName, type LoadShape, type Sender } from "./senders.ts";
+import {
+  createSenders,
+  type FaultRequest,
+  type LoadName,
+  type LoadShape,
+  type Sender,
+} from "./senders.ts";
 
 export interface DriverOptions {
   readonly url: string;
@@ -15,7 +22,10 @@ export interface DriverOptions {
   readonly mayLoseConnections: boolean;
   /** False: a 503 is. */
   readonly mayRefuse: boolean;
-  /** A sender's 200s that come this far apart, in milliseconds, are two rows, unless they came nearly as far apart before the fault. */
+  /**
+   * A sender's 200s that come this far apart, in milliseconds, are two rows, unless they came
+   * nearly as far apart before the fault.
+   */
   readonly breakMs: number;
 }
 
@@ -42,8 +52,8 @@ export interface Driver {
   /** From now on a request that is refused breaks the row of 200s it is in. */
   faultEnded(): void;
   /**
-   * From the fault's end until every steady sender gets 200s without a break, in milliseconds; `settledMs` of them have to be seen. Undefined
-   * when that has not come within `withinMs`.
+   * From the fault's end until every steady sender gets 200s without a break, in milliseconds;
+   * `settledMs` of them have to be seen. Undefined when that has not come within `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
   /** Fulfilled when every request has its answer. */
@@ -112,7 +122,10 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  function noteVerdict({ kind, first, events: count, bad, expected }: FaultRequest, { verdict, label }: Answer) {
+  function noteVerdict(
+    { kind, first, events: count, bad, expected }: FaultRequest,
+    { verdict, label }: Answer,
+  ) {
     for (const number of bad ?? []) events.of.bad.ledger.note(number, 1, "refused");
     if (count > 0) kind.ledger.note(first, count, verdict);
     if (verdict === "acknowledged") counts.acknowledged += count;
@@ -126,7 +139,8 @@ export function startDriver(options: DriverOptions): Driver {
     const now = performance.now();
     if (acknowledged) {
       if (calm && row.lastMs > 0) calmGapMsMax = Math.max(calmGapMsMax, now - row.lastMs);
-      if (now - row.lastMs > breakMs() || row.sinceMs === Number.POSITIVE_INFINITY) row.sinceMs = now;
+      if (now - row.lastMs > breakMs() || row.sinceMs === Number.POSITIVE_INFINITY)
+        row.sinceMs = now;
       row.lastMs = now;
     } else if (sentMs >= faultEndedMs) {
       row.sinceMs = Number.POSITIVE_INFINITY;
@@ -159,7 +173,12 @@ export function startDriver(options: DriverOptions): Driver {
     const name = `${path} ${gzip} ${batch}`;
     const known = connections.get(name);
     if (known !== undefined) return known;
-    const made = createConnection({ url: new URL(path, options.url), gzip, timeoutMs: answerMsMax, batch });
+    const made = createConnection({
+      url: new URL(path, options.url),
+      gzip,
+      timeoutMs: answerMsMax,
+      batch,
+    });
     connections.set(name, made);
     return made;
   }
@@ -174,14 +193,18 @@ export function startDriver(options: DriverOptions): Driver {
   running.catch(() => {});
 
   function answersLike(start: string): number {
-    return [...answers].reduce((sum, [label, count]) => sum + (label.startsWith(start) ? count : 0), 0);
+    return [...answers].reduce(
+      (sum, [label, count]) => sum + (label.startsWith(start) ? count : 0),
+      0,
+    );
   }
 
   function recoveryMs(settledMs: number): number | undefined {
     const now = performance.now();
     let latestMs = faultEndedMs;
     for (const { sinceMs, lastMs } of rows.values()) {
-      if (now - lastMs > breakMs() || !(now - Math.max(sinceMs, faultEndedMs) >= settledMs)) return undefined;
+      if (now - lastMs > breakMs() || !(now - Math.max(sinceMs, faultEndedMs) >= settledMs))
+        return undefined;
       latestMs = Math.max(latestMs, sinceMs);
     }
     return latestMs - faultEndedMs;
@@ -194,14 +217,20 @@ export function startDriver(options: DriverOptions): Driver {
     },
     async acknowledged(more) {
       const wanted = counts.acknowledged + more;
-      const reached = await pollUntil(() => counts.acknowledged >= wanted || undefined, answerMsMax);
+      const reached = await pollUntil(
+        () => counts.acknowledged >= wanted || undefined,
+        answerMsMax,
+      );
       if (reached === undefined)
-        throw new Error(`drive load: ${more} more events were not acknowledged in ${answerMsMax} ms`);
+        throw new Error(
+          `drive load: ${more} more events were not acknowledged in ${answerMsMax} ms`,
+        );
     },
     async untilRefused(label) {
       const before = answersLike(label);
       const reached = await pollUntil(() => answersLike(label) > before || undefined, answerMsMax);
-      if (reached === undefined) throw new Error(`drive load: no answer "${label}" in ${answerMsMax} ms`);
+      if (reached === undefined)
+        throw new Error(`drive load: no answer "${label}" in ${answerMsMax} ms`);
     },
     faultBegun() {
       calm = false;

@@ -1,5 +1,5 @@
-// The nats-server that a gateway has embedded, seen from outside: found by the note in the data folder, killed by its pid. The
-// gateway restarts it; this must not.
+// The nats-server that a gateway has embedded, seen from outside: found by the note in the data
+// folder, killed by its pid. The gateway restarts it; this must not.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,11 +9,16 @@ import { identify, isRunning, untilGone } from "../src/embedded/process-identity
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
 import type { Store } from "./scenario.ts";
 
-/** For a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`; what is read of it before that throws. */
+/**
+ * For a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`; what is read of it before that
+ * throws.
+ */
 export function createEmbeddedStore(): Store & { readonly dataDir: string } {
   const dataDir = mkdtempSync(path.join(tmpdir(), "penstock-faults-data-"));
-  const removeFolder = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
-  // This process may end early. The gateway ends with it; what it embeds notices that too late for the folder to go.
+  const removeFolder = (): void =>
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+  // This process may end early. The gateway ends with it; what it embeds notices that too late for
+  // the folder to go.
   const endWithProcess = (): void => {
     const left = readConnectionNote(dataDir);
     if (left !== undefined && isRunning(left, process)) process.kill(left.pid, "SIGKILL");
@@ -23,7 +28,8 @@ export function createEmbeddedStore(): Store & { readonly dataDir: string } {
 
   function note(): ConnectionNote {
     const found = readConnectionNote(dataDir);
-    if (found === undefined) throw new Error("find the embedded nats-server: no note in the data folder");
+    if (found === undefined)
+      throw new Error("find the embedded nats-server: no note in the data folder");
     return found;
   }
 

@@ -1,5 +1,6 @@
-// What the load sends: six kinds of request, each with a ledger of its own. The number of an event names its kind, its place
-// in the order and its project, so that every stored line can be checked against what was sent. Sends nothing.
+// What the load sends: six kinds of request, each with a ledger of its own. The number of an event
+// names its kind, its place in the order and its project, so that every stored line can be checked
+// against what was sent. Sends nothing.
 
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../bench/load/ledger.ts";
@@ -18,7 +19,10 @@ export interface KindOfEvent {
   readonly ledger: Ledger;
   /** 24 characters; twelve hex digits follow. */
   readonly uuidPrefix: string;
-  /** The first of so many numbers that nobody has had yet, of the connection's project. Throws when there are no more. */
+  /**
+   * The first of so many numbers that nobody has had yet, of the connection's project. Throws when
+   * there are no more.
+   */
   take(events: number, connection: number): number;
   projectOf(number: number): string;
 }
@@ -33,7 +37,10 @@ export interface Events {
 
 const liveProjects = ["web", "app", "server"];
 const importProjects = ["import-a", "import-b", "import-c"];
-/** One project a connection: the order within a project is then the order in which the connection sent. */
+/**
+ * One project a connection: the order within a project is then the order in which the connection
+ * sent.
+ */
 export const historyConnections = importProjects.length;
 const projectsOf: Readonly<Record<Kind, readonly string[]>> = {
   single: liveProjects,
@@ -62,7 +69,8 @@ export function createEvents(eventsMax: number): Events {
       take(events, connection) {
         const range = connection % projects.length;
         const first = taken[range]!;
-        if (first + events > eventsMax) throw new Error(`number events: more than ${eventsMax} of kind ${kind}`);
+        if (first + events > eventsMax)
+          throw new Error(`number events: more than ${eventsMax} of kind ${kind}`);
         taken[range] = first + events;
         return range * eventsMax + first;
       },
@@ -77,7 +85,9 @@ export function createEvents(eventsMax: number): Events {
     projects: [...new Set(Object.values(projectsOf).flat())],
     read(uuid) {
       const kind = byPrefix.get(uuid.slice(0, uuidPrefixLength));
-      return kind === undefined ? undefined : { kind, number: Number.parseInt(uuid.slice(uuidPrefixLength), 16) };
+      return kind === undefined
+        ? undefined
+        : { kind, number: Number.parseInt(uuid.slice(uuidPrefixLength), 16) };
     },
   };
 }

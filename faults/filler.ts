@@ -1,5 +1,5 @@
-// Fills the streams by other means than the gateway, and empties them of that again, so that what the load has stored stays for
-// the ledger to find.
+// Fills the streams by other means than the gateway, and empties them of that again, so that what
+// the load has stored stays for the ledger to find.
 
 import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { lanes, streamName } from "../src/nats/names.ts";
@@ -24,7 +24,9 @@ export async function fillStreams(store: Store): Promise<void> {
     for (const lane of lanes) {
       for (let bytes = messageBytesMax; bytes >= messageBytesMin; ) {
         const stored = await jetstream(connection)
-          .publish(`${subjectPrefix}.${lane}.0.${filler}`, new Uint8Array(bytes), { timeout: publishTimeoutMs })
+          .publish(`${subjectPrefix}.${lane}.0.${filler}`, new Uint8Array(bytes), {
+            timeout: publishTimeoutMs,
+          })
           .then(() => true, refusedAsFull);
         if (!stored) bytes /= 2;
       }
@@ -73,6 +75,7 @@ export async function emptyServer(store: Store): Promise<void> {
 }
 
 function refusedAsFull(error: unknown): false {
-  if (error instanceof JetStreamApiError && /maximum bytes|insufficient/.test(error.message)) return false;
+  if (error instanceof JetStreamApiError && /maximum bytes|insufficient/.test(error.message))
+    return false;
   throw error;
 }

@@ -1,5 +1,5 @@
-// The gateway as users run it: a process of its own on the pinned Node, with its settings in the environment. A restart
-// takes the same ports. Must not judge what the gateway answers.
+// The gateway as users run it: a process of its own on the pinned Node, with its settings in the
+// environment. A restart takes the same ports. Must not judge what the gateway answers.
 
 import { type Child, startChild } from "../bench/harness/child.ts";
 import { freePort } from "../test/kit/free-port.ts";
@@ -28,10 +28,15 @@ const endMsMax = 40_000;
 const main = new URL("../src/main.ts", import.meta.url).pathname;
 
 /** Fulfilled when it takes requests. The caller kills it in the end; it dies with this process. */
-export async function startGatewayProcess({ command, env, place = here }: GatewayOptions): Promise<GatewayProcess> {
+export async function startGatewayProcess({
+  command,
+  env,
+  place = here,
+}: GatewayOptions): Promise<GatewayProcess> {
   const workers = new Map<number, number>();
   let past = "";
-  // Not 0: the port of a listener that was given any port cannot be taken again while its old connections linger.
+  // Not 0: the port of a listener that was given any port cannot be taken again while its old
+  // connections linger.
   let ports = { port: await freePort(), adminPort: await freePort() };
   let child = await start();
 
@@ -64,7 +69,8 @@ export async function startGatewayProcess({ command, env, place = here }: Gatewa
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const { msg, worker, pid } = parsed(line);
-        if (msg === "worker takes connections" && worker !== undefined && pid !== undefined) workers.set(worker, pid);
+        if (msg === "worker takes connections" && worker !== undefined && pid !== undefined)
+          workers.set(worker, pid);
       }
     });
   }
@@ -95,7 +101,8 @@ export async function startGatewayProcess({ command, env, place = here }: Gatewa
 
 /** Its exit code, or the signal it died of. */
 function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode ?? child.signalCode);
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve(child.exitCode ?? child.signalCode);
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill("SIGKILL"), endMsMax);
     child.once("close", (code, by) => {

@@ -1,12 +1,23 @@
-// HighwayHash with 64 bits (github.com/google/highwayhash), by which nats-server knows that the description of a stream is as it wrote
-// it: needed where that description is changed, so that a replica can be read by a server that has no cluster. For a few bytes: slow.
+// HighwayHash with 64 bits (github.com/google/highwayhash), by which nats-server knows that the
+// description of a stream is as it wrote it: needed where that description is changed, so that a
+// replica can be read by a server that has no cluster. For a few bytes: slow.
 
 type Lanes = [bigint, bigint, bigint, bigint];
 
 const mask = 0xffff_ffff_ffff_ffffn;
 const low = 0xffff_ffffn;
-const init0: Lanes = [0xdbe6d5d5fe4cce2fn, 0xa4093822299f31d0n, 0x13198a2e03707344n, 0x243f6a8885a308d3n];
-const init1: Lanes = [0x3bd39e10cb0ef593n, 0xc0acf169b5f18a8cn, 0xbe5466cf34e90c6cn, 0x452821e638d01377n];
+const init0: Lanes = [
+  0xdbe6d5d5fe4cce2fn,
+  0xa4093822299f31d0n,
+  0x13198a2e03707344n,
+  0x243f6a8885a308d3n,
+];
+const init1: Lanes = [
+  0x3bd39e10cb0ef593n,
+  0xc0acf169b5f18a8cn,
+  0xbe5466cf34e90c6cn,
+  0x452821e638d01377n,
+];
 const packetBytes = 32;
 const finalRounds = 4;
 const lanes = [0, 1, 2, 3] as const;
@@ -28,7 +39,8 @@ export function highwayHash(key: Buffer, data: Buffer): Buffer {
     mul1: [...init1],
   };
   const whole = data.length - (data.length % packetBytes);
-  for (let start = 0; start < whole; start += packetBytes) update(state, lanesOf(data.subarray(start)));
+  for (let start = 0; start < whole; start += packetBytes)
+    update(state, lanesOf(data.subarray(start)));
   if (whole < data.length) updateRest(state, data.subarray(whole));
   for (let round = 0; round < finalRounds; round++) {
     const [a, b, c, d] = state.v0;
@@ -92,7 +104,8 @@ function updateRest(state: State, rest: Buffer): void {
   const ones = size & 3;
   for (const lane of lanes) {
     state.v0[lane] = (state.v0[lane] + ((BigInt(size) << 32n) | BigInt(size))) & mask;
-    state.v1[lane] = (turned(state.v1[lane] >> 32n, size) << 32n) | turned(state.v1[lane] & low, size);
+    state.v1[lane] =
+      (turned(state.v1[lane] >> 32n, size) << 32n) | turned(state.v1[lane] & low, size);
   }
   const packet = Buffer.alloc(packetBytes);
   rest.copy(packet, 0, 0, fours);

@@ -1,9 +1,14 @@
-// What a gateway still holds when nobody sends any more: nothing, or something was not given back when a request failed.
+// What a gateway still holds when nobody sends any more: nothing, or something was not given back
+// when a request failed.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { GatewayProcess } from "./scenario.ts";
 
-const gauges = ["penstock_inflight_bytes", "penstock_requests_inflight", "penstock_frames_unacked"] as const;
+const gauges = [
+  "penstock_inflight_bytes",
+  "penstock_requests_inflight",
+  "penstock_frames_unacked",
+] as const;
 /** Longer than the deadline of a request whose client did not wait. */
 const idleMsMax = 25_000;
 const pollMs = 50;

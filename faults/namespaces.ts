@@ -1,5 +1,6 @@
-// Network namespaces that a run makes for itself, and how ip, tc and ss are told things there. Their names carry the run's pid, so that
-// the next run finds what a dead one left and removes it. Changes nothing outside them but the links of which one end is in them.
+// Network namespaces that a run makes for itself, and how ip, tc and ss are told things there.
+// Their names carry the run's pid, so that the next run finds what a dead one left and removes it.
+// Changes nothing outside them but the links of which one end is in them.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -23,7 +24,10 @@ export function within(namespace: string): readonly string[] {
   return ["ip", "netns", "exec", namespace];
 }
 
-/** Each line is a command of ip's without its name; where no namespace is named, here. Throws at the first that fails, with what it said. */
+/**
+ * Each line is a command of ip's without its name; where no namespace is named, here. Throws at the
+ * first that fails, with what it said.
+ */
 export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
 }
@@ -38,14 +42,23 @@ export function endConnections(namespace: string, to: string): void {
   tell("ss", ["-N", namespace, "--tcp", "--all", "--kill", "dst", to]);
 }
 
-/** What comes in by one link goes out by another. Who asks for what is forbidden is told so each time. */
+/**
+ * What comes in by one link goes out by another. Who asks for what is forbidden is told so each
+ * time.
+ */
 export function makeRouter(namespace: string): void {
-  const settings = ["echo 1 > /proc/sys/net/ipv4/ip_forward", "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit"];
+  const settings = [
+    "echo 1 > /proc/sys/net/ipv4/ip_forward",
+    "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit",
+  ];
   const [command, ...args] = within(namespace);
   tell(command!, [...args, "sh", "-e", "-c", settings.join("; ")]);
 }
 
-/** With whoever runs in them, and with their links to here; those that are not there are passed over. */
+/**
+ * With whoever runs in them, and with their links to here; those that are not there are passed
+ * over.
+ */
 export function removeNamespaces(namespaces: readonly string[]): void {
   const there = namespaces.filter((namespace) => existsSync(path.join(folder, namespace)));
   // Another run may be quicker.
@@ -61,10 +74,15 @@ export function removeNamespaces(namespaces: readonly string[]): void {
 /** What runs have left that did not end by themselves. */
 export function removeStaleNamespaces(): void {
   if (!existsSync(folder)) return;
-  removeNamespaces(readdirSync(folder).filter((name) => ours.test(name) && !isAlive(Number(ours.exec(name)?.[1]))));
+  removeNamespaces(
+    readdirSync(folder).filter((name) => ours.test(name) && !isAlive(Number(ours.exec(name)?.[1]))),
+  );
 }
 
-/** Undefined where everything works that a network of namespaces needs: makes some of each, and removes it. */
+/**
+ * Undefined where everything works that a network of namespaces needs: makes some of each, and
+ * removes it.
+ */
 export function whyNoNamespaces(): string | undefined {
   if (process.platform !== "linux") return "they are Linux's";
   if (process.getuid?.() !== 0) return "only root may make them";
@@ -72,13 +90,22 @@ export function whyNoNamespaces(): string | undefined {
   try {
     ip([`netns add ${namespace}`]);
     makeRouter(namespace);
-    const rules = ["blackhole", "prohibit"].map((action) => `rule add from 10.0.0.2 to 10.0.1.2 ${action}`);
-    const links = ["link add name probe type veth peer name other", "link set dev probe up", "link set dev lo up"];
+    const rules = ["blackhole", "prohibit"].map(
+      (action) => `rule add from 10.0.0.2 to 10.0.1.2 ${action}`,
+    );
+    const links = [
+      "link add name probe type veth peer name other",
+      "link set dev probe up",
+      "link set dev lo up",
+    ];
     ip([...rules, ...links], namespace);
     tc(slowLines("probe", [{ from: "10.0.0.2", bytesPerSecond: 100_000 }]), namespace);
     const [command, ...args] = within(namespace);
     const script = path.join(import.meta.dirname, "connection-that-is-ended.ts");
-    execFileSync(command!, [...args, process.execPath, script], { stdio: "pipe", timeout: probeMsMax });
+    execFileSync(command!, [...args, process.execPath, script], {
+      stdio: "pipe",
+      timeout: probeMsMax,
+    });
     return undefined;
   } catch (error) {
     return (error as Error).message.trim().split("\n").slice(0, 2).join(" ");

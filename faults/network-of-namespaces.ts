@@ -1,6 +1,7 @@
-// The network of a cluster as network namespaces: each node and the gateway in one of its own, with a link to a router between them, and
-// a link to whoever runs the scenario, which is never cut. A cut is one of packets: what is lost is sent again later and later by who
-// sent it, and connections that are opened meanwhile are not. Must not decide what is cut: the scenario does.
+// The network of a cluster as network namespaces: each node and the gateway in one of its own, with
+// a link to a router between them, and a link to whoever runs the scenario, which is never cut. A
+// cut is one of packets: what is lost is sent again later and later by who sent it, and connections
+// that are opened meanwhile are not. Must not decide what is cut: the scenario does.
 
 import { randomInt } from "node:crypto";
 import { networkInterfaces } from "node:os";
@@ -36,11 +37,17 @@ interface Home {
 
 /** Among the ends nobody else is, so any private network will do, and each run has the same. */
 const innerNetwork = "10.0.0.0/16";
-/** Where this process has addresses: 198.18.0.0/15, kept for tests of networks (RFC 2544), in blocks of 16. */
+/**
+ * Where this process has addresses: 198.18.0.0/15, kept for tests of networks (RFC 2544), in blocks
+ * of 16.
+ */
 const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
-/** What TCP sends again it sends after so long at first, then after twice as long each time: after a silence at most as long again. */
+/**
+ * What TCP sends again it sends after so long at first, then after twice as long each time: after a
+ * silence at most as long again.
+ */
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
 
@@ -49,7 +56,10 @@ function wayOf(from: Home, to: Home): string {
   return `from ${from.inner} to ${to.inner}`;
 }
 
-/** `routePorts` are what the nodes will listen on for one another. Throws where a part of it cannot be made; nothing is left then. */
+/**
+ * `routePorts` are what the nodes will listen on for one another. Throws where a part of it cannot
+ * be made; nothing is left then.
+ */
 export function createNetworkOfNamespaces(routePorts: readonly number[]): NetworkOfNodes {
   removeStaleNamespaces();
   const block = freeBlock();
@@ -72,9 +82,15 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
 
   const fates = new Map<string, Fate>();
   /** The two ends of ways on which nothing is heard, and since when. */
-  const silent = new Map<string, { readonly ends: readonly [Home, Home]; readonly sinceMs: number }>();
+  const silent = new Map<
+    string,
+    { readonly ends: readonly [Home, Home]; readonly sinceMs: number }
+  >();
   let lateUntilMs = 0;
-  const slowed = new Map<string, { readonly from: Home; readonly to: Home; readonly bytesPerSecond: number }>();
+  const slowed = new Map<
+    string,
+    { readonly from: Home; readonly to: Home; readonly bytesPerSecond: number }
+  >();
   const slowLinks = new Set<string>();
 
   const home = (end: End): Home => homes[ends.indexOf(end)]!;
@@ -89,7 +105,8 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
         fates.set(way, fate);
       }
       const way = wayOf(from, to);
-      if (how !== "reset" && !silent.has(way)) silent.set(way, { ends: [from, to], sinceMs: performance.now() });
+      if (how !== "reset" && !silent.has(way))
+        silent.set(way, { ends: [from, to], sinceMs: performance.now() });
     }
     ip(lines, router);
     if (how === "reset") for (const [from, to] of pairs) endBetween(home(from), home(to));
@@ -102,7 +119,10 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
       const sources = [...slowed.values()].filter(({ to }) => to.link === link);
       if (sources.length === 0) continue;
       slowLinks.add(link);
-      const from = sources.map((source) => ({ from: source.from.inner, bytesPerSecond: source.bytesPerSecond }));
+      const from = sources.map((source) => ({
+        from: source.from.inner,
+        bytesPerSecond: source.bytesPerSecond,
+      }));
       lines.push(...slowLines(link, from));
     }
     if (lines.length > 0) tc(lines, router);
@@ -129,7 +149,11 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
       const now = performance.now();
       for (const { ends: pair, sinceMs } of silent.values()) {
         if (lost) endBetween(...pair);
-        else lateUntilMs = Math.max(lateUntilMs, now + Math.min(now - sinceMs + sentAgainMs, sentAgainMsMax));
+        else
+          lateUntilMs = Math.max(
+            lateUntilMs,
+            now + Math.min(now - sinceMs + sentAgainMs, sentAgainMsMax),
+          );
       }
       silent.clear();
       ip(
@@ -168,7 +192,9 @@ function endBetween(one: Home, other: Home): void {
 
 /** One that no link of this host has an address in. */
 function freeBlock(): number {
-  const taken = Object.values(networkInterfaces()).flatMap((links) => (links ?? []).map(({ address }) => address));
+  const taken = Object.values(networkInterfaces()).flatMap((links) =>
+    (links ?? []).map(({ address }) => address),
+  );
   for (;;) {
     const block = randomInt(blocks);
     const addresses = Array.from({ length: 16 }, (_, index) => outerAddress(block, index));
@@ -194,7 +220,11 @@ function homeOf(end: End, index: number, block: number): Home {
 }
 
 function make(router: string, homes: readonly Home[]): void {
-  ip([router, ...homes.map(({ namespace }) => namespace)].map((namespace) => `netns add ${namespace}`));
+  ip(
+    [router, ...homes.map(({ namespace }) => namespace)].map(
+      (namespace) => `netns add ${namespace}`,
+    ),
+  );
   makeRouter(router);
   for (const { namespace, link, desk, inner, outer, deskHost, ...home } of homes) {
     ip(linkLines({ name: desk, address: deskHost, peer: outerLink, namespace }));
@@ -212,7 +242,10 @@ interface LinkParts {
 }
 
 function linkLines({ name, address, peer, namespace }: LinkParts): string[] {
-  return [`link add name ${name} type veth peer name ${peer} netns ${namespace}`, ...upLines(name, address)];
+  return [
+    `link add name ${name} type veth peer name ${peer} netns ${namespace}`,
+    ...upLines(name, address),
+  ];
 }
 
 function upLines(link: string, address: string): string[] {

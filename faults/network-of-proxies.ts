@@ -1,6 +1,7 @@
-// The network of a cluster as TCP proxies, one between each two nodes and one between the gateway and each of them, which asks for no
-// right that only root has. The nodes know no other way to one another. A cut is one of bytes: each side's own end of a connection goes
-// on as if nothing were. Must not decide what is cut: the scenario does.
+// The network of a cluster as TCP proxies, one between each two nodes and one between the gateway
+// and each of them, which asks for no right that only root has. The nodes know no other way to one
+// another. A cut is one of bytes: each side's own end of a connection goes on as if nothing were.
+// Must not decide what is cut: the scenario does.
 
 import { type Cut, type End, here, type NetworkOfNodes } from "./cluster-network.ts";
 import type { TcpProxy } from "./scenario.ts";
@@ -13,11 +14,16 @@ interface Way {
   readonly proxy: TcpProxy;
 }
 
-/** Nobody listens there: one of the first ports of loopback. Each is another, or nats-server takes them for a slip. */
+/**
+ * Nobody listens there: one of the first ports of loopback. Each is another, or nats-server takes
+ * them for a slip.
+ */
 const nowhere = (to: number): string => `nats://127.0.0.1:${to + 1}`;
 
 /** `routePorts` are what the nodes will listen on for one another. */
-export async function createNetworkOfProxies(routePorts: readonly number[]): Promise<NetworkOfNodes> {
+export async function createNetworkOfProxies(
+  routePorts: readonly number[],
+): Promise<NetworkOfNodes> {
   const ways: Way[] = [];
   for (const [to, port] of routePorts.entries()) {
     for (let from = to + 1; from < routePorts.length; from++) {
@@ -28,7 +34,9 @@ export async function createNetworkOfProxies(routePorts: readonly number[]): Pro
   const ends: readonly End[] = [...routePorts.keys(), "gateway"];
 
   function between(one: End, other: End): Way | undefined {
-    return ways.find(({ from, to }) => (from === one && to === other) || (from === other && to === one));
+    return ways.find(
+      ({ from, to }) => (from === one && to === other) || (from === other && to === one),
+    );
   }
 
   function cut(from: End, to: End, how: Cut): void {
@@ -43,7 +51,8 @@ export async function createNetworkOfProxies(routePorts: readonly number[]): Pro
   return {
     cut,
     isolate(within, how) {
-      for (const one of within) for (const other of ends) if (!within.includes(other)) cut(one, other, how);
+      for (const one of within)
+        for (const other of ends) if (!within.includes(other)) cut(one, other, how);
     },
     slow(from, tos, { delayMs, bytesPerSecond }) {
       for (const to of tos) between(from, to)?.proxy.slow(delayMs, bytesPerSecond);
@@ -60,7 +69,8 @@ export async function createNetworkOfProxies(routePorts: readonly number[]): Pro
       return 0;
     },
     placeOf: () => here,
-    routeUrl: (from, to) => (from < to ? nowhere(to) : (between(from, to)?.proxy.url ?? nowhere(to))),
+    routeUrl: (from, to) =>
+      from < to ? nowhere(to) : (between(from, to)?.proxy.url ?? nowhere(to)),
     async openToGateway(ports) {
       const urls: string[] = [];
       for (const [to, port] of ports.entries()) {

@@ -1,5 +1,6 @@
-// Makes the store of a cluster's node readable by a server without a cluster, which refuses streams of several replicas: writes into the
-// description of each stream that it has one, and the description's new checksum. The messages stay as they are.
+// Makes the store of a cluster's node readable by a server without a cluster, which refuses streams
+// of several replicas: writes into the description of each stream that it has one, and the
+// description's new checksum. The messages stay as they are.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -17,9 +18,13 @@ export function makeSingle(storeDir: string): void {
     const before = readFileSync(description);
     const said = readFileSync(checksum, "latin1").trim();
     if (highwayHash(key, before).toString("hex") !== said) {
-      throw new Error(`read the description of ${stream}: its checksum is not the one known of nats-server`);
+      throw new Error(
+        `read the description of ${stream}: its checksum is not the one known of nats-server`,
+      );
     }
-    const after = Buffer.from(before.toString("utf8").replace(/"num_replicas":\d+/, '"num_replicas":1'));
+    const after = Buffer.from(
+      before.toString("utf8").replace(/"num_replicas":\d+/, '"num_replicas":1'),
+    );
     writeFileSync(description, after);
     writeFileSync(checksum, highwayHash(key, after).toString("hex"));
   }

@@ -1,5 +1,6 @@
-// A power cut of several nodes at once: what their files hold in the page cache and not on the disk is gone. Where the page cache
-// cannot be looked into it is only a kill, and a note says so. The servers are left dead; the scenario starts them again.
+// A power cut of several nodes at once: what their files hold in the page cache and not on the disk
+// is gone. Where the page cache cannot be looked into it is only a kill, and a note says so. The
+// servers are left dead; the scenario starts them again.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -19,11 +20,16 @@ export function diskFolder(): string {
   mkdirSync(cache, { recursive: true });
   const parent = [tmpdir(), cache].find(isTold) ?? tmpdir();
   const folder = mkdtempSync(path.join(parent, "penstock-faults-pages-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
+  process.once("exit", () =>
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }),
+  );
   return folder;
 }
 
-/** Stops all in the same moment, and leaves each the store that its disk had then. Answers what was lost, in words. */
+/**
+ * Stops all in the same moment, and leaves each the store that its disk had then. Answers what was
+ * lost, in words.
+ */
 export async function cutPowerOf(nodes: readonly TestNatsServer[]): Promise<string> {
   for (const node of nodes) node.freeze();
   const told = nodes.every((node) => isTold(path.dirname(node.storeDir)));

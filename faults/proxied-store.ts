@@ -16,12 +16,15 @@ export interface ProxiedStore extends Store {
 }
 
 /** The caller calls remove() in the end. */
-export async function createProxiedStore({ binary, syncInterval }: ProxiedStoreOptions = {}): Promise<ProxiedStore> {
+export async function createProxiedStore({
+  binary,
+  syncInterval,
+}: ProxiedStoreOptions = {}): Promise<ProxiedStore> {
   const node = await startNatsServer({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
-    // Room for streams with the default limits. A server without a cluster tells its clients of no other addresses, so that
-    // none finds a way around the proxy.
+    // Room for streams with the default limits. A server without a cluster tells its clients of no
+    // other addresses, so that none finds a way around the proxy.
     maxFileStore: 64 * 1_073_741_824,
   });
   const proxy = await startTcpProxy(node.port);

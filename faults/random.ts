@@ -1,4 +1,5 @@
-// Chance that can be had again: the same seed is the same sequence, everywhere. Good enough for faults, not for secrets.
+// Chance that can be had again: the same seed is the same sequence, everywhere. Good enough for
+// faults, not for secrets.
 
 /** From 0 up to 1, without it. */
 export type Random = () => number;

@@ -1,5 +1,6 @@
-// Reads every replica of every stream by itself and compares them: a leader answers for all of them, and one that lacks what was
-// acknowledged is found only when it leads. Ends the cluster to do so: each node is started alone on what it has.
+// Reads every replica of every stream by itself and compares them: a leader answers for all of
+// them, and one that lacks what was acknowledged is found only when it leads. Ends the cluster to
+// do so: each node is started alone on what it has.
 
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -24,14 +25,18 @@ const namesMsMax = 60_000;
 const againMs = 200;
 const steadyMs = 2_000;
 
-/** In words what the nodes do not have in common; empty when they are equal. All nodes are up; nobody stores any more. */
+/**
+ * In words what the nodes do not have in common; empty when they are equal. All nodes are up;
+ * nobody stores any more.
+ */
 export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   const replicas = new Map<string, number>();
   const incomplete: string[] = [];
   try {
     const names = await namesIn(cluster.readerUrl);
     for (const stream of names) await cluster.whole(stream);
-    // A node that came back on an empty disk is called current before it has heard what there is. So it has to be so for a while.
+    // A node that came back on an empty disk is called current before it has heard what there is.
+    // So it has to be so for a while.
     await delay(steadyMs);
     for (const stream of names) replicas.set(stream, await cluster.whole(stream));
   } catch (error) {
@@ -42,7 +47,9 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   return incomplete.length > 0 ? incomplete : await differencesBetween(urls, replicas);
 }
 
-/** Of nodes that know nothing of one another any more. `replicas` says how many have each stream. */
+/**
+ * Of nodes that know nothing of one another any more. `replicas` says how many have each stream.
+ */
 export async function differencesBetween(
   urls: readonly string[],
   replicas: ReadonlyMap<string, number>,
@@ -52,8 +59,8 @@ export async function differencesBetween(
 }
 
 /**
- * Every stream gets three replicas; the new ones are filled after this. Asks again for a minute: after all nodes came back, streams have
- * leaders before JetStream itself has one.
+ * Every stream gets three replicas; the new ones are filled after this. Asks again for a minute:
+ * after all nodes came back, streams have leaders before JetStream itself has one.
  */
 export async function grow({ readerUrl }: ClusterStore): Promise<void> {
   const deadline = performance.now() + growMsMax;
@@ -62,7 +69,8 @@ export async function grow({ readerUrl }: ClusterStore): Promise<void> {
       await askToGrow(readerUrl);
       return;
     } catch (error) {
-      if (performance.now() > deadline) throw new Error("give every stream three replicas", { cause: error });
+      if (performance.now() > deadline)
+        throw new Error("give every stream three replicas", { cause: error });
       await delay(againMs);
     }
   }
@@ -72,13 +80,17 @@ async function askToGrow(readerUrl: string): Promise<void> {
   const connection = await connect({ servers: readerUrl.split(",") });
   try {
     const manager = await jetstreamManager(connection, { timeout: askMsMax });
-    for await (const stream of manager.streams.names()) await manager.streams.update(stream, { num_replicas: 3 });
+    for await (const stream of manager.streams.names())
+      await manager.streams.update(stream, { num_replicas: 3 });
   } finally {
     await connection.close();
   }
 }
 
-/** The node that is asked may be the last to hear of JetStream's leader, and says until then that there is none. */
+/**
+ * The node that is asked may be the last to hear of JetStream's leader, and says until then that
+ * there is none.
+ */
 async function namesIn(url: string): Promise<string[]> {
   const deadline = performance.now() + namesMsMax;
   for (;;) {
@@ -128,18 +140,25 @@ function differencesIn(stream: string, replicas: number, nodes: readonly Replica
     const copy = replica.get(stream);
     return copy === undefined ? [] : [{ node, ...copy }];
   });
-  if (copies.length !== replicas) return [`${stream}: ${copies.length} of ${replicas} nodes have a replica of it`];
+  if (copies.length !== replicas)
+    return [`${stream}: ${copies.length} of ${replicas} nodes have a replica of it`];
   const ends = new Set(copies.map(({ lastSequence }) => lastSequence));
   const different: string[] = [];
   for (const sequence of new Set(copies.flatMap(({ messages }) => [...messages.keys()]))) {
     if (new Set(copies.map(({ messages }) => messages.get(sequence))).size === 1) continue;
-    const lacking = copies.filter(({ messages }) => !messages.has(sequence)).map(({ node }) => node);
-    different.push(`${sequence}${lacking.length > 0 ? ` (not on node ${lacking.join(" and ")})` : " (not the same)"}`);
+    const lacking = copies
+      .filter(({ messages }) => !messages.has(sequence))
+      .map(({ node }) => node);
+    different.push(
+      `${sequence}${lacking.length > 0 ? ` (not on node ${lacking.join(" and ")})` : " (not the same)"}`,
+    );
   }
   return [
     ...(ends.size > 1 ? [`${stream}: replicas end at ${[...ends].join(", ")}`] : []),
     ...(different.length > 0
-      ? [`${stream}: ${different.length} messages differ between replicas: ${different.slice(0, namesMax).join(", ")}`]
+      ? [
+          `${stream}: ${different.length} messages differ between replicas: ${different.slice(0, namesMax).join(", ")}`,
+        ]
       : []),
   ];
 }

@@ -1,5 +1,5 @@
-// Runs one scenario: brings up store and gateway, drives the load, has the scenario cause its fault, waits for the 200s to come
-// back, reads the streams, and says which promises were broken.
+// Runs one scenario: brings up store and gateway, drives the load, has the scenario cause its
+// fault, waits for the 200s to come back, reads the streams, and says which promises were broken.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { addProject } from "../src/projects/registry/commands.ts";
@@ -13,7 +13,13 @@ import { emptyStreams, fillStreams } from "./filler.ts";
 import { leftoversOf } from "./leftovers.ts";
 import { isOlder } from "./nats-version.ts";
 import { differencesOf } from "./replicas.ts";
-import type { GatewayProcess, Scenario, ScenarioContext, ScenarioResult, Store } from "./scenario.ts";
+import type {
+  GatewayProcess,
+  Scenario,
+  ScenarioContext,
+  ScenarioResult,
+  Store,
+} from "./scenario.ts";
 import type { LoadName, LoadShape } from "./senders.ts";
 import { createStreamReader, type Settlement } from "./settle.ts";
 import { createSite, type Site } from "./stores.ts";
@@ -26,7 +32,10 @@ export interface RunOptions {
   readonly natsVersion: string;
   /** How long the gateway may take to come back to 200s. */
   readonly recoveryMsMax: number;
-  /** A whole number. The same one is the same sequence in a scenario that leaves something to chance. */
+  /**
+   * A whole number. The same one is the same sequence in a scenario that leaves something to
+   * chance.
+   */
   readonly seed: number;
   /** How long the fault lasts, in place of the form's. */
   readonly faultMs?: number;
@@ -69,7 +78,9 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   },
 };
 const warmUpEvents = { short: 300, full: 5_000 };
-/** A break of the 200s that the fault is blamed for, and not a machine that has other things to do. */
+/**
+ * A break of the 200s that the fault is blamed for, and not a machine that has other things to do.
+ */
 const breakMs = { short: 2_000, full: 500 };
 /** How long the 200s must go on to count. */
 const settledMs = { short: 700, full: 1_500 };
@@ -83,7 +94,11 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   try {
     return await attack(scenario, site, { ...options, notes });
   } catch (error) {
-    const said = [`run ${scenario.name}: ${(error as Error).message}`, ...notes, site.gateway.log().slice(-4_000)];
+    const said = [
+      `run ${scenario.name}: ${(error as Error).message}`,
+      ...notes,
+      site.gateway.log().slice(-4_000),
+    ];
     throw new Error(said.join("\n"), { cause: error });
   } finally {
     await site.remove();
@@ -124,7 +139,8 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   // It writes down what projects use, on and on.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];
-  // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its own.
+  // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its
+  // own.
   const [readUrl, secondUrl] = isCluster(store)
     ? store.nodes.map(({ url }) => url)
     : [store.readerUrl, store.readerUrl];
@@ -132,8 +148,10 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   await reader.read();
   const { strange, counts } = driver;
   const settlement = reader.settlement();
-  if (settlement.lost > 0) notes.push(await secondReading({ ...store, readerUrl: secondUrl! }, events));
-  const mayLose = isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
+  if (settlement.lost > 0)
+    notes.push(await secondReading({ ...store, readerUrl: secondUrl! }, events));
+  const mayLose =
+    isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
   if (mayLose) notes.push(...differences);
   const {
     storedThoughRefusedForNow: _,
@@ -166,7 +184,10 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
 
 /** Whether nats-server is known to lose something here. */
 function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): boolean {
-  return knownLoss !== undefined && (knownLoss.before === undefined || isOlder(natsVersion, knownLoss.before));
+  return (
+    knownLoss !== undefined &&
+    (knownLoss.before === undefined || isOlder(natsVersion, knownLoss.before))
+  );
 }
 
 /** Before the cluster is taken apart. */
@@ -175,7 +196,10 @@ async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
   return status === 503 || gateway.log().includes("went back from sequence");
 }
 
-/** A replica that lacks what the others have can be the one that was read: then a loss is not the gateway's, nor the cluster's. */
+/**
+ * A replica that lacks what the others have can be the one that was read: then a loss is not the
+ * gateway's, nor the cluster's.
+ */
 async function secondReading(store: Store, events: Events): Promise<string> {
   const reader = createStreamReader(store, events);
   await reader.read();
@@ -191,7 +215,14 @@ interface ContextParts {
   readonly notes: string[];
 }
 
-function contextOf({ scenario, site, options, driver, events, notes }: ContextParts): ScenarioContext {
+function contextOf({
+  scenario,
+  site,
+  options,
+  driver,
+  events,
+  notes,
+}: ContextParts): ScenarioContext {
   return {
     store: site.store,
     gateway: site.gateway,
@@ -209,18 +240,30 @@ function contextOf({ scenario, site, options, driver, events, notes }: ContextPa
       const kind = events.of["given-up"];
       const first = kind.take(count, 0);
       kind.ledger.note(first, count, "unknown");
-      return batchBody(kind.projectOf(first), eventTexts(kind, first, count, { paddingBytes: 100 }));
+      return batchBody(
+        kind.projectOf(first),
+        eventTexts(kind, first, count, { paddingBytes: 100 }),
+      );
     },
     ...(site.clock === undefined ? {} : { clock: site.clock }),
   };
 }
 
 /** Registers the projects as an operator does, and waits until the gateway knows them all. */
-export async function addProjects(store: Store, gateway: GatewayProcess, events: Events): Promise<void> {
+export async function addProjects(
+  store: Store,
+  gateway: GatewayProcess,
+  events: Events,
+): Promise<void> {
   const connection = await connectReader(store);
   try {
     for (const id of events.projects) {
-      await addProject(connection, { prefix: subjectPrefix, id, key: keyOf(id), replicas: store.replicas });
+      await addProject(connection, {
+        prefix: subjectPrefix,
+        id,
+        key: keyOf(id),
+        replicas: store.replicas,
+      });
     }
   } finally {
     await connection.close();
@@ -230,12 +273,18 @@ export async function addProjects(store: Store, gateway: GatewayProcess, events:
 
 async function known(gateway: GatewayProcess, project: string): Promise<void> {
   const deadline = performance.now() + projectMsMax;
-  // With several workers each has a registry of its own; two answers in a row are not all of them, a second of them is.
+  // With several workers each has a registry of its own; two answers in a row are not all of them,
+  // a second of them is.
   const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
   for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {
-    const { status } = await fetch(`${gateway.url}/batch/`, { method: "POST", body, headers: { connection: "close" } });
+    const { status } = await fetch(`${gateway.url}/batch/`, {
+      method: "POST",
+      body,
+      headers: { connection: "close" },
+    });
     answered = status === 200 ? answered + 1 : 0;
-    if (performance.now() > deadline) throw new Error(`add project ${project}: still answered with ${status}`);
+    if (performance.now() > deadline)
+      throw new Error(`add project ${project}: still answered with ${status}`);
     if (status !== 200) await delay(pollMs);
   }
 }
@@ -244,12 +293,21 @@ export function brokenPromises(found: Settlement): string[] {
   const rows: [number, string][] = [
     [found.lost, "acknowledged and not stored"],
     [found.storedThoughRefused, "refused with a 4xx and stored"],
-    [found.storedThoughRefusedForNow, "single events refused with a 503 that says they are not stored, and stored"],
+    [
+      found.storedThoughRefusedForNow,
+      "single events refused with a 503 that says they are not stored, and stored",
+    ],
     [found.duplicatedWithoutCause, "stored more often than their clients' sendings account for"],
-    [found.duplicatedOwnFrames, "of large requests stored twice, though a retry has the same message ids"],
+    [
+      found.duplicatedOwnFrames,
+      "of large requests stored twice, though a retry has the same message ids",
+    ],
     [found.outOfOrder, "historical events out of order"],
   ];
-  return [...rows.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`), ...found.damaged];
+  return [
+    ...rows.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
+    ...found.damaged,
+  ];
 }
 
 function lostAnswers({ answersLostMax }: Scenario, answers: ReadonlyMap<string, number>): string[] {
@@ -272,7 +330,8 @@ function lateRecovery(
   { recoveryMs, nothingRefused }: Recovery,
   { recoveryMsMax }: RunOptions,
 ): string[] {
-  if (recoveryMs === undefined) return [`no steady 200s within ${recoveryWatchMs} ms of the cause's end`];
+  if (recoveryMs === undefined)
+    return [`no steady 200s within ${recoveryWatchMs} ms of the cause's end`];
   if (!mustRecover || nothingRefused || recoveryMs <= recoveryMsMax) return [];
   return [`200s came back after ${Math.round(recoveryMs)} ms, not within ${recoveryMsMax} ms`];
 }

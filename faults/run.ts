@@ -1,5 +1,6 @@
-// `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost, doubled, refused and how long
-// the gateway took to come back, and ends with 1 when a promise was broken.
+// `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost,
+// doubled, refused and how long the gateway took to come back, and ends with 1 when a promise was
+// broken.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -46,18 +47,27 @@ function commandLine(): Command {
       [],
     )
     .addOption(
-      new Option("--load <name>", "repeatable; what is sent: singles, batches, mixed; default: singles and batches")
+      new Option(
+        "--load <name>",
+        "repeatable; what is sent: singles, batches, mixed; default: singles and batches",
+      )
         .argParser((value: string, before: readonly string[]) => added(oneOf(loads, value), before))
         .default([]),
     )
     .option("--short", "as in npm test: faults of a second, not of many", false)
     .addOption(
-      new Option("--recovery-ms <number>", "how soon 200s must come back; more where the machine has much else to do")
+      new Option(
+        "--recovery-ms <number>",
+        "how soon 200s must come back; more where the machine has much else to do",
+      )
         .argParser(Number)
         .default(recoveryMsDefault),
     )
     .addOption(
-      new Option("--seed <number>", "of all that is left to chance; a run prints its own; default: drawn anew")
+      new Option(
+        "--seed <number>",
+        "of all that is left to chance; a run prints its own; default: drawn anew",
+      )
         .argParser(seedOf)
         .default(randomInt(seedEnd), "drawn anew"),
     )
@@ -70,7 +80,10 @@ function commandLine(): Command {
     .option("--json <file>", "write the results there too")
     .option("--list", "only name the scenarios", false)
     .option("--walk <duration>", `instead: ${clusterRandomWalk.name} alone, for so long (90s, 10m)`)
-    .option("--soak <duration>", "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes");
+    .option(
+      "--soak <duration>",
+      "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes",
+    );
 }
 
 function added(value: string, before: readonly string[]): readonly string[] {
@@ -83,7 +96,8 @@ function binaryOf(named: string): string {
 }
 
 function oneOf(values: readonly string[], value: string): string {
-  if (!values.includes(value)) throw new InvalidArgumentError(`must be one of ${values.join(", ")}`);
+  if (!values.includes(value))
+    throw new InvalidArgumentError(`must be one of ${values.join(", ")}`);
   return value;
 }
 
@@ -101,12 +115,16 @@ async function main(): Promise<number> {
   const named = options.walk === undefined ? chosen(program, program.args) : [clusterRandomWalk];
   if (options.list) {
     const width = Math.max(...scenarios.map(({ name }) => name.length)) + 2;
-    for (const { name, title } of scenarios) process.stdout.write(`${name.padEnd(width)}${title}\n`);
+    for (const { name, title } of scenarios)
+      process.stdout.write(`${name.padEnd(width)}${title}\n`);
     return 0;
   }
-  const binaries = options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
+  const binaries =
+    options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
   const network = networkOf(program, options);
-  process.stderr.write(`seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`);
+  process.stderr.write(
+    `seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`,
+  );
   if (options.soak !== undefined) {
     return await soak({
       durationMs: durationMs(program, options.soak, "--soak"),
@@ -120,30 +138,39 @@ async function main(): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => process.exit(128 + constants.signals[signal]));
   }
-  const faultMs = options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
+  const faultMs =
+    options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
   return await runAll(named, { ...options, binaries, faultMs, network });
 }
 
 function chosen(program: Command, names: readonly string[]): readonly Scenario[] {
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
-  if (unknown.length > 0) program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
-  return names.length === 0 ? scenarios : scenarios.filter((scenario) => names.includes(scenario.name));
+  if (unknown.length > 0)
+    program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
+  return names.length === 0
+    ? scenarios
+    : scenarios.filter((scenario) => names.includes(scenario.name));
 }
 
 /** Says which, and why not the better one. */
 function networkOf(program: Command, { network, soak: duration }: Options): NetworkKind {
-  if (duration !== undefined && network !== undefined) program.error("--network: a soak has one nats-server");
+  if (duration !== undefined && network !== undefined)
+    program.error("--network: a soak has one nats-server");
   if (duration !== undefined) return "proxies";
   const why = network === "proxies" ? "as told" : whyNoNamespaces();
-  if (network === "namespaces" && why !== undefined) program.error(`--network: no namespaces can be made here: ${why}`);
+  if (network === "namespaces" && why !== undefined)
+    program.error(`--network: no namespaces can be made here: ${why}`);
   const kind = why === undefined ? "namespaces" : "proxies";
-  process.stderr.write(`network between nodes: ${kind}${why === undefined ? "" : ` (no namespaces: ${why})`}\n`);
+  process.stderr.write(
+    `network between nodes: ${kind}${why === undefined ? "" : ` (no namespaces: ${why})`}\n`,
+  );
   return kind;
 }
 
 function durationMs(program: Command, text: string, option: string): number {
   const match = /^(\d{1,5})([smh])$/.exec(text);
-  if (match === null) return program.error(`${option}: must be a duration such as 90s, 60m or 2h: got "${text}"`);
+  if (match === null)
+    return program.error(`${option}: must be a duration such as 90s, 60m or 2h: got "${text}"`);
   return Number(match[1]) * { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as "s" | "m" | "h"];
 }
 
@@ -161,16 +188,23 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
     const natsVersion = versionOf(binary);
     for (const scenario of named) {
       for (const load of loadsOf(plan)) {
-        process.stderr.write(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`);
+        process.stderr.write(
+          `${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`,
+        );
         try {
           const form = short ? "short" : "full";
           const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
-          const result = await runScenario(scenario, faultMs === undefined ? common : { ...common, faultMs });
+          const result = await runScenario(
+            scenario,
+            faultMs === undefined ? common : { ...common, faultMs },
+          );
           results.push(result);
           for (const note of result.notes) process.stderr.write(`  ${note}\n`);
           for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
         } catch (error) {
-          failures.push(`${scenario.name}, ${load}, nats-server ${natsVersion}: ${(error as Error).message}`);
+          failures.push(
+            `${scenario.name}, ${load}, nats-server ${natsVersion}: ${(error as Error).message}`,
+          );
           process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
         }
       }
@@ -178,7 +212,8 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
   }
   process.stdout.write(`\n${tableOf(results)}`);
   for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
-  if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seed, results, failures }, undefined, 2)}\n`);
+  if (json !== undefined)
+    writeFileSync(json, `${JSON.stringify({ seed, results, failures }, undefined, 2)}\n`);
   return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
 }
 

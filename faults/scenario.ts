@@ -1,5 +1,6 @@
-// What a fault scenario is: a load, a cause, the cause's end, and what must hold afterwards. The runner brings up the store
-// and the gateway, drives the load, calls the scenario, waits for recovery, and settles the ledger. Holds types only.
+// What a fault scenario is: a load, a cause, the cause's end, and what must hold afterwards. The
+// runner brings up the store and the gateway, drives the load, calls the scenario, waits for
+// recovery, and settles the ledger. Holds types only.
 
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
 import type { Place } from "./cluster-network.ts";
@@ -19,9 +20,13 @@ export interface Store {
   /** One, or the members of the cluster. */
   readonly nodes: readonly TestNatsServer[];
   readonly proxy?: TcpProxy;
-  /** What the store lies on, where the scenario asked for a small one and this process may mount. */
+  /**
+   * What the store lies on, where the scenario asked for a small one and this process may mount.
+   */
   readonly disk?: SmallDisk;
-  /** The node that leads the stream, of those named. Rejects when there is no leader within 45 s. */
+  /**
+   * The node that leads the stream, of those named. Rejects when there is no leader within 45 s.
+   */
   leaderOf(stream: string, among?: readonly TestNatsServer[]): Promise<TestNatsServer>;
   remove(): Promise<void>;
 }
@@ -73,7 +78,10 @@ export interface LedgerTotals {
   readonly acknowledged: number;
   /** Acknowledged and not in a stream. Must be 0. */
   readonly lost: number;
-  /** In a stream more than once. Only events that were `unknown` and sent again may be, and no more often than they were sent. */
+  /**
+   * In a stream more than once. Only events that were `unknown` and sent again may be, and no more
+   * often than they were sent.
+   */
   readonly duplicated: number;
   /** Refused with a 4xx, or a 503 that says certainly not stored. */
   readonly refused: number;
@@ -81,9 +89,14 @@ export interface LedgerTotals {
   readonly storedThoughRefused: number;
   readonly unknown: number;
   readonly storedThoughUnknown: number;
-  /** Acknowledged historical events stored out of the order in which their connection sent them. Must be 0. */
+  /**
+   * Acknowledged historical events stored out of the order in which their connection sent them.
+   * Must be 0.
+   */
   readonly outOfOrder: number;
-  /** Answers that are neither 200, nor the 4xx asked for, nor 503 with Retry-After. Must be empty. */
+  /**
+   * Answers that are neither 200, nor the 4xx asked for, nor 503 with Retry-After. Must be empty.
+   */
   readonly strangeAnswers: readonly string[];
 }
 
@@ -100,7 +113,10 @@ export interface ScenarioContext {
   readonly natsVersion: string;
   /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
-  /** Fulfilled when an answer whose label starts so ("503 store_full") has come from now on. Rejects after 30 s. */
+  /**
+   * Fulfilled when an answer whose label starts so ("503 store_full") has come from now on. Rejects
+   * after 30 s.
+   */
   untilRefused(label: string): Promise<void>;
   /** Waits on the monotonic clock; for the length of a fault, never for a result. */
   hold(ms: number): Promise<void>;
@@ -109,13 +125,18 @@ export interface ScenarioContext {
   fillStreams(): Promise<void>;
   /** A client that takes that away again. */
   emptyStreams(): Promise<void>;
-  /** A good batch that the ledger takes for unknown: for clients that do not wait for the answer. */
+  /**
+   * A good batch that the ledger takes for unknown: for clients that do not wait for the answer.
+   */
   givenUpBody(events: number): Buffer;
   /** The gateway's wall clock, of a scenario with `inProcess`. */
   readonly clock?: { stepMs(ms: number): void };
 }
 
-/** `networked`: a cluster whose nodes and gateway reach one another through a network that can be cut. */
+/**
+ * `networked`: a cluster whose nodes and gateway reach one another through a network that can be
+ * cut.
+ */
 export type Topology = "single" | "cluster" | "networked" | "proxied" | "embedded";
 
 export interface Scenario {
@@ -134,17 +155,26 @@ export interface Scenario {
   readonly fileStoreBytesMax?: number;
   /** The gateway runs in this process, with a clock that can be set. Topology `single` only. */
   readonly inProcess?: boolean;
-  /** Connections may end without an answer: the fault is the end of a process that has them. Default false. */
+  /**
+   * Connections may end without an answer: the fault is the end of a process that has them. Default
+   * false.
+   */
   readonly mayLoseConnections?: boolean;
-  /** At most so many requests may have been taken and get no answer. Default: any number, where connections may be lost. */
+  /**
+   * At most so many requests may have been taken and get no answer. Default: any number, where
+   * connections may be lost.
+   */
   readonly answersLostMax?: number;
-  /** The stores lie on a disk whose unwritten pages can be told, where there is one. Topology `cluster` only. */
+  /**
+   * The stores lie on a disk whose unwritten pages can be told, where there is one. Topology
+   * `cluster` only.
+   */
   readonly onDisk?: boolean;
   /** What is sent, in place of the form's. */
   readonly shape?: LoadShape;
   /**
-   * nats-server loses what it has acknowledged when this happens, and nothing in the gateway can help it: then the gateway must have told,
-   * by being unready or in its log.
+   * nats-server loses what it has acknowledged when this happens, and nothing in the gateway can
+   * help it: then the gateway must have told, by being unready or in its log.
    */
   readonly knownLoss?: {
     /** Newer ones lose nothing. Absent: none is known that does not. */
@@ -154,9 +184,15 @@ export interface Scenario {
     /** Nothing of it reaches the gateway, so that it cannot tell. */
     readonly isSilent?: boolean;
   };
-  /** Every answer during the fault may be a refusal. False: the fault must cost nobody anything (e.g. one node of three). */
+  /**
+   * Every answer during the fault may be a refusal. False: the fault must cost nobody anything
+   * (e.g. one node of three).
+   */
   readonly mayRefuse: boolean;
-  /** The gateway must come to 200s within 3 s of the cause's end, by itself. True unless the fault is the gateway's own death. */
+  /**
+   * The gateway must come to 200s within 3 s of the cause's end, by itself. True unless the fault
+   * is the gateway's own death.
+   */
   readonly mustRecover: boolean;
   /** Causes the fault and ends it; returns at the moment the cause has ended. */
   run(context: ScenarioContext): Promise<void>;
@@ -166,7 +202,10 @@ export interface ScenarioResult extends LedgerTotals {
   readonly scenario: string;
   readonly load: "singles" | "batches" | "mixed";
   readonly natsVersion: string;
-  /** From the cause's end to the first of the 200s that follow without a break of 500 ms; undefined where nothing was refused. */
+  /**
+   * From the cause's end to the first of the 200s that follow without a break of 500 ms; undefined
+   * where nothing was refused.
+   */
   readonly recoveryMs: number | undefined;
   /** What broke a promise; empty when all held. */
   readonly faults: readonly string[];

@@ -1,5 +1,6 @@
-// The connections of a load: what each sends, how much of it at once, and what it must be answered. One request at a time a
-// connection. Decides what is sent and how often; the driver sends and judges.
+// The connections of a load: what each sends, how much of it at once, and what it must be answered.
+// One request at a time a connection. Decides what is sent and how often; the driver sends and
+// judges.
 
 import { gzipSync } from "node:zlib";
 import { batchBody, eventText, eventTexts, singleBody } from "./bodies.ts";
@@ -21,7 +22,10 @@ export interface FaultRequest {
 }
 
 export interface Sender {
-  /** The kind of its good events, and its queue in the gateway: both come back after a fault, or they do not. */
+  /**
+   * The kind of its good events, and its queue in the gateway: both come back after a fault, or
+   * they do not.
+   */
   readonly name: string;
   readonly next: () => FaultRequest;
   /** Between an answer and the next request. */
@@ -34,7 +38,10 @@ export interface Sender {
 
 export interface LoadShape {
   readonly singleConnections: number;
-  /** Milliseconds between two requests of one connection; 0 as fast as they are answered. So the others. */
+  /**
+   * Milliseconds between two requests of one connection; 0 as fast as they are answered. So the
+   * others.
+   */
   readonly singlePauseMs: number;
   readonly batchConnections: number;
   readonly batchPauseMs: number;
@@ -155,13 +162,25 @@ function badSender(events: Events, shape: LoadShape): Sender {
             expected: "401 unknown_api_key",
           };
         case 1:
-          return { ...only, body: singleBody(bad, number, { paddingBytes, bad: true }), expected: "400 missing_alias" };
+          return {
+            ...only,
+            body: singleBody(bad, number, { paddingBytes, bad: true }),
+            expected: "400 missing_alias",
+          };
         default: {
           const first = batch.take(2, 0);
           const [before, after] = eventTexts(batch, first, 2, { paddingBytes });
           const between = eventText(bad, number, { paddingBytes, bad: true });
           const body = batchBody(batch.projectOf(first), [before!, between, after!]);
-          return { body, gzip: false, kind: batch, first, events: 2, bad: [number], expected: "200" };
+          return {
+            body,
+            gzip: false,
+            kind: batch,
+            first,
+            events: 2,
+            bad: [number],
+            expected: "200",
+          };
         }
       }
     },

@@ -1,5 +1,5 @@
-// Settles a run: reads every stored line and holds it against what was said. Checks the lines themselves too: each must be the
-// event that was sent, whole, in its project's frame. Only reads.
+// Settles a run: reads every stored line and holds it against what was said. Checks the lines
+// themselves too: each must be the event that was sent, whole, in its project's frame. Only reads.
 
 import { type JsMsg, jetstreamManager } from "@nats-io/jetstream";
 import { readMessages } from "../bench/load/stored.ts";
@@ -13,9 +13,15 @@ import type { LedgerTotals, Store } from "./scenario.ts";
 export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
   /** Single events refused with a 503 that says certainly not stored, and stored. Must be 0. */
   readonly storedThoughRefusedForNow: number;
-  /** Stored more often than sendings of it may have stored it, whatever was said of it in the end. Must be 0. */
+  /**
+   * Stored more often than sendings of it may have stored it, whatever was said of it in the end.
+   * Must be 0.
+   */
   readonly duplicatedWithoutCause: number;
-  /** Of large requests, whose frames have the same message ids when a client sends them again. Must be 0. */
+  /**
+   * Of large requests, whose frames have the same message ids when a client sends them again. Must
+   * be 0.
+   */
   readonly duplicatedOwnFrames: number;
   /** Lines and frames that are not what was sent, the first few. Must be empty. */
   readonly damaged: readonly string[];
@@ -48,10 +54,14 @@ export function createStreamReader(store: Store, events: Events): StreamReader {
       for (const lane of lanes) {
         const subject = `${subjectPrefix}.${lane}.*.*`;
         for await (const stream of manager.streams.names(subject)) {
-          await readMessages(connection, { stream, lastSequence: lastRead.get(stream) ?? 0, subject }, (message) => {
-            lastRead.set(stream, message.info.streamSequence);
-            if (!isFiller(message.subject)) readFrame(reading, message);
-          });
+          await readMessages(
+            connection,
+            { stream, lastSequence: lastRead.get(stream) ?? 0, subject },
+            (message) => {
+              lastRead.set(stream, message.info.streamSequence);
+              if (!isFiller(message.subject)) readFrame(reading, message);
+            },
+          );
         }
       }
     } finally {
@@ -76,9 +86,14 @@ function readFrame(reading: Reading, message: JsMsg): void {
   for (const line of lines) readLine(reading, line, { at, subject });
 }
 
-function readLine(reading: Reading, line: string, { at, subject }: { at: string; subject: string[] }): void {
+function readLine(
+  reading: Reading,
+  line: string,
+  { at, subject }: { at: string; subject: string[] },
+): void {
   const record = parsed(line);
-  const known = typeof record?.["uuid"] === "string" ? reading.events.read(record["uuid"]) : undefined;
+  const known =
+    typeof record?.["uuid"] === "string" ? reading.events.read(record["uuid"]) : undefined;
   if (record === undefined || known === undefined) {
     noteDamage(reading, `${at}: ${line.slice(0, 80)}`);
     return;
@@ -142,8 +157,9 @@ function settlementOf({ events, history, damaged }: Reading): Settlement {
 }
 
 /**
- * Of acknowledged events. What was answered with a 503 `timeout` may still lie in the socket of a frozen node, and be stored when it
- * wakes up, behind what was sent later: that is what unknown means.
+ * Of acknowledged events. What was answered with a 503 `timeout` may still lie in the socket of a
+ * frozen node, and be stored when it wakes up, behind what was sent later: that is what unknown
+ * means.
  */
 function outOfOrder(events: Events, history: ReadonlyMap<string, readonly number[]>): number {
   const { ledger } = events.of.history;

@@ -1,5 +1,6 @@
-// One nats-server with `sync_interval: always`, as a process of its own. Where a scenario asks for a small disk it gets a real
-// one, if this process may mount; else the server's own limit stands for it.
+// One nats-server with `sync_interval: always`, as a process of its own. Where a scenario asks for
+// a small disk it gets a real one, if this process may mount; else the server's own limit stands
+// for it.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -43,12 +44,19 @@ export async function createSingleStore(options: SingleStoreOptions = {}): Promi
   };
 }
 
-/** A disk in memory. Undefined where it cannot be mounted: not root, not Linux, or a container without the right. */
-function mountSmallDisk(bytes: number): (SmallDisk & { folder: string; unmount(): void }) | undefined {
+/**
+ * A disk in memory. Undefined where it cannot be mounted: not root, not Linux, or a container
+ * without the right.
+ */
+function mountSmallDisk(
+  bytes: number,
+): (SmallDisk & { folder: string; unmount(): void }) | undefined {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-faults-disk-"));
   const filler = path.join(folder, "filler");
   try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${bytes}`, "tmpfs", folder], { stdio: "ignore" });
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${bytes}`, "tmpfs", folder], {
+      stdio: "ignore",
+    });
   } catch {
     rmSync(folder, { recursive: true });
     return undefined;

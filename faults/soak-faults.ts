@@ -1,5 +1,5 @@
-// What goes wrong during a soak: faults that end, in an order drawn anew each time round. A full stream is not among them: the
-// streams are to hold the whole run.
+// What goes wrong during a soak: faults that end, in an order drawn anew each time round. A full
+// stream is not among them: the streams are to hold the whole run.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ProxiedStore } from "./proxied-store.ts";

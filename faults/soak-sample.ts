@@ -1,5 +1,5 @@
-// One line of a soak: what the gateway and its nats-server take now, and what has been said of events so far. Figures that this
-// platform does not tell are shown as missing.
+// One line of a soak: what the gateway and its nats-server take now, and what has been said of
+// events so far. Figures that this platform does not tell are shown as missing.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { memoryBytes } from "../bench/harness/process-stats.ts";
@@ -37,12 +37,20 @@ interface SampleOptions {
 const mebibyte = 1_048_576;
 const metricsTimeoutMs = 5_000;
 
-export async function sampleOf({ gateway, store, driver, startedMs, before }: SampleOptions): Promise<SoakSample> {
+export async function sampleOf({
+  gateway,
+  store,
+  driver,
+  startedMs,
+  before,
+}: SampleOptions): Promise<SoakSample> {
   const metrics = await metricsOf(gateway);
   const atMs = performance.now();
   const { acknowledged, refused, unknown } = driver.counts;
-  const [sinceMs, sinceEvents] = before === undefined ? [startedMs, 0] : [before.atMs, before.acknowledged];
-  const delayMs = (stat: string): number => metrics(`penstock_event_loop_delay_seconds{stat="${stat}"}`) * 1_000;
+  const [sinceMs, sinceEvents] =
+    before === undefined ? [startedMs, 0] : [before.atMs, before.acknowledged];
+  const delayMs = (stat: string): number =>
+    metrics(`penstock_event_loop_delay_seconds{stat="${stat}"}`) * 1_000;
   return {
     minute: (atMs - startedMs) / 60_000,
     eventsPerSecond: ((acknowledged - sinceEvents) / (atMs - sinceMs)) * 1_000,
@@ -83,20 +91,29 @@ const widthMin = 8;
 export const sampleHeading = columns.map(([heading]) => heading.padStart(widthMin)).join("  ");
 
 export function sampleLine(sample: SoakSample): string {
-  return columns.map(([heading, text]) => text(sample).padStart(Math.max(widthMin, heading.length))).join("  ");
+  return columns
+    .map(([heading, text]) => text(sample).padStart(Math.max(widthMin, heading.length)))
+    .join("  ");
 }
 
 function whole(value: number): string {
   return Number.isNaN(value) ? "-" : Math.round(value).toLocaleString("en");
 }
 
-/** Answers the value of a series by its name and labels as they stand in the text; NaN for one that is not there. */
+/**
+ * Answers the value of a series by its name and labels as they stand in the text; NaN for one that
+ * is not there.
+ */
 async function metricsOf({ adminUrl }: GatewayProcess): Promise<(series: string) => number> {
   try {
-    const response = await fetch(`${adminUrl}/metrics`, { signal: AbortSignal.timeout(metricsTimeoutMs) });
+    const response = await fetch(`${adminUrl}/metrics`, {
+      signal: AbortSignal.timeout(metricsTimeoutMs),
+    });
     const lines = (await response.text()).split("\n");
     return (series) =>
-      Number(lines.find((line) => line.startsWith(`${series} `))?.slice(series.length + 1) ?? Number.NaN);
+      Number(
+        lines.find((line) => line.startsWith(`${series} `))?.slice(series.length + 1) ?? Number.NaN,
+      );
   } catch {
     return () => Number.NaN;
   }
@@ -110,10 +127,15 @@ function descriptorsOf(pid: number): number {
   }
 }
 
-/** What the kernel says of the machine's own trouble, so that it is not taken for the gateway's. NaN where it does not. */
+/**
+ * What the kernel says of the machine's own trouble, so that it is not taken for the gateway's. NaN
+ * where it does not.
+ */
 function cpuPressure(): number {
   try {
-    return Number(/some .*avg60=(\S+)/.exec(readFileSync("/proc/pressure/cpu", "utf8"))?.[1] ?? Number.NaN);
+    return Number(
+      /some .*avg60=(\S+)/.exec(readFileSync("/proc/pressure/cpu", "utf8"))?.[1] ?? Number.NaN,
+    );
   } catch {
     return Number.NaN;
   }

@@ -1,5 +1,6 @@
-// A long run: mixed load at a bounded rate, with a fault that ends every few minutes, and a line a minute of what the gateway
-// takes. In the end every event is settled, and the first figures stand beside the last.
+// A long run: mixed load at a bounded rate, with a fault that ends every few minutes, and a line a
+// minute of what the gateway takes. In the end every event is settled, and the first figures stand
+// beside the last.
 
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -34,7 +35,9 @@ interface FaultNote {
   readonly recoveryMs: number | undefined;
 }
 
-/** About 1,000 single events a second, 2,000 in batches, 300 of history and 200 in large requests. */
+/**
+ * About 1,000 single events a second, 2,000 in batches, 300 of history and 200 in large requests.
+ */
 const shape: LoadShape = {
   singleConnections: 24,
   singlePauseMs: 22,
@@ -57,14 +60,28 @@ const settledMs = 1_500;
 /** Longer than the pauses of the senders. */
 const breakMs = 500;
 
-/** The exit code: 1 when a promise was broken. Ctrl-C ends it early, with its report; a second one, without. */
-export async function soak({ durationMs, binary, json, recoveryMsMax, seed }: SoakOptions): Promise<number> {
+/**
+ * The exit code: 1 when a promise was broken. Ctrl-C ends it early, with its report; a second one,
+ * without.
+ */
+export async function soak({
+  durationMs,
+  binary,
+  json,
+  recoveryMsMax,
+  seed,
+}: SoakOptions): Promise<number> {
   const store = await createProxiedStore({ binary });
-  const env = { PENSTOCK_NATS_URL: store.gatewayUrl, PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
+  const env = {
+    PENSTOCK_NATS_URL: store.gatewayUrl,
+    PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
+  };
   const gateway = await startGatewayProcess({ command: "serve", env });
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => (stop.signal.aborted ? process.exit(128 + constants.signals[signal]) : stop.abort()));
+    process.on(signal, () =>
+      stop.signal.aborted ? process.exit(128 + constants.signals[signal]) : stop.abort(),
+    );
   }
   try {
     const events = createEvents(Math.ceil((durationMs / 1_000 + 60) * eventsPerSecondMax));
@@ -84,7 +101,8 @@ export async function soak({ durationMs, binary, json, recoveryMsMax, seed }: So
     const samples: SoakSample[] = [];
     const faults: FaultNote[] = [];
     const report = (): void => {
-      if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seed, samples, faults }, undefined, 2)}\n`);
+      if (json !== undefined)
+        writeFileSync(json, `${JSON.stringify({ seed, samples, faults }, undefined, 2)}\n`);
     };
     const watching = sampleOnAndOn(
       async () => {
@@ -99,7 +117,9 @@ export async function soak({ durationMs, binary, json, recoveryMsMax, seed }: So
     for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
       // Not like clockwork: what happens every so many minutes would always meet the same moment.
-      await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(() => {});
+      await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(
+        () => {},
+      );
       if (stop.signal.aborted || performance.now() > endMs - quietAtEndMs) break;
       faults.push(await cause(fault, store, driver));
     }
@@ -110,13 +130,16 @@ export async function soak({ durationMs, binary, json, recoveryMsMax, seed }: So
     const reader = createStreamReader(store, events);
     await reader.read();
     const settlement = reader.settlement();
-    const late = faults.filter(({ recoveryMs }) => recoveryMs === undefined || recoveryMs > recoveryMsMax);
+    const late = faults.filter(
+      ({ recoveryMs }) => recoveryMs === undefined || recoveryMs > recoveryMsMax,
+    );
     const broken = [
       ...brokenPromises(settlement),
       ...driver.strange,
       ...leftovers,
       ...late.map(
-        ({ fault, recoveryMs }) => `after "${fault}" the 200s came back after ${recoveryMs ?? "more than 20,000"} ms`,
+        ({ fault, recoveryMs }) =>
+          `after "${fault}" the 200s came back after ${recoveryMs ?? "more than 20,000"} ms`,
       ),
     ];
     process.stdout.write(`\n${sampleHeading}\n`);
@@ -124,11 +147,16 @@ export async function soak({ durationMs, binary, json, recoveryMsMax, seed }: So
     for (const sample of [samples[1] ?? samples[0], samples.at(-1)])
       if (sample) process.stdout.write(`${sampleLine(sample)}\n`);
     const { damaged: _, ...totals } = settlement;
-    process.stdout.write(`\n${JSON.stringify(totals)}\n${JSON.stringify(Object.fromEntries(driver.counts.answers))}\n`);
+    process.stdout.write(
+      `\n${JSON.stringify(totals)}\n${JSON.stringify(Object.fromEntries(driver.counts.answers))}\n`,
+    );
     for (const fault of broken) process.stdout.write(`BROKEN: ${fault}\n`);
     process.stdout.write(broken.length === 0 ? "all promises kept\n" : "");
     if (json !== undefined)
-      writeFileSync(json, `${JSON.stringify({ seed, samples, faults, totals, broken }, undefined, 2)}\n`);
+      writeFileSync(
+        json,
+        `${JSON.stringify({ seed, samples, faults, totals, broken }, undefined, 2)}\n`,
+      );
     await gateway.kill("SIGTERM");
     return broken.length === 0 ? 0 : 1;
   } finally {
@@ -145,7 +173,8 @@ async function cause(fault: SoakFault, store: SoakStore, driver: Driver): Promis
   await fault.run(store);
   driver.faultEnded();
   const recoveryMs = await driver.recovered(settledMs, recoveryWatchMs);
-  const back = recoveryMs === undefined ? "NOT BACK" : `200s again after ${Math.round(recoveryMs)} ms`;
+  const back =
+    recoveryMs === undefined ? "NOT BACK" : `200s again after ${Math.round(recoveryMs)} ms`;
   process.stdout.write(`  ${fault.title}: ${back}\n`);
   return { atMs, fault: fault.title, recoveryMs };
 }

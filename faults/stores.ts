@@ -55,7 +55,8 @@ export async function createSite(options: SiteOptions, means: SiteMeans): Promis
 
 async function createStore(options: SiteOptions, { binary, network }: SiteMeans): Promise<Store> {
   const { topology, diskBytes, fileStoreBytesMax, onDisk } = options;
-  if (topology === "cluster" && onDisk) return await createClusterStore({ binary, folder: diskFolder() });
+  if (topology === "cluster" && onDisk)
+    return await createClusterStore({ binary, folder: diskFolder() });
   if (topology === "cluster") return await createClusterStore({ binary });
   if (topology === "networked") return await createClusterStore({ binary, network });
   if (topology === "proxied") return await createProxiedStore({ binary });
@@ -84,9 +85,18 @@ async function removeBoth(gateway: GatewayProcess, store: Store): Promise<void> 
   await store.remove();
 }
 
-/** The wall clock of a process cannot be set from outside it, so this gateway runs here. It cannot be killed. */
-async function startInProcess(env: Readonly<Record<string, string>>, store: Store): Promise<Omit<Site, "store">> {
-  const read = readConfig({ PENSTOCK_HOST: "127.0.0.1", PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0", ...env }, {});
+/**
+ * The wall clock of a process cannot be set from outside it, so this gateway runs here. It cannot
+ * be killed.
+ */
+async function startInProcess(
+  env: Readonly<Record<string, string>>,
+  store: Store,
+): Promise<Omit<Site, "store">> {
+  const read = readConfig(
+    { PENSTOCK_HOST: "127.0.0.1", PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0", ...env },
+    {},
+  );
   if (!read.ok) throw new Error(`read settings: ${read.faults.join("; ")}`);
   let offsetMs = 0;
   const wallMs = () => Date.now() + offsetMs;

@@ -22,13 +22,20 @@ export function tableOf(results: readonly RunResult[]): string {
     result.scenario,
     result.load,
     result.natsVersion,
-    ...[result.acknowledged, result.lost, result.duplicated, result.refused, result.unknown, result.outOfOrder].map(
-      whole,
-    ),
+    ...[
+      result.acknowledged,
+      result.lost,
+      result.duplicated,
+      result.refused,
+      result.unknown,
+      result.outOfOrder,
+    ].map(whole),
     result.recoveryMs === undefined ? "-" : `${whole(result.recoveryMs)} ms`,
     result.faults.length === 0 ? "kept" : "BROKEN",
   ]);
-  const widths = headings.map((heading, column) => Math.max(heading.length, ...rows.map((row) => row[column]!.length)));
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...rows.map((row) => row[column]!.length)),
+  );
   const line = (cells: readonly string[]): string =>
     `| ${cells.map((cell, column) => pad(cell, widths[column]!, column)).join(" | ")} |\n`;
   const rule = `|${widths.map((width, column) => (column < textColumns ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|\n`;

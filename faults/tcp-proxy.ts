@@ -1,10 +1,14 @@
-// A TCP proxy before one nats-server, for what networks do: cut, refuse, delay, lose what one side says, go silent both ways or one.
-// Knows just enough of the NATS protocol to drop whole messages: half a one would be another fault than the one meant.
+// A TCP proxy before one nats-server, for what networks do: cut, refuse, delay, lose what one side
+// says, go silent both ways or one. Knows just enough of the NATS protocol to drop whole messages:
+// half a one would be another fault than the one meant.
 
 import { createServer, type Server, Socket } from "node:net";
 import type { TcpProxy } from "./scenario.ts";
 
-/** What a direction holds before it takes no more from its sender, whose own buffers then fill, as on a real slow line. */
+/**
+ * What a direction holds before it takes no more from its sender, whose own buffers then fill, as
+ * on a real slow line.
+ */
 const heldBytesMax = 1_048_576;
 const pieceBytesMax = 16_384;
 
@@ -39,12 +43,20 @@ export interface TcpProxyOptions {
 
 const neverStalled = { toServer: false, toClient: false };
 
-/** Listens on a free port of loopback; connects to `upstreamPort` there for each connection it gets. */
+/**
+ * Listens on a free port of loopback; connects to `upstreamPort` there for each connection it gets.
+ */
 export async function startTcpProxy(
   upstreamPort: number,
   { isRoute = false }: TcpProxyOptions = {},
 ): Promise<TcpProxy> {
-  const network: Network = { isCut: false, stalls: neverStalled, dropsReplies: false, delayMs: 0, bytesPerSecond: 0 };
+  const network: Network = {
+    isCut: false,
+    stalls: neverStalled,
+    dropsReplies: false,
+    delayMs: 0,
+    bytesPerSecond: 0,
+  };
   const sockets = new Set<Socket>();
   const links = new Set<Link>();
 
@@ -60,7 +72,8 @@ export async function startTcpProxy(
     const pipes: Pipe[] = [];
     let isOver = false;
 
-    // Across a silent network nobody hears that a connection is opened, or that the other side has closed it.
+    // Across a silent network nobody hears that a connection is opened, or that the other side has
+    // closed it.
     function update(): void {
       const isSilent = network.stalls.toServer || network.stalls.toClient;
       if (isOver && !isSilent) {
@@ -168,14 +181,18 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
       const next = held[0];
       if (next === undefined) break;
       const now = performance.now();
-      const dueMs = Math.max(next.arrivedMs + network.delayMs, network.bytesPerSecond > 0 ? lineFreeMs : 0);
+      const dueMs = Math.max(
+        next.arrivedMs + network.delayMs,
+        network.bytesPerSecond > 0 ? lineFreeMs : 0,
+      );
       if (dueMs > now) {
         timer = setTimeout(pump, dueMs - now);
         break;
       }
       held.shift();
       heldBytes -= next.bytes.length;
-      if (network.bytesPerSecond > 0) lineFreeMs = dueMs + (next.bytes.length / network.bytesPerSecond) * 1_000;
+      if (network.bytesPerSecond > 0)
+        lineFreeMs = dueMs + (next.bytes.length / network.bytesPerSecond) * 1_000;
       to.write(next.bytes);
     }
     if (network.stalls[direction] || heldBytes >= heldBytesMax) from.pause();
@@ -187,7 +204,10 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
   return { update: pump, close: () => clearTimeout(timer) };
 }
 
-/** Passes or drops whole protocol messages of nats-server's: a message is dropped when replies are as it begins. */
+/**
+ * Passes or drops whole protocol messages of nats-server's: a message is dropped when replies are
+ * as it begins.
+ */
 function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
   let line = "";
   let payloadBytes = 0;

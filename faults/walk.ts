@@ -1,6 +1,8 @@
-// What may happen to a cluster in a random walk: several things at a time, to any nodes, of any length. Each begins at once and says how
-// it ends. Two rules keep it to what a store of three replicas must bear: one disk is lost at a time, when all replicas are complete;
-// and a nats-server before 2.12 gets all of it back before anything else happens, because it loses data otherwise (its pull request 7038).
+// What may happen to a cluster in a random walk: several things at a time, to any nodes, of any
+// length. Each begins at once and says how it ends. Two rules keep it to what a store of three
+// replicas must bear: one disk is lost at a time, when all replicas are complete; and a nats-server
+// before 2.12 gets all of it back before anything else happens, because it loses data otherwise
+// (its pull request 7038).
 
 import type { TestNatsServer } from "../test/kit/nats-server.ts";
 import type { Cut, End } from "./cluster-network.ts";
@@ -79,7 +81,9 @@ const slowed: StepKind = ({ cluster, random }) => {
   const ends: readonly End[] = ["gateway", ...cluster.nodes.keys()];
   const speed = {
     delayMs: Math.round(random() * delayMsMax),
-    bytesPerSecond: Math.round(bytesPerSecondMin + random() * (bytesPerSecondMax - bytesPerSecondMin)),
+    bytesPerSecond: Math.round(
+      bytesPerSecondMin + random() * (bytesPerSecondMax - bytesPerSecondMin),
+    ),
   };
   const from = pick(ends, random);
   const others = ends.filter((end) => end !== from);
@@ -152,5 +156,8 @@ export const diskLost: StepKind = async (walker) => {
   if (node === undefined) return undefined;
   walker.running.delete(node);
   await walker.cluster.loseDisk(node);
-  return { title: `${numberOf(walker, node)} loses its disk`, end: () => restarted(walker, [node]) };
+  return {
+    title: `${numberOf(walker, node)} loses its disk`,
+    end: () => restarted(walker, [node]),
+  };
 };

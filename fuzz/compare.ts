@@ -1,5 +1,6 @@
-// Compares the addon with the reference scanner for a time: `compare.ts SECONDS SEED FINDS`. Bodies are the corpus and
-// endless mutations of it. A body they differ on is written into the folder FINDS, and the exit code is 1.
+// Compares the addon with the reference scanner for a time: `compare.ts SECONDS SEED FINDS`. Bodies
+// are the corpus and endless mutations of it. A body they differ on is written into the folder
+// FINDS, and the exit code is 1.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -24,11 +25,16 @@ function plainFormBy(scanner: Scanner, body: Buffer): string | number {
 function agreeOn(body: Buffer): boolean {
   const outcome = outcomeOf(native, body);
   if (!isDeepStrictEqual(outcome, outcomeOf(reference, body))) return false;
-  return outcome.status !== ScanStatus.Ok || plainFormBy(native, body) === plainFormBy(reference, body);
+  return (
+    outcome.status !== ScanStatus.Ok || plainFormBy(native, body) === plainFormBy(reference, body)
+  );
 }
 
 function keepFind(body: Buffer, folder: string): string {
-  const file = path.join(folder, `scanners-differ-${createHash("sha256").update(body).digest("hex").slice(0, 16)}`);
+  const file = path.join(
+    folder,
+    `scanners-differ-${createHash("sha256").update(body).digest("hex").slice(0, 16)}`,
+  );
   mkdirSync(folder, { recursive: true });
   writeFileSync(file, body);
   return file;

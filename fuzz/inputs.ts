@@ -1,4 +1,5 @@
-// Bodies for comparing the two scanners: those of the fuzz corpus, and seeded mutations of them. It must not scan.
+// Bodies for comparing the two scanners: those of the fuzz corpus, and seeded mutations of them. It
+// must not scan.
 
 import { readFileSync } from "node:fs";
 
@@ -18,7 +19,9 @@ function readDictionary(): Buffer[] {
     .filter((line) => line.startsWith('"'))
     .map((line) => {
       // JSON has no \xNN.
-      const word = JSON.parse(line.replaceAll(/\\\\|\\x/g, (match) => (match === "\\x" ? "\\u00" : match))) as string;
+      const word = JSON.parse(
+        line.replaceAll(/\\\\|\\x/g, (match) => (match === "\\x" ? "\\u00" : match)),
+      ) as string;
       return Buffer.from(word, "latin1");
     });
 }
@@ -36,7 +39,9 @@ function createRandom(seed: number): (count: number) => number {
 
 const jsonBytes = Buffer.from('{}[]",:\\tfnu0123456789-.eE \t\n\r');
 
-/** Endless bodies, each a body of the corpus with one to four changes; the same for the same seed. */
+/**
+ * Endless bodies, each a body of the corpus with one to four changes; the same for the same seed.
+ */
 export function* mutations(corpus: readonly Buffer[], seed: number): Generator<Buffer, never> {
   const random = createRandom(seed);
   const dictionary = readDictionary();

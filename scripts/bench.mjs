@@ -1,5 +1,5 @@
-// Runs the benchmarks on the pinned Node; arguments are passed on. Refuses without the addons: figures of the
-// slow ways would be taken for Penstock's.
+// Runs the benchmarks on the pinned Node; arguments are passed on. Refuses without the addons:
+// figures of the slow ways would be taken for Penstock's.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -11,10 +11,15 @@ function runBench() {
   const notBuilt = addonsNotBuilt();
   if (notBuilt.length > 0 || !isDistCurrent()) {
     process.stderr.write("Penstock is not built: run `npm run setup`\n");
-    for (const { name, log } of notBuilt) process.stderr.write(`log of the ${name}'s last build: ${log}\n`);
+    for (const { name, log } of notBuilt)
+      process.stderr.write(`log of the ${name}'s last build: ${log}\n`);
     return 1;
   }
-  const args = ["--disable-warning=ExperimentalWarning", join(root, "bench", "main.ts"), ...process.argv.slice(2)];
+  const args = [
+    "--disable-warning=ExperimentalWarning",
+    join(root, "bench", "main.ts"),
+    ...process.argv.slice(2),
+  ];
   return spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit" }).status ?? 1;
 }
 

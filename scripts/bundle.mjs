@@ -1,5 +1,7 @@
-// Puts what running Penstock takes, and nothing else, into a new folder: the compiled gateway with its addons, the packages it
-// imports, the scripts that it serves of posthog-js, its documents, and the pinned Node. The container image and the systemd unit run from such a folder. nats-server is not in it.
+// Puts what running Penstock takes, and nothing else, into a new folder: the compiled gateway with
+// its addons, the packages it imports, the scripts that it serves of posthog-js, its documents, and
+// the pinned Node. The container image and the systemd unit run from such a folder. nats-server is
+// not in it.
 
 import {
   chmodSync,
@@ -38,7 +40,8 @@ async function bundle(target) {
   if (target === undefined) throw new SetupError("usage: npm run bundle -- <new folder>");
   // npm runs scripts in the project, wherever it was called.
   const folder = resolve(process.env.INIT_CWD ?? ".", target);
-  if (existsSync(folder) && readdirSync(folder).length > 0) throw new SetupError(`${folder} is there and not empty`);
+  if (existsSync(folder) && readdirSync(folder).length > 0)
+    throw new SetupError(`${folder} is there and not empty`);
   requireNode();
   const giveBack = await takeLock(runner);
   // Appears whole or not at all.
@@ -62,7 +65,8 @@ async function buildAll() {
   await buildDist(runner);
   // Without them it works, more slowly; what is rolled out is to be the fast one.
   const [notBuilt] = addonsNotBuilt();
-  if (notBuilt !== undefined) throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
+  if (notBuilt !== undefined)
+    throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
 }
 
 async function fill(folder) {
@@ -75,8 +79,11 @@ async function fill(folder) {
   }
   await copyServedScripts(join(folder, "posthog-js"));
   for (const name of documents) cpSync(join(root, name), join(folder, name), { recursive: true });
-  const { name, version, license, type, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  // With its dependencies: npm takes away what package.json does not ask for, whatever it is told to install.
+  const { name, version, license, type, dependencies } = JSON.parse(
+    readFileSync(join(root, "package.json"), "utf8"),
+  );
+  // With its dependencies: npm takes away what package.json does not ask for, whatever it is told
+  // to install.
   const manifest = { name, version, license, private: true, type, dependencies };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   mkdirSync(join(folder, "bin"));
@@ -95,22 +102,35 @@ function runtimePackages() {
 }
 
 function linkCommand(packageFolder, name, file) {
-  const commands = join(packageFolder.replace(/(?<=\bnode_modules)[\\/](@[^\\/]+[\\/])?[^\\/]+$/, ""), ".bin");
+  const commands = join(
+    packageFolder.replace(/(?<=\bnode_modules)[\\/](@[^\\/]+[\\/])?[^\\/]+$/, ""),
+    ".bin",
+  );
   mkdirSync(commands, { recursive: true });
   symlinkSync(relative(commands, join(packageFolder, file)), join(commands, name));
 }
 
-/** What a gateway in the project serves, so that one in production does too; the rest of the package is for bundlers. */
+/**
+ * What a gateway in the project serves, so that one in production does too; the rest of the package
+ * is for bundlers.
+ */
 async function copyServedScripts(folder) {
-  const { readStaticFiles } = await import(pathToFileURL(join(root, "dist", "http", "pages", "static-files.js")).href);
+  const { readStaticFiles } = await import(
+    pathToFileURL(join(root, "dist", "http", "pages", "static-files.js")).href
+  );
   const from = join(modulesDir, "posthog-js");
   for (const name of ["LICENSE", "package.json"]) cpSync(join(from, name), join(folder, name));
-  for (const name of readStaticFiles(from).names) cpSync(join(from, "dist", name), join(folder, "dist", name));
+  for (const name of readStaticFiles(from).names)
+    cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
-/** Not: types, source maps, and the binaries of uWebSockets.js for every other platform and Node. */
+/**
+ * Not: types, source maps, and the binaries of uWebSockets.js for every other platform and Node.
+ */
 function isForRunning(file) {
-  const isOther = /\buws_\w+\.node$/.test(file) && !file.endsWith(`uws_${process.platform}_${process.arch}_127.node`);
+  const isOther =
+    /\buws_\w+\.node$/.test(file) &&
+    !file.endsWith(`uws_${process.platform}_${process.arch}_127.node`);
   return !isOther && !/\.(map|[cm]?ts|tsbuildinfo)$/.test(file);
 }
 
@@ -120,7 +140,8 @@ bin=$(dirname "$(readlink -f "$0")")
 exec "$bin/node" "$bin/../dist/main.js" "$@"
 `;
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+  process.on(signal, () => runner.interrupt(signal));
 try {
   await bundle(process.argv[2]);
 } catch (error) {

@@ -25,7 +25,8 @@ function say(line) {
 }
 
 function wholeNumber(name, text) {
-  if (!/^[1-9]\d{0,6}$/.test(text)) throw new SetupError(`--${name} is a whole number from 1: ${text}`);
+  if (!/^[1-9]\d{0,6}$/.test(text))
+    throw new SetupError(`--${name} is a whole number from 1: ${text}`);
   return Number(text);
 }
 
@@ -34,14 +35,25 @@ function readOptions() {
   const options = Object.fromEntries(
     Object.entries(kinds).map(([name, value]) => [name, { type: "string", default: value }]),
   );
-  const flags = { engine: { type: "string" }, reference: { type: "boolean" }, keep: { type: "boolean" } };
-  const { values, positionals } = parseArgs({ options: { ...options, ...flags }, allowPositionals: true });
+  const flags = {
+    engine: { type: "string" },
+    reference: { type: "boolean" },
+    keep: { type: "boolean" },
+  };
+  const { values, positionals } = parseArgs({
+    options: { ...options, ...flags },
+    allowPositionals: true,
+  });
   if (values.engine !== undefined && !engineNames.includes(values.engine)) {
     throw new SetupError(`--engine is one of ${engineNames.join(", ")}: ${values.engine}`);
   }
   const numbers = Object.keys(kinds).map((name) => [name, wholeNumber(name, values[name])]);
   const base = process.env.INIT_CWD ?? process.cwd();
-  return { ...values, ...Object.fromEntries(numbers), files: positionals.map((file) => resolve(base, file)) };
+  return {
+    ...values,
+    ...Object.fromEntries(numbers),
+    files: positionals.map((file) => resolve(base, file)),
+  };
 }
 
 function corpusLines() {
@@ -70,7 +82,8 @@ function run(program, args, onText) {
   return new Promise((done) => {
     const child = spawn(program, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     running.add(child);
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", onText);
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", onText);
     child.once("error", (error) => onText(`${error.message}\n`));
     child.once("close", (code) => {
       running.delete(child);
@@ -83,12 +96,16 @@ function figure(said, name) {
   return Number(new RegExp(`stat::${name}:\\s+(\\d+)`).exec(said)?.[1] ?? 0);
 }
 
-/** The lines of a failed run that say what was found and where: of the stack, the places in our own files. */
+/**
+ * The lines of a failed run that say what was found and where: of the stack, the places in our own
+ * files.
+ */
 function findIn(said) {
   const isTelling = (line) =>
     /^fuzz: |ERROR: |runtime error: |^\s+#\d+ .*\/(fuzz|addon)\/\w+\.(cc|h)(:\d+)*$/.test(line);
   const file = /Test unit written to (.*)/.exec(said)?.[1];
-  const input = file === undefined ? said.split("\n").slice(-10) : [`input: ${relative(root, file)}`];
+  const input =
+    file === undefined ? said.split("\n").slice(-10) : [`input: ${relative(root, file)}`];
   return [...said.split("\n").filter(isTelling).slice(0, 20), ...input].join("\n");
 }
 
@@ -122,12 +139,18 @@ async function fuzz({ seconds, jobs, seed, engine: wanted, files }) {
     "-print_final_stats=1",
   ];
   const runs = Array.from({ length: jobs }, (_, index) =>
-    runJob(program, [...args, `-seed=${seed + index}`, grownDir, seeds], join(logsDir, `fuzz-${index + 1}.log`)),
+    runJob(
+      program,
+      [...args, `-seed=${seed + index}`, grownDir, seeds],
+      join(logsDir, `fuzz-${index + 1}.log`),
+    ),
   );
   const results = await Promise.all(runs);
   for (const { said } of results.filter(({ code }) => code === 0)) {
     const added = figure(said, "new_units_added");
-    const [executions, rate] = ["number_of_executed_units", "average_exec_per_sec"].map((name) => figure(said, name));
+    const [executions, rate] = ["number_of_executed_units", "average_exec_per_sec"].map((name) =>
+      figure(said, name),
+    );
     say(`${executions} executions, ${rate} a second, corpus ${grown} + ${added} inputs`);
   }
   const finds = results.filter(({ code }) => code !== 0);
@@ -138,7 +161,13 @@ async function fuzz({ seconds, jobs, seed, engine: wanted, files }) {
 
 function compareWithReference({ seconds, seed }) {
   const script = join(root, "fuzz", "compare.ts");
-  const args = ["--disable-warning=ExperimentalWarning", script, String(seconds), String(seed), findsDir];
+  const args = [
+    "--disable-warning=ExperimentalWarning",
+    script,
+    String(seconds),
+    String(seed),
+    findsDir,
+  ];
   return run(runtimeNode(), args, (text) => process.stdout.write(text));
 }
 
@@ -157,7 +186,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
 try {
   process.exitCode = (await main()) === 0 ? 0 : 1;
 } catch (error) {
-  if (!(error instanceof SetupError) && error.code?.startsWith("ERR_PARSE_ARGS") !== true) throw error;
+  if (!(error instanceof SetupError) && error.code?.startsWith("ERR_PARSE_ARGS") !== true)
+    throw error;
   say(`stopped: ${error.message}`);
   process.exitCode = 1;
 }

@@ -1,5 +1,6 @@
-// Says which binary of the HTTP library is in use: its package, version and SHA-256. The package is a repack of the official one, so a
-// change of the binary under the same version is to be seen in the log of every test run.
+// Says which binary of the HTTP library is in use: its package, version and SHA-256. The package is
+// a repack of the official one, so a change of the binary under the same version is to be seen in
+// the log of every test run.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

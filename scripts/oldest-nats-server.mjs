@@ -1,5 +1,5 @@
-// Says where a nats-server of the oldest supported line is, on the last line of standard output, having fetched it if need be.
-// Run by the tests and by nothing else.
+// Says where a nats-server of the oldest supported line is, on the last line of standard output,
+// having fetched it if need be. Run by the tests and by nothing else.
 
 import { constants } from "node:os";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
@@ -20,7 +20,8 @@ async function findOldest() {
   return oldestNatsServer();
 }
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+  process.on(signal, () => runner.interrupt(signal));
 try {
   process.stdout.write(`${await findOldest()}\n`);
 } catch (error) {

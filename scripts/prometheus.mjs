@@ -1,5 +1,5 @@
-// Says where Prometheus and promtool are, on the last line of standard output, having fetched them if need be. Run by the
-// tests of deploy/ and by nothing else: a gateway needs neither.
+// Says where Prometheus and promtool are, on the last line of standard output, having fetched them
+// if need be. Run by the tests of deploy/ and by nothing else: a gateway needs neither.
 
 import { constants } from "node:os";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
@@ -21,7 +21,8 @@ async function folder() {
   return prometheusFolder();
 }
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+  process.on(signal, () => runner.interrupt(signal));
 try {
   process.stdout.write(`${await folder()}\n`);
 } catch (error) {

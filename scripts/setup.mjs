@@ -1,6 +1,7 @@
-// Brings a fresh clone to where `npm run up` works: packages, the pinned Node, the addons, dist/, nats-server.
-// Runs on the host's Node 18 before anything is installed. Every step is skipped when there is nothing to do, and may
-// be interrupted at any point and run again: nothing that it started is left running.
+// Brings a fresh clone to where `npm run up` works: packages, the pinned Node, the addons, dist/,
+// nats-server. Runs on the host's Node 18 before anything is installed. Every step is skipped when
+// there is nothing to do, and may be interrupted at any point and run again: nothing that it
+// started is left running.
 
 import { constants } from "node:os";
 import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
@@ -55,7 +56,8 @@ function notWritable({ code, path }) {
   );
 }
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => runner.interrupt(signal));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+  process.on(signal, () => runner.interrupt(signal));
 try {
   await setUp();
 } catch (error) {

@@ -1,5 +1,6 @@
-// Runs the tests of the live page, which need a browser, on the pinned Node: not part of `npm test`, because a fresh machine has no
-// browser and none is fetched. Takes the Chromium that PENSTOCK_TEST_CHROMIUM names, else one on PATH.
+// Runs the tests of the live page, which need a browser, on the pinned Node: not part of `npm
+// test`, because a fresh machine has no browser and none is fetched. Takes the Chromium that
+// PENSTOCK_TEST_CHROMIUM names, else one on PATH.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -14,7 +15,14 @@ if (chromium === undefined) {
   process.exitCode = 1;
 } else {
   const vitest = join(modulesDir, "vitest", "vitest.mjs");
-  const args = [vitest, "run", "--config", join(root, "test", "browser", "vitest.config.ts"), ...process.argv.slice(2)];
+  const args = [
+    vitest,
+    "run",
+    "--config",
+    join(root, "test", "browser", "vitest.config.ts"),
+    ...process.argv.slice(2),
+  ];
   const env = { ...process.env, PENSTOCK_TEST_CHROMIUM: chromium };
-  process.exitCode = spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit", env }).status ?? 1;
+  process.exitCode =
+    spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit", env }).status ?? 1;
 }

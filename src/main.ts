@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command line: arguments, signals and exit codes (0 well, 1 failed, 2 wrong usage or settings). The only file that
-// touches `process`; commands get what they need of it as arguments.
+// The command line: arguments, signals and exit codes (0 well, 1 failed, 2 wrong usage or
+// settings). The only file that touches `process`; commands get what they need of it as arguments.
 
 import { constants } from "node:os";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
@@ -36,11 +36,13 @@ import { forTerminal } from "./cli/terminal.ts";
 import { lanes } from "./nats/names.ts";
 import { burstSecondsDefault, isPositive } from "./projects/quota/quota.ts";
 
-// npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are one.
+// npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are
+// one.
 const sameKeyPressMs = 300;
 
-// uWebSockets.js reads this when it is loaded, which is why the commands that serve are imported only when they run. Its default
-// of 4 KiB is less than a browser's cookies and referrer can take, and its refusal is final for an SDK.
+// uWebSockets.js reads this when it is loaded, which is why the commands that serve are imported
+// only when they run. Its default of 4 KiB is less than a browser's cookies and referrer can take,
+// and its refusal is final for an SDK.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 const nodeMajorMin = 22;
 
@@ -53,12 +55,16 @@ function commandLine(context: CommandContext): Command {
   const withAll = (command: Command): Command => withSettings(command, allSettings);
   const withNats = (command: Command): Command => withSettings(command, natsSettings);
 
-  withAll(program.command("serve").description("run the gateway")).action(async (_, command: Command) => {
-    const { serve } = await import("./app/serve.ts");
-    await serve(configOf(command, context), context);
-  });
+  withAll(program.command("serve").description("run the gateway")).action(
+    async (_, command: Command) => {
+      const { serve } = await import("./app/serve.ts");
+      await serve(configOf(command, context), context);
+    },
+  );
   withSettings(
-    program.command("up").description("run the gateway with an embedded nats-server and a project to try it with"),
+    program
+      .command("up")
+      .description("run the gateway with an embedded nats-server and a project to try it with"),
     allSettings,
     upDefaults,
   ).action(async (_, command: Command) => {
@@ -66,15 +72,22 @@ function commandLine(context: CommandContext): Command {
     await up(configOf(command, context, upDefaults), context);
   });
   withAll(
-    program.command("doctor").description("check everything a gateway with these settings needs; changes nothing"),
+    program
+      .command("doctor")
+      .description("check everything a gateway with these settings needs; changes nothing"),
   )
-    .option("--monitor <url[,url]>", "monitoring endpoints of nats-server, such as http://nats-1:8222")
+    .option(
+      "--monitor <url[,url]>",
+      "monitoring endpoints of nats-server, such as http://nats-1:8222",
+    )
     .option("--json", "as JSON", false)
     .option("--strict", "warnings fail too", false)
-    .action(async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
-      const { doctor } = await import("./cli/doctor/doctor.ts");
-      await doctor(settingsOf(command, context), options, context);
-    });
+    .action(
+      async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
+        const { doctor } = await import("./cli/doctor/doctor.ts");
+        await doctor(settingsOf(command, context), options, context);
+      },
+    );
   program.command(workerCommand, { hidden: true }).action(async () => {
     const { work } = await import("./app/worker.ts");
     await work(context);
@@ -83,7 +96,10 @@ function commandLine(context: CommandContext): Command {
   const project = program.command("project").description("add and change projects and their keys");
   // The name nearest to one that is mistyped may be that of a command that ends keys.
   project.showSuggestionAfterError(false);
-  const of = (command: Command): ProjectCommand => ({ config: configOf(command, context), context });
+  const of = (command: Command): ProjectCommand => ({
+    config: configOf(command, context),
+    context,
+  });
   withNats(project.command("add <id>").description("add a project"))
     .option("--name <name>", "a name for people; default: the id")
     .option("--key <key>", "its API key; default: a new one")
@@ -95,14 +111,16 @@ function commandLine(context: CommandContext): Command {
     .action(async (options: { json: boolean }, command: Command) => {
       await list(of(command), options.json);
     });
-  withNats(project.command("rotate <id>").description("give the project a new key in place of the old"))
+  withNats(
+    project.command("rotate <id>").description("give the project a new key in place of the old"),
+  )
     .option("--keep-old", "the old keys stay valid too", false)
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
       await rotate(of(command), id, options.keepOld);
     });
-  withNats(project.command("retire <id>").description("leave only the project's newest key valid")).action(
-    async (id: string, _, command: Command) => await retire(of(command), id),
-  );
+  withNats(
+    project.command("retire <id>").description("leave only the project's newest key valid"),
+  ).action(async (id: string, _, command: Command) => await retire(of(command), id));
   project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
   withNats(project.command("disable <id>").description("refuse the project's events")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),
@@ -110,15 +128,29 @@ function commandLine(context: CommandContext): Command {
   withNats(project.command("enable <id>").description("take the project's events again")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, true),
   );
-  withNats(project.command("limit <id>").description("limit what the project may send to each gateway process"))
+  withNats(
+    project
+      .command("limit <id>")
+      .description("limit what the project may send to each gateway process"),
+  )
     .option("--events-per-second <number>", "past it: 429 rate_limited", positiveNumber)
-    .option("--bytes-per-second <number>", "of bodies, after decompression; past it: 429 rate_limited", positiveNumber)
-    .option("--burst <seconds>", `so many seconds' worth at once; default: ${burstSecondsDefault}`, positiveNumber)
+    .option(
+      "--bytes-per-second <number>",
+      "of bodies, after decompression; past it: 429 rate_limited",
+      positiveNumber,
+    )
+    .option(
+      "--burst <seconds>",
+      `so many seconds' worth at once; default: ${burstSecondsDefault}`,
+      positiveNumber,
+    )
     .option("--none", "take its limits off", false)
     .action(async (id: string, options: LimitOptions, command: Command) => {
       await limit(of(command), id, options);
     });
-  withNats(project.command("usage [id]").description("what projects have sent, and how much was refused"))
+  withNats(
+    project.command("usage [id]").description("what projects have sent, and how much was refused"),
+  )
     .option("--json", "as JSON", false)
     .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
       await usage(of(command), id, options.json);
@@ -131,15 +163,19 @@ function commandLine(context: CommandContext): Command {
     .action(async (leaves: string[], _, command: Command) => {
       await gather(configOf(command, context), leaves, context);
     });
-  withNats(program.command("tail").description("print events as they are stored, one JSON object a line"))
+  withNats(
+    program.command("tail").description("print events as they are stored, one JSON object a line"),
+  )
     .option("--project <id>", "only this project's")
     .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))
     .option("--from-start", "also what is stored already", false)
-    .action(async (options: { project?: string; lane?: Lane; fromStart: boolean }, command: Command) => {
-      const wanted = options.lane === undefined ? lanes : [options.lane];
-      const which = { project: options.project, lanes: wanted, fromStart: options.fromStart };
-      await tail(configOf(command, context), which, context);
-    });
+    .action(
+      async (options: { project?: string; lane?: Lane; fromStart: boolean }, command: Command) => {
+        const wanted = options.lane === undefined ? lanes : [options.lane];
+        const which = { project: options.project, lanes: wanted, fromStart: options.fromStart };
+        await tail(configOf(command, context), which, context);
+      },
+    );
   return program;
 }
 

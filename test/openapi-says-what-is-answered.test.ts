@@ -1,5 +1,6 @@
-// openapi.yaml against a gateway that runs: every answer has the status, headers, content type and shape the file gives for its path and
-// method; what the file gives is answered; and bodies match the schema of what they are, and of nothing else.
+// openapi.yaml against a gateway that runs: every answer has the status, headers, content type and
+// shape the file gives for its path and method; what the file gives is answered; and bodies match
+// the schema of what they are, and of nothing else.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,12 +59,16 @@ async function answered(at: string, asked: Asked, base = gateway.url): Promise<n
 test("it is valid by the schema of OpenAPI 3.1", () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   // Ajv finds another anchor than the one that is meant.
-  const schema = JSON.parse(JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'));
+  const schema = JSON.parse(
+    JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
+  );
   expect(ajv.validate(schema, api) ? [] : ajv.errors).toEqual([]);
   for (const [name, one] of Object.entries(api.components.schemas)) {
     expect([name, ajv.validateSchema(one) ? [] : ajv.errors]).toEqual([name, []]);
   }
-  expect(ajv.validate(schema, { ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } })).toBe(false);
+  expect(
+    ajv.validate(schema, { ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } }),
+  ).toBe(false);
 });
 
 const eventPaths = endpoints.filter(([, route]) => route !== "v1").map(([at]) => at);
@@ -74,18 +79,27 @@ const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
 test("it knows every path that the code does, and no other", () => {
   const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
   const eitherWay = sdkPaths.flatMap((one) => (one === "/" ? [one] : [one, `${one}/`]));
-  expect(known.toSorted()).toEqual([...new Set([...eventPaths, ...v1Paths, ...eitherWay, ...adminPaths])].toSorted());
+  expect(known.toSorted()).toEqual(
+    [...new Set([...eventPaths, ...v1Paths, ...eitherWay, ...adminPaths])].toSorted(),
+  );
   expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
 });
 
 test("it knows every error code, by its status, and no other", () => {
   const named = { ...errorTable } as Record<string, unknown>;
-  const { properties } = api.components.schemas["Problem"] as { properties: { code: { enum: string[] } } };
+  const { properties } = api.components.schemas["Problem"] as {
+    properties: { code: { enum: string[] } };
+  };
   expect(properties.code.enum.toSorted()).toEqual(Object.keys(named).toSorted());
   const events = operationAt("/capture", "post")?.responses ?? {};
   for (const status of Object.keys(events)) {
-    const codes = Object.keys(errorTable).filter((code) => String(errorTable[code as ErrorCode].status) === status);
-    expect([status, codesOf(events[status] as object).toSorted()]).toEqual([status, codes.toSorted()]);
+    const codes = Object.keys(errorTable).filter(
+      (code) => String(errorTable[code as ErrorCode].status) === status,
+    );
+    expect([status, codesOf(events[status] as object).toSorted()]).toEqual([
+      status,
+      codes.toSorted(),
+    ]);
   }
 });
 
@@ -125,7 +139,10 @@ const publicPaths = Object.keys(api.paths).filter(isOnPublicPort);
 const longBody = " ".repeat(1_048_577);
 
 test("preflights mirror what is asked for", async () => {
-  const headers = { Origin: "http://shop.example", "Access-Control-Request-Headers": "content-type" };
+  const headers = {
+    Origin: "http://shop.example",
+    "Access-Control-Request-Headers": "content-type",
+  };
   for (const template of publicPaths) {
     expect(await answered(filledIn(template), { method: "OPTIONS", headers })).toBe(200);
   }
@@ -135,13 +152,19 @@ test("a request whose framing is at fault is refused on every path, with every m
   for (const template of publicPaths) {
     for (const method of methods) {
       const asked = { method: method.toUpperCase(), isFramedBadly: true };
-      expect([method, template, await answered(filledIn(template), asked)]).toEqual([method, template, 400]);
+      expect([method, template, await answered(filledIn(template), asked)]).toEqual([
+        method,
+        template,
+        400,
+      ]);
     }
   }
 });
 
 test("a body that is too long is refused where a short one makes no difference, and no route is found by it", async () => {
-  for (const template of publicPaths.filter((one) => sdkPaths.includes(one.replace(/(?<=.)\/$/, "")))) {
+  for (const template of publicPaths.filter((one) =>
+    sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
+  )) {
     for (const method of methods.filter((one) => one !== "options")) {
       const asked = { method: method.toUpperCase() };
       const short = await answered(filledIn(template), { ...asked, body: "{}" });
@@ -154,18 +177,40 @@ test("a body that is too long is refused where a short one makes no difference, 
 const single = { event: "e", distinct_id: "d" };
 const posts: [string, number, () => Asked][] = [
   ["a single event", 200, () => ({ body: JSON.stringify({ api_key: project.key, ...single }) })],
-  ["a batch", 200, () => ({ body: JSON.stringify({ token: project.key, batch: [single, single] }) })],
-  ["warnings", 200, () => ({ body: JSON.stringify({ api_key: project.key, ...single, timestamp: "x", uuid: "x" }) })],
+  [
+    "a batch",
+    200,
+    () => ({ body: JSON.stringify({ token: project.key, batch: [single, single] }) }),
+  ],
+  [
+    "warnings",
+    200,
+    () => ({
+      body: JSON.stringify({ api_key: project.key, ...single, timestamp: "x", uuid: "x" }),
+    }),
+  ],
   ["errors in part", 200, () => ({ body: many([single, { ...single, event: "$create_alias" }]) })],
-  ["more errors than are named", 200, () => ({ body: many([single, ...Array(30).fill({ ...single, $set: 1 })]) })],
+  [
+    "more errors than are named",
+    200,
+    () => ({ body: many([single, ...Array(30).fill({ ...single, $set: 1 })]) }),
+  ],
   ["errors in all", 400, () => ({ body: many([{ ...single, $set: 1 }]) })],
   ["no JSON", 400, () => ({ body: "{" })],
   ["no body", 400, () => ({ body: "" })],
   ["an unknown key", 401, () => ({ body: JSON.stringify({ api_key: "phc_nobody", ...single }) })],
   ["no key", 401, () => ({ body: JSON.stringify(single) })],
   ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
-  ["an event too large", 413, () => ({ body: many([{ ...single, properties: { x: "x".repeat(70_000) } }]) })],
-  ["an encoding nobody knows", 415, () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } })],
+  [
+    "an event too large",
+    413,
+    () => ({ body: many([{ ...single, properties: { x: "x".repeat(70_000) } }]) }),
+  ],
+  [
+    "an encoding nobody knows",
+    415,
+    () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } }),
+  ],
 ];
 
 function many(batch: readonly object[]): string {
@@ -179,14 +224,30 @@ test.each(posts)("POST: %s", async (_, status, asked) => {
 });
 
 const v1Posts: [string, number, () => Asked][] = [
-  ["events", 200, () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) })],
+  [
+    "events",
+    200,
+    () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) }),
+  ],
   ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
   ["no JSON", 400, () => ({ body: "{" })],
   ["no body", 400, () => ({ body: "" })],
-  ["a header that is none", 400, () => ({ body: v1Body([v1Event()]), headers: { "PostHog-Attempt": "x" } })],
-  ["an unknown key", 401, () => ({ body: v1Body([v1Event()]), headers: { Authorization: "Bearer phc_nobody" } })],
+  [
+    "a header that is none",
+    400,
+    () => ({ body: v1Body([v1Event()]), headers: { "PostHog-Attempt": "x" } }),
+  ],
+  [
+    "an unknown key",
+    401,
+    () => ({ body: v1Body([v1Event()]), headers: { Authorization: "Bearer phc_nobody" } }),
+  ],
   ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
-  ["an encoding nobody knows", 415, () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } })],
+  [
+    "an encoding nobody knows",
+    415,
+    () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } }),
+  ],
 ];
 
 test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, asked) => {
@@ -223,7 +284,9 @@ test("what SDKs ask for beside", async () => {
   expect(await answered("/s/?beacon=1", { method: "GET" })).toBe(204);
   for (const at of ["/static/", "/static/1.2.3/", "/array/phc_a/"]) {
     for (const method of ["GET", "HEAD"]) {
-      expect(await answered(`${at}array.js`, { method, headers: { "If-None-Match": "*" } })).toBe(304);
+      expect(await answered(`${at}array.js`, { method, headers: { "If-None-Match": "*" } })).toBe(
+        304,
+      );
     }
     for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) {
       expect(await answered(`${at}none.js`, { method })).toBe(404);
@@ -264,7 +327,10 @@ test("a 429 past a project's limits", async () => {
   const asked = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
   try {
     await until(async () => (await answered("/batch/", asked)) === 429);
-    const v1 = { body: v1Body(Array.from({ length: 90 }, () => v1Event())), headers: v1Headers(project.key) };
+    const v1 = {
+      body: v1Body(Array.from({ length: 90 }, () => v1Event())),
+      headers: v1Headers(project.key),
+    };
     for (const at of v1Paths) expect(await answered(at, { method: "POST", ...v1 })).toBe(429);
   } finally {
     await gateway.limit(project, undefined);
@@ -273,7 +339,9 @@ test("a 429 past a project's limits", async () => {
 });
 
 test("a 503 while the store is gone", async () => {
-  const own = await startTestGateway({ env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" } });
+  const own = await startTestGateway({
+    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
+  });
   const outer = { gateway, project };
   try {
     gateway = own;
@@ -286,9 +354,21 @@ test("a 503 while the store is gone", async () => {
     expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
     for (const at of [...eventPaths, ...v1Paths]) {
       const isV1 = v1Paths.includes(at);
-      const expected = { get: isV1 ? 405 : 400, head: 405, put: 405, patch: 405, delete: 405, options: 200, post: 503 };
+      const expected = {
+        get: isV1 ? 405 : 400,
+        head: 405,
+        put: 405,
+        patch: 405,
+        delete: 405,
+        options: 200,
+        post: 503,
+      };
       for (const [method, status] of Object.entries(expected)) {
-        const asked = { method: method.toUpperCase(), body: "{}", headers: { "Content-Encoding": "identity" } };
+        const asked = {
+          method: method.toUpperCase(),
+          body: "{}",
+          headers: { "Content-Encoding": "identity" },
+        };
         expect([method, at, await answered(at, asked)]).toEqual([method, at, status]);
       }
     }
@@ -308,11 +388,20 @@ const bodies = ["SingleEvent", "Batch", "Events"] as const;
 
 test.each<[string, object, (typeof bodies)[number]]>([
   ["an event", { api_key: "k", ...single }, "SingleEvent"],
-  ["an event with all there is", { token: "k", ...single, properties: {}, timestamp: "x", $set: null }, "SingleEvent"],
+  [
+    "an event with all there is",
+    { token: "k", ...single, properties: {}, timestamp: "x", $set: null },
+    "SingleEvent",
+  ],
   ["an event with its key elsewhere", { $token: "k", ...single, sentAt: "x" }, "SingleEvent"],
   [
     "an event with all in its properties",
-    { api_key: null, event: "e", sent_at: "x", properties: { token: "k", distinct_id: 1, $distinct_id: "d" } },
+    {
+      api_key: null,
+      event: "e",
+      sent_at: "x",
+      properties: { token: "k", distinct_id: 1, $distinct_id: "d" },
+    },
     "SingleEvent",
   ],
   ["a batch", { api_key: "k", batch: [single], historical_migration: true, sent_at: "x" }, "Batch"],

@@ -1,10 +1,17 @@
-// The baseline that counts: what a good engineer writes in an afternoon. Fastify, JSON.parse, js.publish per event, all
-// events of a body at once, and 200 when every acknowledgement is there.
+// The baseline that counts: what a good engineer writes in an afternoon. Fastify, JSON.parse,
+// js.publish per event, all events of a body at once, and 200 when every acknowledgement is there.
 
 import { createGunzip } from "node:zlib";
 import { jetstream } from "@nats-io/jetstream";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
-import { type CaptureBody, connectToNats, liveSubject, readProjects, recordOf, storable } from "./records.ts";
+import {
+  type CaptureBody,
+  connectToNats,
+  liveSubject,
+  readProjects,
+  recordOf,
+  storable,
+} from "./records.ts";
 
 const bodyBytesMax = 100 * 1_048_576;
 /** The client's default of 5 s is too short for 45,000 events that each wait for the disk. */
@@ -12,14 +19,19 @@ const ackTimeoutMs = 60_000;
 
 const answerSchema = {
   type: "object",
-  properties: { status: { type: "string" }, accepted: { type: "integer" }, dropped: { type: "integer" } },
+  properties: {
+    status: { type: "string" },
+    accepted: { type: "integer" },
+    dropped: { type: "integer" },
+  },
 };
 
 const projects = readProjects();
 const js = jetstream(await connectToNats(), { timeout: ackTimeoutMs });
 const app = fastify({ bodyLimit: bodyBytesMax });
 
-// Fastify's own JSON parser also guards against prototype poisoning, which costs time and is not needed here.
+// Fastify's own JSON parser also guards against prototype poisoning, which costs time and is not
+// needed here.
 app.removeContentTypeParser("application/json");
 app.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) => {
   try {
@@ -47,9 +59,14 @@ async function capture(request: FastifyRequest, reply: FastifyReply): Promise<un
   const received = { projectId, at: new Date().toISOString(), ip: request.ip };
   const events = storable(body);
   await Promise.all(events.map((event) => js.publish(subject, recordOf(event, received))));
-  return { status: "Ok", accepted: events.length, dropped: (body.batch?.length ?? 1) - events.length };
+  return {
+    status: "Ok",
+    accepted: events.length,
+    dropped: (body.batch?.length ?? 1) - events.length,
+  };
 }
 
-for (const path of ["/capture/", "/batch/"]) app.post(path, { schema: { response: { 200: answerSchema } } }, capture);
+for (const path of ["/capture/", "/batch/"])
+  app.post(path, { schema: { response: { 200: answerSchema } } }, capture);
 const address = await app.listen({ host: "127.0.0.1", port: 0 });
 process.send?.({ port: Number(new URL(address).port) });

@@ -1,5 +1,6 @@
-// What all baselines share: the projects by key, and the record of an event, with the fields that Penstock stores. They
-// check what an event must have and trust the rest, as one does in an afternoon.
+// What all baselines share: the projects by key, and the record of an event, with the fields that
+// Penstock stores. They check what an event must have and trust the rest, as one does in an
+// afternoon.
 
 import { randomUUID } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -18,12 +19,18 @@ export interface CaptureBody extends CaptureEvent {
   batch?: CaptureEvent[];
 }
 
-const kinds: Readonly<Record<string, string>> = { $pageview: "pageview", $screen: "screen", $identify: "identify" };
+const kinds: Readonly<Record<string, string>> = {
+  $pageview: "pageview",
+  $screen: "screen",
+  $identify: "identify",
+};
 
 /** Project ids by key. */
 export function readProjects(): ReadonlyMap<string, string> {
   const count = Number(process.env["BENCH_PROJECTS"]);
-  return new Map(Array.from({ length: count }, (_, project) => [keyOf(project), projectIdOf(project)]));
+  return new Map(
+    Array.from({ length: count }, (_, project) => [keyOf(project), projectIdOf(project)]),
+  );
 }
 
 export async function connectToNats(): Promise<NatsConnection> {
@@ -37,7 +44,8 @@ export function liveSubject(projectId: string): string {
 /** The events of a body that can be stored. */
 export function storable(body: CaptureBody): CaptureEvent[] {
   return (body.batch ?? [body]).filter(
-    ({ event, distinct_id }) => typeof event === "string" && event !== "" && distinct_id !== undefined,
+    ({ event, distinct_id }) =>
+      typeof event === "string" && event !== "" && distinct_id !== undefined,
   );
 }
 

@@ -1,10 +1,17 @@
-// The baseline with the web framework taken out of the question: uWebSockets.js, JSON.parse, js.publish per event. What
-// lies between this and Penstock is the scanner and the group commit.
+// The baseline with the web framework taken out of the question: uWebSockets.js, JSON.parse,
+// js.publish per event. What lies between this and Penstock is the scanner and the group commit.
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { gunzip } from "node:zlib";
 import { jetstream } from "@nats-io/jetstream";
-import { type CaptureBody, connectToNats, liveSubject, readProjects, recordOf, storable } from "./records.ts";
+import {
+  type CaptureBody,
+  connectToNats,
+  liveSubject,
+  readProjects,
+  recordOf,
+  storable,
+} from "./records.ts";
 
 /** As the Fastify baseline's. */
 const ackTimeoutMs = 60_000;
@@ -43,7 +50,8 @@ function answer({ response, aborted }: Exchange, status: string, text: string): 
 }
 
 function whole(exchange: Exchange, body: Buffer): void {
-  const fail = (error: Error) => answer(exchange, "400 Bad Request", JSON.stringify({ status: error.message }));
+  const fail = (error: Error) =>
+    answer(exchange, "400 Bad Request", JSON.stringify({ status: error.message }));
   if (!exchange.gzipped) {
     capture(exchange, body.toString()).catch(fail);
     return;

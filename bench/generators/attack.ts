@@ -1,5 +1,6 @@
-// Sends one body over and over on many connections, whatever is answered: the load that others are measured beside. A connection that is
-// closed is opened again. Bodies may come without their last byte, which never comes, or as chunks of one byte.
+// Sends one body over and over on many connections, whatever is answered: the load that others are
+// measured beside. A connection that is closed is opened again. Bodies may come without their last
+// byte, which never comes, or as chunks of one byte.
 
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -72,7 +73,15 @@ async function run(group: number): Promise<void> {
   }
 }
 
-await Promise.all(Array.from({ length: job.connections }, (_, index) => run(Math.floor(index / openedAtOnce))));
+await Promise.all(
+  Array.from({ length: job.connections }, (_, index) => run(Math.floor(index / openedAtOnce))),
+);
 const seconds = (performance.now() - beganMs) / 1_000;
-const result: LoadResult = { requests: answered, refused, failed: sent - answered, seconds, latencyMs: undefined };
+const result: LoadResult = {
+  requests: answered,
+  refused,
+  failed: sent - answered,
+  seconds,
+  latencyMs: undefined,
+};
 process.send?.(result, () => process.exit(0));

@@ -1,5 +1,6 @@
-// Closed-loop load by autocannon, in this process of its own. Each connection sends its next request when it has the
-// answer to the last: so it finds the highest rate, and says nothing true about latency.
+// Closed-loop load by autocannon, in this process of its own. Each connection sends its next
+// request when it has the answer to the last: so it finds the highest rate, and says nothing true
+// about latency.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -23,7 +24,10 @@ function rotate(client: autocannon.Client): void {
   client.setRequests([...bodies.slice(from), ...bodies.slice(0, from)].map((body) => ({ body })));
 }
 
-const useWorkers = !job.lines && job.connections >= connectionsForWorkers && availableParallelism() >= coresForWorkers;
+const useWorkers =
+  !job.lines &&
+  job.connections >= connectionsForWorkers &&
+  availableParallelism() >= coresForWorkers;
 
 const result = await autocannon({
   url: `${job.url}${job.path}`,

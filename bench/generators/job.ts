@@ -16,7 +16,10 @@ export interface LoadJob {
   readonly amount: number | undefined;
   /** For the paced client: requests a second. */
   readonly rate: number | undefined;
-  /** For the attacking client: without its last byte, which never comes, or as chunks of one byte each. */
+  /**
+   * For the attacking client: without its last byte, which never comes, or as chunks of one byte
+   * each.
+   */
   readonly delivery: Delivery;
 }
 

@@ -1,5 +1,5 @@
-// Closed-loop load of large bodies, no two the same, each written from the memory it is in. Waits for every answer, so
-// that what was acknowledged and what is stored can be compared to the event.
+// Closed-loop load of large bodies, no two the same, each written from the memory it is in. Waits
+// for every answer, so that what was acknowledged and what is stored can be compared to the event.
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -15,7 +15,8 @@ const gzipLevel = 6;
 const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
 const template = readFileSync(job.bodyFile);
 const markAt = findMark(template);
-const gzippedBodies = job.contentEncoding === "gzip" ? makeGzipped(job.amount ?? gzippedBodiesDefault) : undefined;
+const gzippedBodies =
+  job.contentEncoding === "gzip" ? makeGzipped(job.amount ?? gzippedBodiesDefault) : undefined;
 const amount = gzippedBodies?.length ?? job.amount ?? Number.POSITIVE_INFINITY;
 let sent = 0;
 let answered = 0;
@@ -61,7 +62,8 @@ async function post(socket: Socket, deadlineMs: number): Promise<void> {
 function answerOn(socket: Socket): Promise<number> {
   return new Promise((resolve, reject) => {
     let received = Buffer.alloc(0);
-    const fail = () => reject(new Error(`post: the server closed the connection; it said: ${received}`));
+    const fail = () =>
+      reject(new Error(`post: the server closed the connection; it said: ${received}`));
     const take = (chunk: Buffer): void => {
       received = Buffer.concat([received, chunk]);
       if (responseEnd(received) === undefined) return;
@@ -78,5 +80,11 @@ const sockets = await Promise.all(Array.from({ length: job.connections }, open))
 const beganMs = performance.now();
 await Promise.all(sockets.map((socket) => post(socket, beganMs + job.seconds * 1_000)));
 const seconds = (performance.now() - beganMs) / 1_000;
-const result: LoadResult = { requests: answered, refused, failed: sent - answered, seconds, latencyMs: undefined };
+const result: LoadResult = {
+  requests: answered,
+  refused,
+  failed: sent - answered,
+  seconds,
+  latencyMs: undefined,
+};
 process.send?.(result, () => process.exit(0));

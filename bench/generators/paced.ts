@@ -1,6 +1,7 @@
-// Open-loop load: requests fall due at a fixed rate, in one small burst a millisecond, whether or not earlier ones have
-// been answered. A request that finds every connection busy waits, and its wait counts: latency is measured from the
-// time it was due, so a server that stalls cannot hide it (no coordinated omission).
+// Open-loop load: requests fall due at a fixed rate, in one small burst a millisecond, whether or
+// not earlier ones have been answered. A request that finds every connection busy waits, and its
+// wait counts: latency is measured from the time it was due, so a server that stalls cannot hide it
+// (no coordinated omission).
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -41,7 +42,8 @@ function send(connection: Connection, dueNs: bigint): void {
 }
 
 function answer(connection: Connection, chunk: Buffer): void {
-  const received = connection.received === undefined ? chunk : Buffer.concat([connection.received, chunk]);
+  const received =
+    connection.received === undefined ? chunk : Buffer.concat([connection.received, chunk]);
   if (responseEnd(received) === undefined) {
     connection.received = received;
     return;
@@ -107,6 +109,12 @@ const result: LoadResult = {
   refused,
   failed,
   seconds: Number(tookNs) / nsPerSecond,
-  latencyMs: { p50: ms(50), p90: ms(90), p99: ms(99), p999: ms(99.9), max: latency.max / Number(nsPerMs) },
+  latencyMs: {
+    p50: ms(50),
+    p90: ms(90),
+    p99: ms(99),
+    p999: ms(99.9),
+    max: latency.max / Number(nsPerMs),
+  },
 };
 process.send?.(result, () => process.exit(0));

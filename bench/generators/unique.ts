@@ -1,5 +1,5 @@
-// The place in a large body that makes one request differ from the next, so that Penstock, which stores a large body
-// that comes again within two minutes once, stores each.
+// The place in a large body that makes one request differ from the next, so that Penstock, which
+// stores a large body that comes again within two minutes once, stores each.
 
 import { randomBytes } from "node:crypto";
 

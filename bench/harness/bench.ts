@@ -1,5 +1,6 @@
-// What a scenario is given: how much to do, and where its rows go. A row is one measurement of one round; what a table
-// or a budget says is worked out from the rows later, so that nothing is shown that was not recorded.
+// What a scenario is given: how much to do, and where its rows go. A row is one measurement of one
+// round; what a table or a budget says is worked out from the rows later, so that nothing is shown
+// that was not recorded.
 
 import type { ClosedLoop, Load } from "./load.ts";
 import type { Sync } from "./nats.ts";
@@ -46,19 +47,31 @@ export interface CellsOptions {
   readonly warmEach: boolean;
 }
 
-/** Every cell once a round, each in fresh processes, in an order that is turned round every other round. */
+/**
+ * Every cell once a round, each in fresh processes, in an order that is turned round every other
+ * round.
+ */
 export async function runCells(bench: Bench, options: CellsOptions): Promise<void> {
   const { group, cells, loads, rounds, projects = 1, partitions = 1 } = options;
   for (let round = 1; round <= rounds; round++) {
     for (const cell of inOrder(cells, round)) {
-      const session = await openSession({ ...cell, projects, partitions, closedLoop: bench.closedLoop });
+      const session = await openSession({
+        ...cell,
+        projects,
+        partitions,
+        closedLoop: bench.closedLoop,
+      });
       try {
         for (const [index, load] of loads(cell).entries()) {
-          if (index === 0 || options.warmEach) await session.warmUp(warmUpOf(load), options.warmUpSeconds);
+          if (index === 0 || options.warmEach)
+            await session.warmUp(warmUpOf(load), options.warmUpSeconds);
           const measurement = await session.measure(load);
           const { variant } = cell;
           const sync = variant === "ceiling" ? "" : cell.sync;
-          const values = { ...valuesOf(measurement), ...(cell.workers === undefined ? {} : { workers: cell.workers }) };
+          const values = {
+            ...valuesOf(measurement),
+            ...(cell.workers === undefined ? {} : { workers: cell.workers }),
+          };
           bench.note({ group, scenario: load.name, variant: nameOf(cell), sync, round, values });
         }
       } finally {
@@ -68,7 +81,9 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
   }
 }
 
-/** What a row says it measured: a variant, or its title with the setting that is not the default. */
+/**
+ * What a row says it measured: a variant, or its title with the setting that is not the default.
+ */
 function nameOf({ variant, frameScope, workers }: Cell): string {
   if (frameScope !== undefined) return `${variantTitles[variant]}, frame scope ${frameScope}`;
   return workers === undefined ? variant : `${variantTitles[variant]}, ${workers} workers`;

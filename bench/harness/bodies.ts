@@ -1,5 +1,5 @@
-// The bodies that are posted: product-analytics events of about 400 bytes, the same in every run. Each event differs
-// from its neighbours, so that nothing gains from seeing the same bytes again.
+// The bodies that are posted: product-analytics events of about 400 bytes, the same in every run.
+// Each event differs from its neighbours, so that nothing gains from seeing the same bytes again.
 
 import { gzipSync } from "node:zlib";
 import { uniqueMark } from "../generators/unique.ts";
@@ -42,7 +42,13 @@ export function smallBody(): Buffer {
   const { event: name, distinct_id, timestamp, properties } = event(1);
   const { $current_url } = properties as Record<string, unknown>;
   return Buffer.from(
-    JSON.stringify({ api_key: keyOf(0), event: name, distinct_id, timestamp, properties: { $current_url } }),
+    JSON.stringify({
+      api_key: keyOf(0),
+      event: name,
+      distinct_id,
+      timestamp,
+      properties: { $current_url },
+    }),
   );
 }
 
@@ -52,10 +58,18 @@ export function batchBody(events: number, project = 0): Buffer {
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), batch }));
 }
 
-/** As batchBody, with the place that makes each request another: a large body that comes twice is stored once. */
+/**
+ * As batchBody, with the place that makes each request another: a large body that comes twice is
+ * stored once.
+ */
 export function uniqueBatchBody(events: number): Buffer {
   const [first, ...others] = Array.from({ length: events }, (_, index) => event(index));
-  return Buffer.from(JSON.stringify({ api_key: keyOf(0), batch: [{ ...first, distinct_id: uniqueMark }, ...others] }));
+  return Buffer.from(
+    JSON.stringify({
+      api_key: keyOf(0),
+      batch: [{ ...first, distinct_id: uniqueMark }, ...others],
+    }),
+  );
 }
 
 export function gzipped(body: Buffer): Buffer {

@@ -1,5 +1,6 @@
-// Child processes that the bench starts: each is ended by the process object it was started with, also when the bench
-// itself dies. A child's last words are in the error when it ends before it should.
+// Child processes that the bench starts: each is ended by the process object it was started with,
+// also when the bench itself dies. A child's last words are in the error when it ends before it
+// should.
 
 import { type ChildProcess, spawn } from "node:child_process";
 
@@ -60,13 +61,25 @@ export function startChild({ program, args, env = {}, ipc = false }: ChildOption
   }
 
   function failure(what: string): Error {
-    return new Error(`${what}: ${program} ${args.join(" ")}: exit ${child.exitCode ?? child.signalCode}\n${said}`);
+    return new Error(
+      `${what}: ${program} ${args.join(" ")}: exit ${child.exitCode ?? child.signalCode}\n${said}`,
+    );
   }
 
-  /** Waits for what `listen` resolves with, for the child's death, or for the deadline, whichever is first. */
-  function first<T>(what: string, timeoutMs: number, listen: (resolve: (value: T) => void) => void): Promise<T> {
+  /**
+   * Waits for what `listen` resolves with, for the child's death, or for the deadline, whichever is
+   * first.
+   */
+  function first<T>(
+    what: string,
+    timeoutMs: number,
+    listen: (resolve: (value: T) => void) => void,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(failure(`${what}: nothing within ${timeoutMs} ms`)), timeoutMs);
+      const timer = setTimeout(
+        () => reject(failure(`${what}: nothing within ${timeoutMs} ms`)),
+        timeoutMs,
+      );
       const settle = (action: () => void) => {
         clearTimeout(timer);
         action();
@@ -95,7 +108,9 @@ export function startChild({ program, args, env = {}, ipc = false }: ChildOption
         child.stderr?.on("data", look);
       }),
     message: <T>(timeoutMs: number) =>
-      first<T>("wait for a message", timeoutMs, (resolve) => child.once("message", (value) => resolve(value as T))),
+      first<T>("wait for a message", timeoutMs, (resolve) =>
+        child.once("message", (value) => resolve(value as T)),
+      ),
     async finished(timeoutMs) {
       const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
       await gone;

@@ -1,5 +1,6 @@
-// How long the disk takes for a small write to be safe, while something else is measured: what waits for the store waits for that too,
-// whoever else uses the disk. A twentieth of the writes that the lightest load makes.
+// How long the disk takes for a small write to be safe, while something else is measured: what
+// waits for the store waits for that too, whoever else uses the disk. A twentieth of the writes
+// that the lightest load makes.
 
 import { close, fdatasync, open, write } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// Runs a load generator in a process of its own against one server and answers what it saw. Knows the generators;
-// knows nothing of what the server is.
+// Runs a load generator in a process of its own against one server and answers what it saw. Knows
+// the generators; knows nothing of what the server is.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,7 +21,10 @@ export interface Load {
   /** More than one: sent in turn. None may hold a line break. */
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip" | "br";
-  /** The body holds the unique mark: no two requests are the same. Then `gzip` is the generator's to do. */
+  /**
+   * The body holds the unique mark: no two requests are the same. Then `gzip` is the generator's to
+   * do.
+   */
   readonly unique?: boolean;
   readonly eventsPerRequest: number;
   readonly connections: number;
@@ -55,7 +58,12 @@ export function hasWrk(): boolean {
 }
 
 export async function runLoad(url: string, load: Load, closedLoop: ClosedLoop): Promise<LoadRun> {
-  if (closedLoop === "wrk" && load.attack === undefined && load.rate === undefined && load.unique !== true)
+  if (
+    closedLoop === "wrk" &&
+    load.attack === undefined &&
+    load.rate === undefined &&
+    load.unique !== true
+  )
     return await runWrk(url, load);
   const script =
     load.attack !== undefined
@@ -67,7 +75,11 @@ export async function runLoad(url: string, load: Load, closedLoop: ClosedLoop): 
           : "autocannon.ts";
   const child = startChild({
     program: process.execPath,
-    args: ["--disable-warning=ExperimentalWarning", join(generators, script), JSON.stringify(jobOf(url, load))],
+    args: [
+      "--disable-warning=ExperimentalWarning",
+      join(generators, script),
+      JSON.stringify(jobOf(url, load)),
+    ],
     ipc: true,
   });
   return await watched(child, child.message<LoadResult>(load.seconds * 1_000 + graceMs));
@@ -89,7 +101,10 @@ function jobOf(url: string, load: Load): LoadJob {
 }
 
 async function runWrk(url: string, load: Load): Promise<LoadRun> {
-  const threads = Math.max(1, Math.min(Math.ceil(load.connections / connectionsPerThread), availableParallelism() - 1));
+  const threads = Math.max(
+    1,
+    Math.min(Math.ceil(load.connections / connectionsPerThread), availableParallelism() - 1),
+  );
   const child = startChild({
     program: "wrk",
     args: [
@@ -100,7 +115,10 @@ async function runWrk(url: string, load: Load): Promise<LoadRun> {
       ...(load.contentEncoding === undefined ? [] : [load.contentEncoding]),
     ],
   });
-  const line = child.line((text) => (text.startsWith("{") ? text : undefined), load.seconds * 1_000 + graceMs);
+  const line = child.line(
+    (text) => (text.startsWith("{") ? text : undefined),
+    load.seconds * 1_000 + graceMs,
+  );
   return await watched(
     child,
     line.then((text) => ({ ...(JSON.parse(text) as LoadResult), latencyMs: undefined })),
@@ -124,8 +142,12 @@ async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadR
 
 /** The bodies as a file, written once: its name is a hash of them. */
 function bodyFile(bodies: readonly Buffer[]): string {
-  const bytes = bodies.length === 1 ? bodies[0]! : Buffer.from(`${bodies.map(String).join("\n")}\n`);
-  const file = join(workFolder, `body-${createHash("sha1").update(bytes).digest("hex").slice(0, 16)}`);
+  const bytes =
+    bodies.length === 1 ? bodies[0]! : Buffer.from(`${bodies.map(String).join("\n")}\n`);
+  const file = join(
+    workFolder,
+    `body-${createHash("sha1").update(bytes).digest("hex").slice(0, 16)}`,
+  );
   mkdirSync(workFolder, { recursive: true });
   if (!existsSync(file)) writeFileSync(file, bytes);
   return file;

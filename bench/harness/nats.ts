@@ -1,5 +1,6 @@
-// A nats-server of the bench's own: random port, empty store on the project's disk (a store in memory would make
-// fsync free), the embedded server's settings but for the sync interval. Creates the streams as Penstock does.
+// A nats-server of the bench's own: random port, empty store on the project's disk (a store in
+// memory would make fsync free), the embedded server's settings but for the sync interval. Creates
+// the streams as Penstock does.
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -23,7 +24,9 @@ export interface BenchNats {
   /** Adds projects `bench-0`, `bench-1`, … with the keys that `keyOf` names. */
   addProjects(count: number): Promise<void>;
   /** Messages and events in the live streams, once nothing more arrives. */
-  stored(countsEvents: "by header" | "one a message"): Promise<{ messages: number; events: number }>;
+  stored(
+    countsEvents: "by header" | "one a message",
+  ): Promise<{ messages: number; events: number }>;
   /** Empties the live streams. */
   purge(): Promise<void>;
   end(): Promise<void>;
@@ -63,7 +66,9 @@ export async function startNats(sync: Sync, partitions: number): Promise<BenchNa
   const connection = await connect({ servers: url });
   await createPenstockStreams(url, partitions);
   const manager = await jetstreamManager(connection);
-  const names = Array.from({ length: partitions }, (_, partition) => streamName(prefix, "live", partition));
+  const names = Array.from({ length: partitions }, (_, partition) =>
+    streamName(prefix, "live", partition),
+  );
 
   async function messageCount(): Promise<number> {
     let count = 0;
@@ -150,17 +155,26 @@ async function createPenstockStreams(url: string, partitions: number): Promise<v
 async function addProjects(connection: NatsConnection, count: number): Promise<void> {
   const bucket = await openBucket(connection, { prefix, replicas: 1 });
   for (let from = 0; from < count; from += putsAtOnce) {
-    const some = Array.from({ length: Math.min(putsAtOnce, count - from) }, (_, offset) => from + offset);
+    const some = Array.from(
+      { length: Math.min(putsAtOnce, count - from) },
+      (_, offset) => from + offset,
+    );
     await Promise.all(
       some.map((project) => {
         const id = projectIdOf(project);
-        return bucket.put(id, projectValue({ id, name: id, keys: [keyOf(project)], enabled: true }));
+        return bucket.put(
+          id,
+          projectValue({ id, name: id, keys: [keyOf(project)], enabled: true }),
+        );
       }),
     );
   }
 }
 
-/** The stream's own word on how many events it holds: the sum of Penstock-Events over every message in it. */
+/**
+ * The stream's own word on how many events it holds: the sum of Penstock-Events over every message
+ * in it.
+ */
 async function sumOfEventHeaders(connection: NatsConnection, stream: string): Promise<number> {
   const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true });
   const { num_pending: pending } = await consumer.info();
@@ -169,7 +183,8 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
   let left = pending;
   for await (const message of await consumer.consume({ max_messages: 10_000 })) {
     const count = Number(message.headers?.get("Penstock-Events"));
-    if (!(count > 0)) throw new Error(`count events: message ${message.seq} of ${stream} has no Penstock-Events`);
+    if (!(count > 0))
+      throw new Error(`count events: message ${message.seq} of ${stream} has no Penstock-Events`);
     events += count;
     if (--left === 0) break;
   }
@@ -179,6 +194,7 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
 /** The stores and bodies of runs; what is expensive to get again stays. */
 export function removeWorkFiles(): void {
   for (const name of readdirSync(workFolder)) {
-    if (/^(nats|body)-/.test(name)) rmSync(join(workFolder, name), { recursive: true, force: true });
+    if (/^(nats|body)-/.test(name))
+      rmSync(join(workFolder, name), { recursive: true, force: true });
   }
 }

@@ -1,5 +1,5 @@
-// What a process has used, from /proc: CPU of all its threads, resident memory and its peak. Linux only; elsewhere the
-// figures are missing, never made up.
+// What a process has used, from /proc: CPU of all its threads, resident memory and its peak. Linux
+// only; elsewhere the figures are missing, never made up.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -7,7 +7,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 const ticksPerSecond = 100;
 const bytesPerKibibyte = 1_024;
 
-/** User and system time in seconds since the process began. NaN when it is gone, or without /proc. */
+/**
+ * User and system time in seconds since the process began. NaN when it is gone, or without /proc.
+ */
 export function cpuSeconds(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -42,7 +44,9 @@ function childrenOf(pid: number | undefined): number[] {
 /** Bytes resident now (VmRSS) or at most since the last reset (VmHWM). NaN when not known. */
 export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): number {
   try {
-    const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+    const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(
+      readFileSync(`/proc/${pid}/status`, "utf8"),
+    );
     return Number(match?.[1] ?? Number.NaN) * bytesPerKibibyte;
   } catch {
     return Number.NaN;
@@ -59,10 +63,15 @@ export function resetPeakMemory(pid: number | undefined): boolean {
   }
 }
 
-/** Core-seconds that anything on this machine has used since it started, time taken by other guests of its host included. */
+/**
+ * Core-seconds that anything on this machine has used since it started, time taken by other guests
+ * of its host included.
+ */
 export function machineCpuSeconds(): number {
   try {
-    const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "").split(" ").map(Number);
+    const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "")
+      .split(" ")
+      .map(Number);
     // user nice system idle iowait irq softirq steal: all but idle and iowait.
     const busy = fields.slice(0, 8).filter((_, place) => place !== 3 && place !== 4);
     return busy.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond;

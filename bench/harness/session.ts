@@ -1,5 +1,5 @@
-// One server under test with a nats-server of its own, both fresh. Each load is measured from an empty stream, and
-// fails the bench when the stream does not hold what was acknowledged.
+// One server under test with a nats-server of its own, both fresh. Each load is measured from an
+// empty stream, and fails the bench when the stream does not hold what was acknowledged.
 
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
 import { type BenchNats, type Sync, startNats } from "./nats.ts";
@@ -23,7 +23,9 @@ export interface SessionOptions {
   readonly closedLoop: ClosedLoop;
 }
 
-/** What one load came to. Rates are of acknowledged events; CPU is user and system of all threads. */
+/**
+ * What one load came to. Rates are of acknowledged events; CPU is user and system of all threads.
+ */
 export interface Measurement {
   readonly seconds: number;
   readonly requestsPerSecond: number;
@@ -54,12 +56,26 @@ export interface Session {
 const million = 1e6;
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { variant, sync, projects = 1, partitions = 1, frameScope = "project", workers = 1, closedLoop } = options;
+  const {
+    variant,
+    sync,
+    projects = 1,
+    partitions = 1,
+    frameScope = "project",
+    workers = 1,
+    closedLoop,
+  } = options;
   const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions);
   try {
     await nats?.addProjects(projects);
     const natsUrl = nats?.url ?? "";
-    const server = await startVariant(variant, { natsUrl, projects, partitions, frameScope, workers });
+    const server = await startVariant(variant, {
+      natsUrl,
+      projects,
+      partitions,
+      frameScope,
+      workers,
+    });
     return sessionOf({ variant, nats, server, closedLoop });
   } catch (error) {
     await nats?.end();
@@ -93,7 +109,8 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     const run = await runLoad(server.url, load, closedLoop);
     const serverCpu = treeCpuSeconds(server.child.pid) - before.server;
     const natsCpu = nats === undefined ? 0 : cpuSeconds(nats.pid) - before.nats;
-    // The generator also starts and ends within this, so its own seconds would make others' use look larger.
+    // The generator also starts and ends within this, so its own seconds would make others' use
+    // look larger.
     const wallSeconds = (performance.now() - beganMs) / 1_000;
     const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
     const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
@@ -145,8 +162,8 @@ interface Reconciled {
 }
 
 /**
- * Every acknowledged event must be in the stream. More may be: a generator that stops after a time leaves a request a
- * connection whose answer it does not wait for.
+ * Every acknowledged event must be in the stream. More may be: a generator that stops after a time
+ * leaves a request a connection whose answer it does not wait for.
  */
 function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): void {
   const waitsForAll = load.unique === true || load.rate !== undefined;
@@ -156,12 +173,14 @@ function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): vo
     throw new Error(`${what}; ${run.refused} requests refused, ${run.failed} without an answer`);
   }
   if (acknowledged === 0) throw new Error(`${what}: no request was answered`);
-  if (stored < acknowledged || stored > acknowledged + unheard) throw new Error(`${what}: they must agree`);
+  if (stored < acknowledged || stored > acknowledged + unheard)
+    throw new Error(`${what}: they must agree`);
 }
 
 async function eventsStoredByOwnCount(adminUrl: string | undefined): Promise<number | undefined> {
   if (adminUrl === undefined) return undefined;
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
-  const sum = (pattern: RegExp) => [...text.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
+  const sum = (pattern: RegExp) =>
+    [...text.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
   return sum(/^penstock_events_total\{[^}]*outcome="stored"[^}]*\} (\S+)$/gm);
 }

@@ -1,5 +1,5 @@
-// What is compared: Penstock as it is shipped (dist/main.js serve) and the servers of bench/baseline/. Starts one of
-// them in a process of its own and answers where it listens.
+// What is compared: Penstock as it is shipped (dist/main.js serve) and the servers of
+// bench/baseline/. Starts one of them in a process of its own and answers where it listens.
 
 import { join, resolve } from "node:path";
 import type { Config } from "../../src/settings/config.ts";
@@ -41,11 +41,17 @@ const baselineFiles: Readonly<Record<Exclude<Variant, "penstock">, string>> = {
 };
 const startMsMax = 60_000;
 
-export async function startVariant(variant: Variant, options: VariantOptions): Promise<VariantServer> {
+export async function startVariant(
+  variant: Variant,
+  options: VariantOptions,
+): Promise<VariantServer> {
   if (variant === "penstock") return await startPenstock(options);
   const child = startChild({
     program: process.execPath,
-    args: ["--disable-warning=ExperimentalWarning", join(root, "bench", "baseline", baselineFiles[variant])],
+    args: [
+      "--disable-warning=ExperimentalWarning",
+      join(root, "bench", "baseline", baselineFiles[variant]),
+    ],
     env: { BENCH_NATS_URL: options.natsUrl, BENCH_PROJECTS: String(options.projects) },
     ipc: true,
   });
@@ -53,7 +59,12 @@ export async function startVariant(variant: Variant, options: VariantOptions): P
   return { child, url: `http://127.0.0.1:${port}`, adminUrl: undefined };
 }
 
-async function startPenstock({ natsUrl, partitions, frameScope, workers }: VariantOptions): Promise<VariantServer> {
+async function startPenstock({
+  natsUrl,
+  partitions,
+  frameScope,
+  workers,
+}: VariantOptions): Promise<VariantServer> {
   const child = startChild({
     program: process.execPath,
     args: [join(root, "dist", "main.js"), "serve"],

@@ -1,11 +1,15 @@
-// The bodies of the requests: events of an exact size, each with a UUID made of the run and its number in it.
-// The padding is text of words, a different stretch of it in each event, so that it compresses about as real properties do.
+// The bodies of the requests: events of an exact size, each with a UUID made of the run and its
+// number in it. The padding is text of words, a different stretch of it in each event, so that it
+// compresses about as real properties do.
 
 import { gzipSync } from "node:zlib";
 import type { Plan } from "./plan.ts";
 
 export interface Bodies {
-  /** Of the request with this number in the run, the same bytes each time. `plainBytes` is the length before compression. */
+  /**
+   * Of the request with this number in the run, the same bytes each time. `plainBytes` is the
+   * length before compression.
+   */
   of(request: number, timestampMs: number): { readonly bytes: Buffer; readonly plainBytes: number };
 }
 
@@ -33,13 +37,19 @@ export function createBodies(plan: BodyPlan): Bodies {
 
   function event(number: number, timestamp: string): string {
     const from = (number * 9_973) % padOffsets;
-    return eventText({ uuidPrefix: plan.uuidPrefix, number, timestamp, pad: padding.slice(from, from + padBytes) });
+    return eventText({
+      uuidPrefix: plan.uuidPrefix,
+      number,
+      timestamp,
+      pad: padding.slice(from, from + padBytes),
+    });
   }
 
   function text(request: number, timestamp: string): string {
     if (plan.batch === 1) return `{"api_key":${key},${event(request, timestamp).slice(1)}`;
     let events = event(request * plan.batch, timestamp);
-    for (let item = 1; item < plan.batch; item++) events += `,${event(request * plan.batch + item, timestamp)}`;
+    for (let item = 1; item < plan.batch; item++)
+      events += `,${event(request * plan.batch + item, timestamp)}`;
     return `{"api_key":${key},"batch":[${events}]}`;
   }
 

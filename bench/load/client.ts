@@ -1,5 +1,6 @@
-// One connection to the gateway, one request at a time, on undici's low-level client: measured here with 64 connections, it makes
-// 80,000 requests a second on one core, where node:http with keep-alive makes 40,000. Judges each answer; must not decide on retries.
+// One connection to the gateway, one request at a time, on undici's low-level client: measured here
+// with 64 connections, it makes 80,000 requests a second on one core, where node:http with
+// keep-alive makes 40,000. Judges each answer; must not decide on retries.
 
 import { Client, type Dispatcher } from "undici";
 import type { Verdict } from "./ledger.ts";
@@ -18,7 +19,10 @@ export interface Answer {
 export interface Connection {
   /** `onAnswer` is called once; not before that may the next request be sent. */
   send(body: Buffer, onAnswer: (answer: Answer) => void): void;
-  /** Connects, so that the first request need not wait for it. Never fails: the first request will say why. */
+  /**
+   * Connects, so that the first request need not wait for it. Never fails: the first request will
+   * say why.
+   */
   open(): Promise<void>;
   /** Ends what is under way: its answer is an error. */
   close(): void;
@@ -52,7 +56,10 @@ export function createConnection(options: ConnectionOptions): Connection {
     connect: { timeout: timeoutMs },
     maxResponseSize: answerBytesMax,
   });
-  const headers = { "content-type": "application/json", ...(options.gzip ? { "content-encoding": "gzip" } : {}) };
+  const headers = {
+    "content-type": "application/json",
+    ...(options.gzip ? { "content-encoding": "gzip" } : {}),
+  };
   const request = { path: url.pathname + url.search, method: "POST" as const, headers };
   const acknowledged: Answer = { verdict: "acknowledged", label: "200" };
   const acceptedText = `{"status":"Ok","accepted":${batch},`;
@@ -73,7 +80,10 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     onResponseStart(_, statusCode, received) {
       status = statusCode;
-      retryAfter = statusCode === 429 || statusCode === 503 ? String(received["retry-after"] ?? "") : undefined;
+      retryAfter =
+        statusCode === 429 || statusCode === 503
+          ? String(received["retry-after"] ?? "")
+          : undefined;
     },
     onResponseData(_, chunk) {
       text += chunk.toString("latin1");
@@ -83,7 +93,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       settle(all ? acknowledged : judge({ status, text, retryAfter, batch }));
     },
     onResponseError(_, error) {
-      // Not at once: the next request would come into the midst of undici's clearing of those that have failed.
+      // Not at once: the next request would come into the midst of undici's clearing of those that
+      // have failed.
       queueMicrotask(() => settle(failure(error)));
     },
   };
@@ -117,14 +128,24 @@ function judge({ status, text, retryAfter, batch }: Heard): Answer {
   const code = jsonOf(text)["code"];
   const label = typeof code === "string" ? `${status} ${code}` : String(status);
   // A gateway in between that answers 5xx may have passed the request on.
-  const unknown = status >= 500 && (typeof code !== "string" || code === "timeout" || partMayBeStored(code, batch));
+  const unknown =
+    status >= 500 &&
+    (typeof code !== "string" || code === "timeout" || partMayBeStored(code, batch));
   const verdict = unknown ? "unknown" : "refused";
   if (retryAfter === undefined) return { verdict, label };
   const seconds = retryAfter === "" ? Number.NaN : Number(retryAfter);
-  return { verdict, label, retryAfter, retryAfterMs: seconds >= 0 ? seconds * 1_000 : retryAfterMsDefault };
+  return {
+    verdict,
+    label,
+    retryAfter,
+    retryAfterMs: seconds >= 0 ? seconds * 1_000 : retryAfterMsDefault,
+  };
 }
 
-/** Only a single event's refusal is certain: of a batch, one part may be stored and the other refused, unless none was taken. */
+/**
+ * Only a single event's refusal is certain: of a batch, one part may be stored and the other
+ * refused, unless none was taken.
+ */
 function partMayBeStored(code: string, batch: number): boolean {
   return batch > 1 && code !== "overloaded";
 }

@@ -1,12 +1,16 @@
-// The open loop of one thread: a request is sent when it is due, whether or not earlier ones were answered. Latency counts from
-// when it was due, so that a gateway that stalls is not spared the requests it kept from being sent (coordinated omission).
+// The open loop of one thread: a request is sent when it is due, whether or not earlier ones were
+// answered. Latency counts from when it was due, so that a gateway that stalls is not spared the
+// requests it kept from being sent (coordinated omission).
 
 import type { Bodies } from "./bodies.ts";
 import type { Answer, Connection } from "./client.ts";
 import type { Ledger } from "./ledger.ts";
 import { createBacklog, type Schedule } from "./schedule.ts";
 
-/** Of the requests due so far. Each ends as acknowledged, failed or not sent; until then it is open, waiting or in the backlog. */
+/**
+ * Of the requests due so far. Each ends as acknowledged, failed or not sent; until then it is open,
+ * waiting or in the backlog.
+ */
 export interface Counts {
   due: number;
   /** Once for each request, however often it was sent again. */
@@ -53,13 +57,17 @@ export interface GeneratorOptions {
   readonly timeoutMs: number;
   /** Requests of the whole run before this number are left out of the latencies. */
   readonly warmUpRequests: number;
-  /** Hears of each acknowledged request, in milliseconds: from when it was due, and from when it was sent. */
+  /**
+   * Hears of each acknowledged request, in milliseconds: from when it was due, and from when it was
+   * sent.
+   */
   readonly onAcknowledged: (fromDueMs: number, fromSentMs: number) => void;
 }
 
 const tickMs = 1;
-// Node's timers know whole milliseconds. Where requests are this far apart the rest of the wait is spent awake, which costs a
-// quarter of a core at most; at higher rates they are sent up to a millisecond late, which the latency from due time contains.
+// Node's timers know whole milliseconds. Where requests are this far apart the rest of the wait is
+// spent awake, which costs a quarter of a core at most; at higher rates they are sent up to a
+// millisecond late, which the latency from due time contains.
 const exactFromIntervalMs = 4;
 const cutAfterMs = 1_000;
 
@@ -142,7 +150,8 @@ export function createGenerator(options: GeneratorOptions): Generator {
     if (answer.verdict === "acknowledged") {
       const now = nowMs();
       counts.acknowledged += 1;
-      if (request >= options.warmUpRequests) options.onAcknowledged(now - schedule.dueAtMs(index), now - sentAtMs);
+      if (request >= options.warmUpRequests)
+        options.onAcknowledged(now - schedule.dueAtMs(index), now - sentAtMs);
     } else if (retry && answer.retryAfterMs !== undefined && waiting.size < options.backlogMax) {
       sentBefore.add(index);
       waiting.set(index, setTimeout(sendAgain, answer.retryAfterMs, index));

@@ -1,8 +1,12 @@
-// What became of every event of a run, a byte each, by its number: what the gateway said, how many sendings of it may have stored
-// it, and how often the stream has it. An event in the stream more often than that is the gateway's own doing, whatever was said.
-// The memory may be shared between threads: each writes the bytes of its own events only.
+// What became of every event of a run, a byte each, by its number: what the gateway said, how many
+// sendings of it may have stored it, and how often the stream has it. An event in the stream more
+// often than that is the gateway's own doing, whatever was said. The memory may be shared between
+// threads: each writes the bytes of its own events only.
 
-/** What the gateway said of an event. `unknown` is what a timeout or a lost connection leaves: stored or not, nobody knows. */
+/**
+ * What the gateway said of an event. `unknown` is what a timeout or a lost connection leaves:
+ * stored or not, nobody knows.
+ */
 export type Verdict = "acknowledged" | "refused" | "unknown";
 
 export interface StoredTally {
@@ -12,7 +16,10 @@ export interface StoredTally {
   readonly storedOnce: number;
   /** Several times, and more often than sendings of it ended as acknowledged or unknown. */
   readonly storedMoreThanOnce: number;
-  /** Several times, and no more often than that: what a client that sends again after an unknown outcome may cause. */
+  /**
+   * Several times, and no more often than that: what a client that sends again after an unknown
+   * outcome may cause.
+   */
   readonly storedAgainAfterUnknown: number;
   /** Acknowledged and not stored. */
   readonly lost: number;
@@ -22,18 +29,22 @@ export interface StoredTally {
 
 export interface Ledger {
   /**
-   * Notes what was said of `count` events from number `first` on: once for each sending of them. After `unknown` a refusal says only
-   * that the last sending stored nothing: the event stays unknown.
+   * Notes what was said of `count` events from number `first` on: once for each sending of them.
+   * After `unknown` a refusal says only that the last sending stored nothing: the event stays
+   * unknown.
    */
   note(first: number, count: number, verdict: Verdict): void;
-  /** Notes that the stream has the event. Numbers beyond the run count for nothing: answers false. */
+  /**
+   * Notes that the stream has the event. Numbers beyond the run count for nothing: answers false.
+   */
   noteStored(number: number): boolean;
   /** Whether one of its sendings was acknowledged. */
   isAcknowledged(number: number): boolean;
   tally(): StoredTally;
 }
 
-// Bits 0 and 1: the verdict. Bits 2 to 4: sendings that may have stored it. Bits 5 to 7: times stored. 7 is seven and more.
+// Bits 0 and 1: the verdict. Bits 2 to 4: sendings that may have stored it. Bits 5 to 7: times
+// stored. 7 is seven and more.
 const verdictMask = 0b11;
 const verdictBits: Readonly<Record<Verdict, number>> = { refused: 1, unknown: 2, acknowledged: 3 };
 const sendingsShift = 2;
@@ -49,7 +60,8 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
     for (let number = first; number < first + count; number++) {
       const before = events[number]!;
       const after = (before & ~verdictMask) | Math.max(before & verdictMask, said);
-      events[number] = mayHaveStored && sendingsOf(before) < countMax ? after + (1 << sendingsShift) : after;
+      events[number] =
+        mayHaveStored && sendingsOf(before) < countMax ? after + (1 << sendingsShift) : after;
     }
   }
 

@@ -1,5 +1,6 @@
-// `npm run load`: arguments, signals and exit codes. 0: the rate was held and nothing was lost; 1: not so; 2: wrong usage.
-// A load test must be told what to do in full on the command line; it reads no settings of the gateway.
+// `npm run load`: arguments, signals and exit codes. 0: the rate was held and nothing was lost; 1:
+// not so; 2: wrong usage. A load test must be told what to do in full on the command line; it reads
+// no settings of the gateway.
 
 import { constants } from "node:os";
 import process from "node:process";
@@ -8,7 +9,8 @@ import { readOptions, UsageError } from "./options.ts";
 import { runLoad } from "./run.ts";
 
 const usageExitCode = 2;
-// npm, a terminal and scripts/load.mjs each pass one Ctrl-C on, so signals this close together are one.
+// npm, a terminal and scripts/load.mjs each pass one Ctrl-C on, so signals this close together are
+// one.
 const sameKeyPressMs = 300;
 
 async function main(): Promise<number> {

@@ -28,5 +28,8 @@ export type FromThread =
   | { readonly kind: "done"; readonly snapshot: Snapshot };
 
 export type ToThread =
-  /** When request 0 is due, in milliseconds on the clock of `process.hrtime`, which all threads share. */
+  /**
+   * When request 0 is due, in milliseconds on the clock of `process.hrtime`, which all threads
+   * share.
+   */
   { readonly kind: "start"; readonly startMs: number } | { readonly kind: "stop" };

@@ -1,5 +1,6 @@
-// The command line of the load test, and what it comes to. Whatever is wrong with it is said before anything is sent:
-// this program makes load, so it goes for this machine only unless told that the other one is the caller's to load.
+// The command line of the load test, and what it comes to. Whatever is wrong with it is said before
+// anything is sent: this program makes load, so it goes for this machine only unless told that the
+// other one is the caller's to load.
 
 import { isIP } from "node:net";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -71,10 +72,30 @@ export function commandLine(): Command {
     .option("--key <key>", "the API key of the project to send to", "phc_demo")
     .option("--rate <events>", "events per second, whatever the gateway does", positive, 1_000)
     .option("--duration <seconds>", "how long events are sent", positive, 10)
-    .option("--warm-up <seconds>", "sending before that, left out of the latencies; 0 for none", zeroOrMore, 5)
-    .option("--connections <count>", "most requests in flight at once", wholeUpTo(connectionsMax), 64)
-    .option("--batch <events>", "events in a request; 1 posts to /capture/, more to /batch/", wholeUpTo(1_000_000), 1)
-    .option("--event-bytes <bytes>", `of one event's JSON; at least ${eventBytesMin}`, wholeUpTo(100_000_000), 400)
+    .option(
+      "--warm-up <seconds>",
+      "sending before that, left out of the latencies; 0 for none",
+      zeroOrMore,
+      5,
+    )
+    .option(
+      "--connections <count>",
+      "most requests in flight at once",
+      wholeUpTo(connectionsMax),
+      64,
+    )
+    .option(
+      "--batch <events>",
+      "events in a request; 1 posts to /capture/, more to /batch/",
+      wholeUpTo(1_000_000),
+      1,
+    )
+    .option(
+      "--event-bytes <bytes>",
+      `of one event's JSON; at least ${eventBytesMin}`,
+      wholeUpTo(100_000_000),
+      400,
+    )
     .option("--gzip", "compress the bodies", false)
     .option("--threads <count>", "threads that make the load", wholeUpTo(threadsMax), 1)
     .option(
@@ -82,8 +103,18 @@ export function commandLine(): Command {
       "most that may wait for a connection; default: 5 seconds' worth",
       wholeUpTo(backlogMaxMax),
     )
-    .option("--timeout <seconds>", "a request without its answer after this has failed", positive, 10)
-    .option("--grace <seconds>", "after the last request was due, nothing is sent any more past this", zeroOrMore, 1)
+    .option(
+      "--timeout <seconds>",
+      "a request without its answer after this has failed",
+      positive,
+      10,
+    )
+    .option(
+      "--grace <seconds>",
+      "after the last request was due, nothing is sent any more past this",
+      zeroOrMore,
+      1,
+    )
     .option("--retry", "send what was answered 429 or 503 again, after its Retry-After", false)
     .option("--p99-ms <milliseconds>", "fail when the p99 is above this", positive)
     .option(
@@ -95,7 +126,10 @@ export function commandLine(): Command {
     .option("--nats-ca <file>", "whose certificate it must have")
     .option("--nats-cert <file>", "a certificate to show it, with --nats-key")
     .option("--nats-key <file>", "the certificate's key")
-    .option("--data-dir <folder>", "check against the embedded nats-server of this folder, as ./data of `npm run up`")
+    .option(
+      "--data-dir <folder>",
+      "check against the embedded nats-server of this folder, as ./data of `npm run up`",
+    )
     .option("--subject-prefix <name>", "the gateway's PENSTOCK_SUBJECT_PREFIX", "penstock")
     .option("--json", "the report as one JSON object on standard output", false)
     .option("--yes-i-own-this", "allow a target that is not this machine", false)
@@ -109,7 +143,9 @@ export function readOptions(args: readonly string[]): LoadOptions {
   const flags = command.opts<Flags>();
   if (command.args.length > 0) throw new UsageError(`there is no argument ${command.args[0]}`);
   if (!isLoopback(flags.url.hostname) && !flags.yesIOwnThis) {
-    throw new UsageError(`${flags.url.hostname} is not this machine: add --yes-i-own-this if it is yours to load`);
+    throw new UsageError(
+      `${flags.url.hostname} is not this machine: add --yes-i-own-this if it is yours to load`,
+    );
   }
   if (flags.natsUrl !== undefined && flags.dataDir !== undefined) {
     throw new UsageError("--nats-url and --data-dir each name a NATS to check against: give one");
@@ -161,11 +197,14 @@ function planOf(flags: Flags): Plan {
 function problemWith(plan: Plan, checked: boolean): string | undefined {
   if (plan.eventBytes < eventBytesMin)
     return `--event-bytes ${plan.eventBytes} is too small: at least ${eventBytesMin}`;
-  if (plan.threads > plan.connections) return `--threads ${plan.threads} needs as many --connections`;
+  if (plan.threads > plan.connections)
+    return `--threads ${plan.threads} needs as many --connections`;
   if (plan.threads > plan.backlogMax) return `--threads ${plan.threads} needs as large a --backlog`;
   const requests = requestsTotal(plan);
-  if (requests < 1) return "no request is due: --rate times --duration must come to one --batch at least";
-  if (requests > 0xffff_ffff) return "too many requests: take a shorter --duration or a lower --rate";
+  if (requests < 1)
+    return "no request is due: --rate times --duration must come to one --batch at least";
+  if (requests > 0xffff_ffff)
+    return "too many requests: take a shorter --duration or a lower --rate";
   if (checked && requests * plan.batch > eventsCheckedMax) {
     return `more than ${eventsCheckedMax} events cannot be checked: take a shorter --duration, or no --nats-url and --data-dir`;
   }
@@ -180,13 +219,15 @@ function isLoopback(hostname: string): boolean {
 
 function toUrl(text: string): URL {
   const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) throw new InvalidArgumentError("Not an http or https address.");
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new InvalidArgumentError("Not an http or https address.");
   return url;
 }
 
 function positive(text: string): number {
   const value = Number(text);
-  if (!(value > 0 && value < Number.MAX_SAFE_INTEGER)) throw new InvalidArgumentError("Not a number above 0.");
+  if (!(value > 0 && value < Number.MAX_SAFE_INTEGER))
+    throw new InvalidArgumentError("Not a number above 0.");
   return value;
 }
 

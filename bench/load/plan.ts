@@ -1,4 +1,5 @@
-// What a load run is to do, in the form the threads get it. Plain data: it is copied into each of them.
+// What a load run is to do, in the form the threads get it. Plain data: it is copied into each of
+// them.
 
 import { randomBytes } from "node:crypto";
 
@@ -6,11 +7,17 @@ export interface Plan {
   /** Where every request goes, path included. */
   readonly url: string;
   readonly key: string;
-  /** Leads the UUID of every event of this run and of no other: 24 characters, the event's number in 12 hex digits follows. */
+  /**
+   * Leads the UUID of every event of this run and of no other: 24 characters, the event's number in
+   * 12 hex digits follows.
+   */
   readonly uuidPrefix: string;
   /** Events per second, of all threads together. */
   readonly rate: number;
-  /** What is due in the first of it warms up: sent, counted and checked like the rest, but not in the latencies. */
+  /**
+   * What is due in the first of it warms up: sent, counted and checked like the rest, but not in
+   * the latencies.
+   */
   readonly warmUpMs: number;
   /** Without the time to warm up. */
   readonly durationMs: number;
@@ -24,7 +31,10 @@ export interface Plan {
   readonly connections: number;
   readonly backlogMax: number;
   readonly timeoutMs: number;
-  /** After the last request was due: past it none is sent any more, and those under way have `timeoutMs`. */
+  /**
+   * After the last request was due: past it none is sent any more, and those under way have
+   * `timeoutMs`.
+   */
   readonly graceMs: number;
   readonly retry: boolean;
 }
@@ -43,7 +53,10 @@ export function requestsToWarmUp(plan: Plan): number {
   return Math.floor((requestsPerSecond(plan) * plan.warmUpMs) / 1_000);
 }
 
-/** A prefix no other run has. The UUIDs are of version 8 (RFC 9562, section 5.8): their bits are the maker's to say. */
+/**
+ * A prefix no other run has. The UUIDs are of version 8 (RFC 9562, section 5.8): their bits are the
+ * maker's to say.
+ */
 export function newUuidPrefix(): string {
   const hex = randomBytes(9).toString("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-`;

@@ -1,5 +1,5 @@
-// The report as text: a line of progress while the run lasts, and the whole of it in the end. Only words and numbers;
-// what is a success was decided before.
+// The report as text: a line of progress while the run lasts, and the whole of it in the end. Only
+// words and numbers; what is a success was decided before.
 
 import type { StoredTally } from "./ledger.ts";
 import { type Percentiles, percentText, type Result } from "./result.ts";
@@ -32,7 +32,9 @@ export function reportText(result: Result): string {
       row(
         "sent",
         whole(requests.sent),
-        requests.late === 0 ? "" : `${whole(requests.late)} of them late: no connection was free when they were due`,
+        requests.late === 0
+          ? ""
+          : `${whole(requests.late)} of them late: no connection was free when they were due`,
       ),
       row(
         "not sent",
@@ -50,9 +52,17 @@ export function reportText(result: Result): string {
     ],
     [
       "Throughput",
-      row("events/s acknowledged", whole(result.eventsPerSecond), `of ${whole(run.rate)} asked for`),
+      row(
+        "events/s acknowledged",
+        whole(result.eventsPerSecond),
+        `of ${whole(run.rate)} asked for`,
+      ),
       row("requests/s", whole(result.requestsPerSecond)),
-      row("body bytes sent", whole(result.bodyBytes), run.gzip ? `of ${whole(result.plainBytes)} before gzip` : ""),
+      row(
+        "body bytes sent",
+        whole(result.bodyBytes),
+        run.gzip ? `of ${whole(result.plainBytes)} before gzip` : "",
+      ),
     ],
     storedSection(stored),
     result.remarks.map((remark) => `Note: ${remark}`),
@@ -73,7 +83,8 @@ export function reportText(result: Result): string {
 
 function storedSection(stored: StoredTally | null): string[] {
   if (stored === null) return ["Stored: not checked (--nats-url or --data-dir says where)"];
-  const some = (name: string, count: number): string[] => (count === 0 ? [] : [row(name, whole(count))]);
+  const some = (name: string, count: number): string[] =>
+    count === 0 ? [] : [row(name, whole(count))];
   return [
     "Events in the streams",
     row("acknowledged", whole(stored.acknowledged)),
@@ -90,7 +101,9 @@ function row(name: string, ...cells: string[]): string {
   const [first = "", ...others] = cells;
   const isTable = others.length > 1;
   const start = `  ${name.padEnd(nameWidth)}`;
-  return isTable ? `${start}${columns(cells)}` : `${start}${first.padStart(numberWidth)}  ${others.join("")}`.trimEnd();
+  return isTable
+    ? `${start}${columns(cells)}`
+    : `${start}${first.padStart(numberWidth)}  ${others.join("")}`.trimEnd();
 }
 
 function columns(cells: readonly string[]): string {

@@ -1,4 +1,5 @@
-// What a run came to, in one object: the JSON report, and what the text report is made from. Decides whether it was a success.
+// What a run came to, in one object: the JSON report, and what the text report is made from.
+// Decides whether it was a success.
 
 import type { Histogram } from "hdr-histogram-js";
 import type { StoredTally } from "./ledger.ts";
@@ -97,9 +98,12 @@ function failuresOf({ load, stored, checkFailure, p99MsMax }: Outcome): string[]
   }
   const p99 = percentilesOf(load.fromDue)?.p99;
   if (p99MsMax !== undefined && !(p99 !== undefined && p99 <= p99MsMax)) {
-    failures.push(`the p99 is ${p99 === undefined ? "unknown" : `${p99} ms`}, at most ${p99MsMax} ms were asked for`);
+    failures.push(
+      `the p99 is ${p99 === undefined ? "unknown" : `${p99} ms`}, at most ${p99MsMax} ms were asked for`,
+    );
   }
-  if (checkFailure !== undefined) failures.push(`what is stored could not be checked: ${checkFailure}`);
+  if (checkFailure !== undefined)
+    failures.push(`what is stored could not be checked: ${checkFailure}`);
   if (stored !== undefined && stored.lost > 0)
     failures.push(`${stored.lost} acknowledged events are not in the streams`);
   if (stored !== undefined && stored.storedMoreThanOnce > 0) {
@@ -110,10 +114,13 @@ function failuresOf({ load, stored, checkFailure, p99MsMax }: Outcome): string[]
 
 function remarksOf({ plan, load, interrupted }: Outcome): string[] {
   const remarks: string[] = [];
-  if (interrupted) remarks.push("ended early: the numbers are of the requests that were due until then");
+  if (interrupted)
+    remarks.push("ended early: the numbers are of the requests that were due until then");
   const unanswered = load.counts.due - load.counts.acknowledged;
   if (unanswered > 0) {
-    remarks.push(`${unanswered} due requests were not answered 200: had they been, the latencies would be worse`);
+    remarks.push(
+      `${unanswered} due requests were not answered 200: had they been, the latencies would be worse`,
+    );
   }
   if (load.busyMax > busyRatioMax) {
     const rate = Math.round(requestsPerSecond(plan));
@@ -131,7 +138,14 @@ function heldRatio({ counts }: Load): number {
 function percentilesOf(histogram: Histogram): Percentiles | null {
   if (histogram.totalCount === 0) return null;
   const at = (percentile: number): number => histogram.getValueAtPercentile(percentile) / 1_000;
-  return { p50: at(50), p75: at(75), p90: at(90), p99: at(99), p999: at(99.9), max: histogram.maxValue / 1_000 };
+  return {
+    p50: at(50),
+    p75: at(75),
+    p90: at(90),
+    p99: at(99),
+    p999: at(99.9),
+    max: histogram.maxValue / 1_000,
+  };
 }
 
 /** Rounded down: 99.996 % is not all. */

@@ -1,4 +1,5 @@
-// One load test from beginning to end: note where the streams end, make the load, read what is stored, report.
+// One load test from beginning to end: note where the streams end, make the load, read what is
+// stored, report.
 
 import { resolve } from "node:path";
 import type { Writable } from "node:stream";
@@ -35,7 +36,10 @@ interface Check {
 
 const progressEveryMs = 1_000;
 
-/** Fulfilled with what the run came to, after it was reported. Throws a CommandError when it cannot start. */
+/**
+ * Fulfilled with what the run came to, after it was reported. Throws a CommandError when it cannot
+ * start.
+ */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<Result> {
   const { plan } = options;
   const check = await startCheck(options, context);
@@ -51,7 +55,14 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     const load = await running.done.finally(() => clearInterval(progress));
     const interrupted = context.stop.aborted;
     const { stored, checkFailure } = await finishCheck(check, options, context);
-    const result = resultOf({ plan, load, interrupted, stored, checkFailure, p99MsMax: options.p99MsMax });
+    const result = resultOf({
+      plan,
+      load,
+      interrupted,
+      stored,
+      checkFailure,
+      p99MsMax: options.p99MsMax,
+    });
     context.stdout.write(options.json ? `${JSON.stringify(result)}\n` : `\n${reportText(result)}`);
     return result;
   } finally {
@@ -66,7 +77,9 @@ async function startCheck(options: LoadOptions, context: LoadContext): Promise<C
   try {
     const marks = await markStreams(connection, options.subjectPrefix);
     if (marks.length === 0) {
-      throw new CommandError(`check what is stored: this NATS has no stream of ${options.subjectPrefix}.live.*.*`);
+      throw new CommandError(
+        `check what is stored: this NATS has no stream of ${options.subjectPrefix}.live.*.*`,
+      );
     }
     const events = new SharedArrayBuffer(requestsTotal(options.plan) * options.plan.batch);
     return { connection, marks, events, ledger: createLedger(events) };
@@ -82,7 +95,9 @@ function addressOf(options: LoadOptions, host: ProcessHost) {
   if (dataDir === undefined) return undefined;
   const note = readConnectionNote(resolve(dataDir));
   if (note === undefined || note.url === "" || !isRunning(note, host)) {
-    throw new CommandError(`check what is stored: no embedded nats-server runs on the data folder ${dataDir}`);
+    throw new CommandError(
+      `check what is stored: no embedded nats-server runs on the data folder ${dataDir}`,
+    );
   }
   return { natsUrl: note.url, natsToken: note.token };
 }

@@ -1,9 +1,13 @@
-// When each request is due, and the line of those that wait for a connection. Both are fixed in size before the run:
-// a slow gateway makes requests late, never fewer, and past the line's limit they are not sent at all.
+// When each request is due, and the line of those that wait for a connection. Both are fixed in
+// size before the run: a slow gateway makes requests late, never fewer, and past the line's limit
+// they are not sent at all.
 
 import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
 
-/** One thread's part of the schedule: of requests 0, 1, 2, ... of the run, every `threads`-th from `thread` on. */
+/**
+ * One thread's part of the schedule: of requests 0, 1, 2, ... of the run, every `threads`-th from
+ * `thread` on.
+ */
 export interface Schedule {
   /** How many requests this thread has. */
   readonly count: number;

@@ -1,5 +1,6 @@
-// Reads from the streams what a run has stored: from where they ended before it to where they end after it, events of other
-// senders among them. It only reads: ordered consumers, deleted in the end.
+// Reads from the streams what a run has stored: from where they ended before it to where they end
+// after it, events of other senders among them. It only reads: ordered consumers, deleted in the
+// end.
 
 import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
@@ -23,7 +24,10 @@ const uuidPrefixBytes = 24;
 const uuidBytes = 36;
 
 /** One mark a stream of the live lane; none when no gateway has made them yet. */
-export async function markStreams(connection: NatsConnection, subjectPrefix: string): Promise<StreamMark[]> {
+export async function markStreams(
+  connection: NatsConnection,
+  subjectPrefix: string,
+): Promise<StreamMark[]> {
   const manager = await jetstreamManager(connection);
   const marks: StreamMark[] = [];
   for await (const stream of manager.streams.names(subjectOf(subjectPrefix))) {
@@ -32,17 +36,27 @@ export async function markStreams(connection: NatsConnection, subjectPrefix: str
   return marks;
 }
 
-/** Notes every event after the marks whose UUID starts with `uuidPrefix`, and answers how many these were. Throws when reading stops. */
+/**
+ * Notes every event after the marks whose UUID starts with `uuidPrefix`, and answers how many these
+ * were. Throws when reading stops.
+ */
 export async function readStored(
   connection: NatsConnection,
   marks: readonly StreamMark[],
-  { ledger, uuidPrefix, subjectPrefix }: { ledger: Ledger; uuidPrefix: string; subjectPrefix: string },
+  {
+    ledger,
+    uuidPrefix,
+    subjectPrefix,
+  }: { ledger: Ledger; uuidPrefix: string; subjectPrefix: string },
 ): Promise<Found> {
   let frames = 0;
   let events = 0;
   for (const mark of marks) {
     await readMessages(connection, { ...mark, subject: subjectOf(subjectPrefix) }, (message) => {
-      const own = ownUuids(Buffer.from(message.data.buffer, message.data.byteOffset, message.data.length), uuidPrefix);
+      const own = ownUuids(
+        Buffer.from(message.data.buffer, message.data.byteOffset, message.data.length),
+        uuidPrefix,
+      );
       if (own.length > 0) frames += 1;
       for (const number of own) if (ledger.noteStored(number)) events += 1;
     });
@@ -50,13 +64,17 @@ export async function readStored(
   return { frames, events };
 }
 
-/** Every message of the subject after the mark, in the stream's order. Throws when reading stops before the end. */
+/**
+ * Every message of the subject after the mark, in the stream's order. Throws when reading stops
+ * before the end.
+ */
 export async function readMessages(
   connection: NatsConnection,
   { stream, lastSequence, subject }: StreamMark & { readonly subject: string },
   onMessage: (message: JsMsg) => void,
 ): Promise<void> {
-  // The stream's leader says where the end is. The replica that serves a consumer may be behind, and has nothing pending then.
+  // The stream's leader says where the end is. The replica that serves a consumer may be behind,
+  // and has nothing pending then.
   const { state } = await (await jetstreamManager(connection)).streams.info(stream);
   if (state.messages === 0 || state.last_seq <= lastSequence) return;
   const consumer = await jetstream(connection).consumers.get(stream, {
@@ -89,11 +107,17 @@ function subjectOf(subjectPrefix: string): string {
 function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
   const opening = Buffer.from(lineStart + uuidPrefix, "latin1");
   const numbers: number[] = [];
-  for (let at = frame.indexOf(opening); at !== -1; at = frame.indexOf(opening, at + opening.length)) {
+  for (
+    let at = frame.indexOf(opening);
+    at !== -1;
+    at = frame.indexOf(opening, at + opening.length)
+  ) {
     // Inside a line the same text would be somebody's property.
     if (at > 0 && frame[at - 1] !== 0x0a) continue;
     const digits = at + lineStart.length + uuidPrefixBytes;
-    numbers.push(Number.parseInt(frame.toString("latin1", digits, digits + uuidBytes - uuidPrefixBytes), 16));
+    numbers.push(
+      Number.parseInt(frame.toString("latin1", digits, digits + uuidBytes - uuidPrefixBytes), 16),
+    );
   }
   return numbers;
 }

@@ -1,5 +1,6 @@
-// A thread that makes load: its part of the schedule on its part of the connections. It reports samples and counts, and
-// leaves the histograms and everything a person sees to the main thread, which has the time for it.
+// A thread that makes load: its part of the schedule on its part of the connections. It reports
+// samples and counts, and leaves the histograms and everything a person sees to the main thread,
+// which has the time for it.
 
 import { hrtime } from "node:process";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";

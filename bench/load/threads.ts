@@ -1,4 +1,5 @@
-// Starts the threads that make the load and puts together what they report: counts, and latencies in two histograms.
+// Starts the threads that make the load and puts together what they report: counts, and latencies
+// in two histograms.
 
 import { hrtime } from "node:process";
 import { Worker } from "node:worker_threads";
@@ -50,7 +51,9 @@ export function startLoad(plan: Plan, events: SharedArrayBuffer | undefined): Ru
         if (message.kind === "done") resolve();
       });
       worker.on("error", reject);
-      worker.on("exit", (code) => reject(new Error(`make load: a thread ended early with ${code}`)));
+      worker.on("exit", (code) =>
+        reject(new Error(`make load: a thread ended early with ${code}`)),
+      );
     });
   }
 
@@ -147,7 +150,8 @@ function busyMaxOf(snapshots: readonly Snapshot[]): number {
 function answersOf(snapshots: readonly Snapshot[]): Map<string, number> {
   const sum = new Map<string, number>();
   for (const snapshot of snapshots) {
-    for (const [label, count] of snapshot?.answers ?? []) sum.set(label, (sum.get(label) ?? 0) + count);
+    for (const [label, count] of snapshot?.answers ?? [])
+      sum.set(label, (sum.get(label) ?? 0) + count);
   }
   return new Map([...sum].sort(([left], [right]) => left.localeCompare(right)));
 }

@@ -1,5 +1,6 @@
-// One way to get lines into JetStream, in a process of its own: frames through Penstock's publisher, js.publish per
-// event, or the same bytes pushed down one connection with nobody acknowledging them (what the wire can take).
+// One way to get lines into JetStream, in a process of its own: frames through Penstock's
+// publisher, js.publish per event, or the same bytes pushed down one connection with nobody
+// acknowledging them (what the wire can take).
 
 import { jetstream } from "@nats-io/jetstream";
 import { createMetrics } from "../../src/admin/metrics/metrics.ts";
@@ -27,7 +28,9 @@ const microsPerSecond = 1e6;
 const frameBytes = 524_288;
 const log = { info: () => {}, warn: () => {}, error: () => {} };
 const projectId = projectIdOf(0);
-const line = Buffer.from(recordOf(event(1), { projectId, at: new Date().toISOString(), ip: "127.0.0.1" }));
+const line = Buffer.from(
+  recordOf(event(1), { projectId, at: new Date().toISOString(), ip: "127.0.0.1" }),
+);
 const subject = `penstock.live.0.${projectId}`;
 const link = await connectNats({ access: { natsUrl: url }, log });
 let acknowledged = 0;
@@ -95,7 +98,8 @@ async function raw(): Promise<void> {
   const frame = Buffer.concat(Array.from({ length: linesPerFrame }, () => line));
   const framesPerFlush = 16;
   while (performance.now() < deadlineMs) {
-    for (let index = 0; index < framesPerFlush; index++) link.connection.publish("bench.nobody", frame);
+    for (let index = 0; index < framesPerFlush; index++)
+      link.connection.publish("bench.nobody", frame);
     await link.connection.flush();
     acknowledged += framesPerFlush * linesPerFrame;
     bytes += framesPerFlush * frame.length;

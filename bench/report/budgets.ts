@@ -1,5 +1,5 @@
-// The budgets: what each row must reach, what this run measured, and whether it did. A row that was not measured says so;
-// it is never taken as met.
+// The budgets: what each row must reach, what this run measured, and whether it did. A row that was
+// not measured says so; it is never taken as met.
 
 import type { Row } from "../harness/bench.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
@@ -18,7 +18,8 @@ const mib = 1_048_576;
 const million = 1e6;
 
 export function budgetsOf(rows: readonly Row[]): Budget[] {
-  const at = (where: Where, value: string) => medianAt(rows, { group: "throughput", ...where }, value);
+  const at = (where: Where, value: string) =>
+    medianAt(rows, { group: "throughput", ...where }, value);
   const rate = (scenario: string, variant: string, sync: Row["sync"]) =>
     at({ scenario, variant, sync }, "eventsPerSecond");
   const ratio = (scenario: string, sync: Row["sync"]) =>
@@ -27,7 +28,11 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     medianAt(rows, { group: "limits", scenario, variant: "penstock", sync: "always" }, value);
   const scanRate = (variant: string) =>
     medianAt(rows, { group: "scan", scenario: "18 MB batch", variant, sync: "" }, "bytesPerSecond");
-  const singles: Where = { scenario: "single events, 128 connections", variant: "penstock", sync: "always" };
+  const singles: Where = {
+    scenario: "single events, 128 connections",
+    variant: "penstock",
+    sync: "always",
+  };
   const hundreds: Where = { scenario: "batches of 100", variant: "penstock", sync: "always" };
   const beside = "small requests beside large ones";
   const least = (what: string, target: number, measured: number): Budget => ({
@@ -37,34 +42,82 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     ...{ what, target, measured, bound: "at most", unit },
   });
   return [
-    least("single events, sync always: requests/s against the baseline", 9, ratio(singles.scenario, "always")),
-    least("batches of 100, sync always: events/s against the baseline", 30, ratio("batches of 100", "always")),
-    least("single events, lazy sync: requests/s against the baseline", 6, ratio(singles.scenario, "lazy")),
+    least(
+      "single events, sync always: requests/s against the baseline",
+      9,
+      ratio(singles.scenario, "always"),
+    ),
+    least(
+      "batches of 100, sync always: events/s against the baseline",
+      30,
+      ratio("batches of 100", "always"),
+    ),
+    least(
+      "single events, lazy sync: requests/s against the baseline",
+      6,
+      ratio(singles.scenario, "lazy"),
+    ),
     least(
       "single events, lazy sync: requests/s against the ceiling",
       0.55,
       rate(singles.scenario, "penstock", "lazy") / rate(singles.scenario, "ceiling", ""),
     ),
-    least("batches of 100, lazy sync: events/s against the baseline", 15, ratio("batches of 100", "lazy")),
-    least("batches of 19 MB, lazy sync: events/s against the baseline", 20, ratio("batches of 19 MB", "lazy")),
-    most("gateway CPU for a million events in batches of 100", 1.3, at(hundreds, "serverCpuSecondsPerMillion"), "s"),
-    least("scan with full validation, 18 MB batch, against JSON.parse", 6, scanRate("addon") / scanRate("JSON.parse")),
-    most("memory at rest after load", 200, limit("memory at rest after load", "restBytes") / mib, "MiB"),
+    least(
+      "batches of 100, lazy sync: events/s against the baseline",
+      15,
+      ratio("batches of 100", "lazy"),
+    ),
+    least(
+      "batches of 19 MB, lazy sync: events/s against the baseline",
+      20,
+      ratio("batches of 19 MB", "lazy"),
+    ),
+    most(
+      "gateway CPU for a million events in batches of 100",
+      1.3,
+      at(hundreds, "serverCpuSecondsPerMillion"),
+      "s",
+    ),
+    least(
+      "scan with full validation, 18 MB batch, against JSON.parse",
+      6,
+      scanRate("addon") / scanRate("JSON.parse"),
+    ),
+    most(
+      "memory at rest after load",
+      200,
+      limit("memory at rest after load", "restBytes") / mib,
+      "MiB",
+    ),
     most(
       "peak memory above rest, 20 MB bodies, 4 at a time",
       3 * 20 * 4,
       limit("large bodies, 4 at a time", "aboveBytes") / mib,
       "MiB",
     ),
-    most("event-loop delay p99 while two clients post 19 MB batches", 20, limit(beside, "loopDelayP99Ms"), "ms"),
+    most(
+      "event-loop delay p99 while two clients post 19 MB batches",
+      20,
+      limit(beside, "loopDelayP99Ms"),
+      "ms",
+    ),
     most("p99 of small requests beside those, against alone", 3, limit(beside, "p99Ratio"), "×"),
     most(
       "p99 of a project beside one at 10 × its limit, against alone",
       1.2,
-      medianAt(rows, { group: "fairness", scenario: ratioScenario, variant: "penstock", sync: "always" }, "p99Ratio"),
+      medianAt(
+        rows,
+        { group: "fairness", scenario: ratioScenario, variant: "penstock", sync: "always" },
+        "p99Ratio",
+      ),
       "×",
     ),
-    most("p99 of a project beside the attack that it feels most", 100, worstBesideAttacks(rows), "ms"),
+    most(
+      "p99 of a project beside the attack that it feels most",
+      100,
+      worstBesideAttacks(rows),
+      "ms",
+    ),
     most(
       "fsyncs for a million single events, sync always, 128 connections",
       40_000,
@@ -76,7 +129,9 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
 
 /** Not a number when none was measured. */
 function worstBesideAttacks(rows: readonly Row[]): number {
-  const beside = rows.filter(({ group, values }) => group === "neighbours" && "attackStored" in values);
+  const beside = rows.filter(
+    ({ group, values }) => group === "neighbours" && "attackStored" in values,
+  );
   const p99 = places(beside).map((place) => medianAt(beside, place, "p99"));
   return p99.length === 0 ? Number.NaN : Math.max(...p99);
 }

@@ -1,5 +1,5 @@
-// The comparison as a picture: events a second of each server, one panel a load and sync setting, drawn to SVG text by
-// Apache ECharts without a browser.
+// The comparison as a picture: events a second of each server, one panel a load and sync setting,
+// drawn to SVG text by Apache ECharts without a browser.
 
 import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
@@ -13,7 +13,11 @@ use([BarChart, GridComponent, TitleComponent, SVGRenderer]);
 
 interface Panel {
   readonly title: string;
-  readonly bars: readonly { readonly name: string; readonly value: number; readonly color: string }[];
+  readonly bars: readonly {
+    readonly name: string;
+    readonly value: number;
+    readonly color: string;
+  }[];
 }
 
 const colors: Readonly<Record<Variant, string>> = {
@@ -74,7 +78,12 @@ export function comparisonSvg(rows: readonly Row[], caption: string): string | u
     backgroundColor: "#ffffff",
     title: [
       { text: chartTitle, left: 8, top: 4, textStyle: { fontSize: 15, color: textColor } },
-      { text: caption, left: 8, bottom: 4, textStyle: { fontSize: 10, fontWeight: "normal", color: "#64748b" } },
+      {
+        text: caption,
+        left: 8,
+        bottom: 4,
+        textStyle: { fontSize: 10, fontWeight: "normal", color: "#64748b" },
+      },
       ...panels.map(({ title }, index) => ({
         ...{ text: title, left: left(index) + 8, top: top(index) },
         textStyle: { fontSize: 12, fontWeight: "normal", color: textColor },

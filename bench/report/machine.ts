@@ -30,7 +30,11 @@ const bytesPerGiB = 1_073_741_824;
 
 function said(program: string, args: readonly string[]): string {
   try {
-    return execFileSync(program, args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+    return execFileSync(program, args, {
+      cwd: root,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
   } catch (error) {
     // wrk says its version and exits with 1.
     return String((error as { stdout?: string }).stdout ?? "").trim();

@@ -1,4 +1,5 @@
-// The record of a run: one JSON file with the machine, the versions and every round, small enough to commit.
+// The record of a run: one JSON file with the machine, the versions and every round, small enough
+// to commit.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -44,5 +45,7 @@ export function writeResult(result: BenchResult): string {
 }
 
 function shortened(values: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(digits))]));
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(digits))]),
+  );
 }

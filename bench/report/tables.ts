@@ -1,5 +1,5 @@
-// The tables of a run: medians, every round, ratios against the baseline and the ceiling of the same run, CPU, memory,
-// and whether it was the server that was measured.
+// The tables of a run: medians, every round, ratios against the baseline and the ceiling of the
+// same run, CPU, memory, and whether it was the server that was measured.
 
 import type { Row } from "../harness/bench.ts";
 import { variantTitles } from "../harness/variants.ts";
@@ -7,7 +7,10 @@ import { firstLimit } from "../scenarios/growth.ts";
 import { medianAt, places, valuesAt, type Where } from "./statistics.ts";
 import { figure, mebibytes, textTable } from "./text-table.ts";
 
-/** From here on a single-threaded server has a core to itself: clocks tick in 10 ms, and a run begins and ends idle. */
+/**
+ * From here on a single-threaded server has a core to itself: clocks tick in 10 ms, and a run
+ * begins and ends idle.
+ */
 const wholeCore = 0.95;
 
 export function tablesOf(rows: readonly Row[]): string {
@@ -28,8 +31,10 @@ const titles: Readonly<Record<string, string>> = {
   scan: "The scan alone: MB a second",
   publish: "Publishing alone: events acknowledged a second",
   limits: "Large bodies and those beside them (sync always)",
-  fairness: "A project past its limit and the one beside it (sync always): ms from the time a request was due",
-  neighbours: "One project's requests beside attacks (sync always): ms from the time a request was due",
+  fairness:
+    "A project past its limit and the one beside it (sync always): ms from the time a request was due",
+  neighbours:
+    "One project's requests beside attacks (sync always): ms from the time a request was due",
   fsyncs: "One PubAck, one fsync?",
 };
 
@@ -41,7 +46,9 @@ function tableOf(group: string, rows: readonly Row[]): string {
 }
 
 function titleOf(variant: string): string {
-  return Object.hasOwn(variantTitles, variant) ? variantTitles[variant as keyof typeof variantTitles] : variant;
+  return Object.hasOwn(variantTitles, variant)
+    ? variantTitles[variant as keyof typeof variantTitles]
+    : variant;
 }
 
 function rounds(values: readonly number[], unit = 1): string {
@@ -51,22 +58,39 @@ function rounds(values: readonly number[], unit = 1): string {
 function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
   const compared = isGrowth ? [] : ["× baseline", "of ceiling"];
   const head = [
-    ...["load", "sync", "server", "events/s", ...compared, "CPU s / million", "server cores", "nats cores"],
+    ...[
+      "load",
+      "sync",
+      "server",
+      "events/s",
+      ...compared,
+      "CPU s / million",
+      "server cores",
+      "nats cores",
+    ],
     ...["client cores", "other cores", "peak MiB", isGrowth ? "first limit" : "", "rounds"],
   ];
   const lines = places(rows).map((place) => {
     const at = (value: string) => medianAt(rows, place, value);
     const rate = at("eventsPerSecond");
-    const against = (other: Partial<Where>) => rate / medianAt(rows, { ...place, ...other }, "eventsPerSecond");
+    const against = (other: Partial<Where>) =>
+      rate / medianAt(rows, { ...place, ...other }, "eventsPerSecond");
     const ratios = [
       place.variant === "fastify" ? "" : figure(against({ variant: "fastify" })),
       place.variant === "ceiling" ? "" : figure(against({ variant: "ceiling", sync: "" })),
     ];
     const coreNames = ["serverCores", "natsCores", "clientCores", "otherCores"];
     const cores = Object.fromEntries(coreNames.map((name) => [name, at(name)]));
-    const clientLimited = (cores["serverCores"] ?? 0) < wholeCore * (at("workers") || 1) ? "client-limited" : "";
+    const clientLimited =
+      (cores["serverCores"] ?? 0) < wholeCore * (at("workers") || 1) ? "client-limited" : "";
     return [
-      ...[place.scenario, place.sync, titleOf(place.variant), figure(rate), ...(isGrowth ? [] : ratios)],
+      ...[
+        place.scenario,
+        place.sync,
+        titleOf(place.variant),
+        figure(rate),
+        ...(isGrowth ? [] : ratios),
+      ],
       ...[at("serverCpuSecondsPerMillion"), ...Object.values(cores)].map(figure),
       ...[mebibytes(at("peakBytes")), isGrowth ? firstLimit(cores) : clientLimited],
       rounds(valuesAt(rows, place, "eventsPerSecond")),
@@ -92,7 +116,13 @@ function scanTable(rows: readonly Row[]): string {
       const rate = medianAt(rows, place, "bytesPerSecond");
       const parse = medianAt(rows, { ...place, variant: "JSON.parse" }, "bytesPerSecond");
       const all = valuesAt(rows, place, "bytesPerSecond");
-      return [place.scenario, place.variant, figure(rate / 1e6), figure(rate / parse), rounds(all, 1e6)];
+      return [
+        place.scenario,
+        place.variant,
+        figure(rate / 1e6),
+        figure(rate / parse),
+        rounds(all, 1e6),
+      ];
     });
   return textTable(["body", "by", "MB/s", "× JSON.parse", "rounds"], lines, 2);
 }

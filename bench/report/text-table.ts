@@ -1,14 +1,24 @@
 // A table in plain text: the first columns to the left, numbers to the right, widths as needed.
 
 /** `leftColumns` of each row are text; the rest are numbers, aligned to the right. */
-export function textTable(head: readonly string[], rows: readonly (readonly string[])[], leftColumns: number): string {
-  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
+export function textTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  leftColumns: number,
+): string {
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, column) => (column < leftColumns ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .map((cell, column) =>
+        column < leftColumns ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
+      )
       .join("  ")
       .trimEnd();
-  return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
+  return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join(
+    "\n",
+  );
 }
 
 /** Differences of clocks that ought to be 0. */

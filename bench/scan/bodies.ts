@@ -38,7 +38,10 @@ function unicode(index: number): unknown {
 }
 
 function numbers(index: number): unknown {
-  const series = Array.from({ length: 200 }, (_, place) => Math.sin(index + place) * 10 ** (place % 12));
+  const series = Array.from(
+    { length: 200 },
+    (_, place) => Math.sin(index + place) * 10 ** (place % 12),
+  );
   return withProperties(index, { series, counts: series.map(Math.trunc) });
 }
 

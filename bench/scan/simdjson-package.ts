@@ -1,5 +1,6 @@
-// The npm package `simdjson`, for comparison. It is no dependency of the project, because it is built from source when
-// it is installed: it is fetched into .cache when the bench first runs, and its absence is a remark in the result.
+// The npm package `simdjson`, for comparison. It is no dependency of the project, because it is
+// built from source when it is installed: it is fetched into .cache when the bench first runs, and
+// its absence is a remark in the result.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -19,16 +20,25 @@ export function installSimdjson(): string | undefined {
   // The headers that the pinned Node ships, so that nothing else is fetched.
   const nodedir = resolve(dirname(process.execPath), "..");
   try {
-    execFileSync("npm", ["install", `simdjson@${version}`, "--no-audit", "--no-fund", "--no-save"], {
-      cwd: folder,
-      env: { ...process.env, ...(existsSync(join(nodedir, "include")) ? { npm_config_nodedir: nodedir } : {}) },
-      stdio: "pipe",
-      timeout: buildMsMax,
-    });
+    execFileSync(
+      "npm",
+      ["install", `simdjson@${version}`, "--no-audit", "--no-fund", "--no-save"],
+      {
+        cwd: folder,
+        env: {
+          ...process.env,
+          ...(existsSync(join(nodedir, "include")) ? { npm_config_nodedir: nodedir } : {}),
+        },
+        stdio: "pipe",
+        timeout: buildMsMax,
+      },
+    );
   } catch (error) {
     return `the npm package simdjson ${version} does not install here: ${(error as Error).message.split("\n")[0]}`;
   }
-  return existsSync(builtAddon()) ? undefined : `the npm package simdjson ${version} was not built by its installation`;
+  return existsSync(builtAddon())
+    ? undefined
+    : `the npm package simdjson ${version} was not built by its installation`;
 }
 
 function builtAddon(): string {
@@ -36,5 +46,7 @@ function builtAddon(): string {
 }
 
 export function loadSimdjson(): { parse(json: string): unknown } {
-  return createRequire(join(folder, "package.json"))("simdjson") as { parse(json: string): unknown };
+  return createRequire(join(folder, "package.json"))("simdjson") as {
+    parse(json: string): unknown;
+  };
 }

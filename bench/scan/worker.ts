@@ -1,5 +1,5 @@
-// One way to read a body, in a process of its own: checks on every body that it says what JSON.parse says, then times
-// it, and answers bytes a second by body.
+// One way to read a body, in a process of its own: checks on every body that it says what
+// JSON.parse says, then times it, and answers bytes a second by body.
 
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -25,11 +25,15 @@ function scanAll(scanner: Scanner, body: Buffer): void {
 
 /** The name and distinct id of each item, through the table's spans, against the parsed items. */
 function checkScanner(scanner: Scanner, body: Buffer): void {
-  const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<string, unknown>;
+  const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<
+    string,
+    unknown
+  >;
   const items = parsed.batch ?? [parsed];
   scanAll(scanner, body);
   const { table } = scanner;
-  if (table[Header.ItemCount] !== items.length) throw new Error(`scan: ${table[Header.ItemCount]} items`);
+  if (table[Header.ItemCount] !== items.length)
+    throw new Error(`scan: ${table[Header.ItemCount]} items`);
   const value = (row: number, start: number) => {
     const at = Header.Words + row * Row.Words + start;
     return JSON.parse(body.toString("utf8", table[at], table[at + 1])) as unknown;
@@ -48,13 +52,19 @@ function contender(): Contender {
     case "addon":
     case "reference": {
       const scanner = name === "addon" ? createNativeScanner() : createReferenceScanner();
-      return { check: (body) => checkScanner(scanner, body), run: (body) => scanAll(scanner, body) };
+      return {
+        check: (body) => checkScanner(scanner, body),
+        run: (body) => scanAll(scanner, body),
+      };
     }
     case "simdjson (npm)": {
       const simdjson = loadSimdjson();
       return {
         check(body) {
-          const same = isDeepStrictEqual(simdjson.parse(body.toString()), JSON.parse(body.toString()));
+          const same = isDeepStrictEqual(
+            simdjson.parse(body.toString()),
+            JSON.parse(body.toString()),
+          );
           if (!same) throw new Error("simdjson: not what JSON.parse says");
         },
         run: (body) => void simdjson.parse(body.toString()),

@@ -1,5 +1,6 @@
-// What is done to others in the bench of neighbours: bodies that are small on the wire and made to be work, and connections that are many.
-// All of project 0, or of nobody. The neighbours are of project 1.
+// What is done to others in the bench of neighbours: bodies that are small on the wire and made to
+// be work, and connections that are many. All of project 0, or of nobody. The neighbours are of
+// project 1.
 
 import { randomBytes } from "node:crypto";
 import { brotliCompressSync, gzipSync } from "node:zlib";
@@ -20,7 +21,9 @@ const ofAttacker = `"api_key":"${keyOf(0)}"`;
 const doubled = `"alias":1,"alias":1`;
 
 function filled(start: string, piece: string, options: { end: string; bytes: number }): Buffer {
-  return Buffer.from(start + piece.repeat(Math.floor((options.bytes - start.length) / piece.length)) + options.end);
+  return Buffer.from(
+    start + piece.repeat(Math.floor((options.bytes - start.length) / piece.length)) + options.end,
+  );
 }
 
 function batchOf(item: string, bytes: number, historical = false): Buffer {
@@ -42,13 +45,24 @@ function distinctIdOf(bytes: number): Buffer {
 function attack(
   name: string,
   body: () => Buffer,
-  options: { connections?: number; neighbours?: Attack["neighbours"]; delivery?: Delivery; coding?: Coding } = {},
+  options: {
+    connections?: number;
+    neighbours?: Attack["neighbours"];
+    delivery?: Delivery;
+    coding?: Coding;
+  } = {},
 ): () => Attack {
   const { connections = 1, neighbours = [], delivery = "whole" } = options;
   const { coding = delivery === "withheld" ? "identity" : "gzip" } = options;
   return () => ({
     load: {
-      ...{ name, path: "/batch/", bodies: [encoded[coding](body())], eventsPerRequest: 1, connections },
+      ...{
+        name,
+        path: "/batch/",
+        bodies: [encoded[coding](body())],
+        eventsPerRequest: 1,
+        connections,
+      },
       ...(coding === "identity" ? {} : { contentEncoding: coding }),
       ...{ seconds: 0, attack: delivery },
     },
@@ -75,18 +89,33 @@ export const attacks: readonly (() => Attack)[] = [
   attack("1 MiB of -0 in one item", () => itemOf("-0")),
   attack("1 MiB of {} in one item", () => itemOf("{}")),
   attack("a distinct id of 95 MiB", () => distinctIdOf(95 * mib)),
-  attack("262 kB of 1e1 in one item, 100 connections", () => itemOf("1e1", 262_000), { connections: 100 }),
-  attack("262 kB of tiny events, 100 connections", () => batchOf(tiny, 262_000), { connections: 100 }),
-  attack("100 kB of brackets, 100 connections", () => filled(`{${ofAttacker},"x":`, "[", { end: "", bytes: 100_000 }), {
+  attack("262 kB of 1e1 in one item, 100 connections", () => itemOf("1e1", 262_000), {
     connections: 100,
   }),
-  attack("60 MiB of spaces without a key, 150 connections", spaces, { connections: 150, neighbours: ["gzip"] }),
+  attack("262 kB of tiny events, 100 connections", () => batchOf(tiny, 262_000), {
+    connections: 100,
+  }),
+  attack(
+    "100 kB of brackets, 100 connections",
+    () => filled(`{${ofAttacker},"x":`, "[", { end: "", bytes: 100_000 }),
+    {
+      connections: 100,
+    },
+  ),
+  attack("60 MiB of spaces without a key, 150 connections", spaces, {
+    connections: 150,
+    neighbours: ["gzip"],
+  }),
   attack("1.1 MiB of tiny live events, 60 connections", () => batchOf(tiny, 1.1 * mib), {
     ...{ connections: 60, neighbours: ["history", "gzip"] },
   }),
-  attack("1.1 MiB of tiny historical events, 60 connections", () => batchOf(tiny, 1.1 * mib, true), {
-    ...{ connections: 60, neighbours: ["history", "gzip"] },
-  }),
+  attack(
+    "1.1 MiB of tiny historical events, 60 connections",
+    () => batchOf(tiny, 1.1 * mib, true),
+    {
+      ...{ connections: 60, neighbours: ["history", "gzip"] },
+    },
+  ),
   attack("256 KiB but for a byte, 1,200 connections", () => Buffer.alloc(262_144, " "), {
     ...{ connections: 1_200, delivery: "withheld" },
   }),

@@ -1,6 +1,7 @@
-// What a project that sends ten times what it may costs its neighbour: the latency of project B's single events alone, and beside
-// project A, nine tenths of whose requests get 429. The same load sent to another server shows how much of the difference is
-// A's client on the same cores. Penstock alone, durable.
+// What a project that sends ten times what it may costs its neighbour: the latency of project B's
+// single events alone, and beside project A, nine tenths of whose requests get 429. The same load
+// sent to another server shows how much of the difference is A's client on the same cores. Penstock
+// alone, durable.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { setLimits } from "../../src/projects/registry/commands.ts";
@@ -39,17 +40,31 @@ const where = { group: "fairness", variant: "penstock", sync: "always" } as cons
 export async function fairness(bench: Bench): Promise<void> {
   const { closedLoop } = bench;
   const rounds = bench.rounds(2);
-  const session = await openSession({ variant: "penstock", sync: "always", projects: 2, closedLoop });
+  const session = await openSession({
+    variant: "penstock",
+    sync: "always",
+    projects: 2,
+    closedLoop,
+  });
   try {
     const other = await openSession({ variant: "ceiling", sync: "lazy", closedLoop });
     try {
       const limits = { eventsPerSecond: limitPerSecond, burstSeconds };
-      await setLimits(session.nats!.connection, { prefix, replicas: 1, id: projectIdOf(limited), limits });
+      await setLimits(session.nats!.connection, {
+        prefix,
+        replicas: 1,
+        id: projectIdOf(limited),
+        limits,
+      });
       await session.warmUp(loadOf(neighbour, neighbourPerSecond), 1);
       for (let round = 1; round <= rounds; round++) {
         const p99Ms: Partial<Record<Side, number>> = {};
         for (const side of round % 2 === 0 ? sides.toReversed() : sides) {
-          const floodUrl = { alone: undefined, elsewhere: other.server.url, flooded: session.server.url }[side];
+          const floodUrl = {
+            alone: undefined,
+            elsewhere: other.server.url,
+            flooded: session.server.url,
+          }[side];
           const values = await measure(bench, session, floodUrl);
           p99Ms[side] = values["p99"] ?? Number.NaN;
           bench.note({ ...where, scenario: titles[side], round, values });
@@ -70,7 +85,10 @@ function loadOf(project: number, rate: number): Load {
   return { ...singles(32, seconds), bodies: [singleBody(0, project)], rate };
 }
 
-/** B's latency, with A's load going to `floodUrl`. Throws unless just what was acknowledged is stored, and A has what its limit says. */
+/**
+ * B's latency, with A's load going to `floodUrl`. Throws unless just what was acknowledged is
+ * stored, and A has what its limit says.
+ */
 async function measure(
   { closedLoop }: Bench,
   { server, nats }: Session,
@@ -83,7 +101,8 @@ async function measure(
   const cpuBefore = treeCpuSeconds(server.child.pid);
   const beganMs = performance.now();
   const run = await runLoad(server.url, loadOf(neighbour, neighbourPerSecond), closedLoop);
-  const gatewayCores = (treeCpuSeconds(server.child.pid) - cpuBefore) / ((performance.now() - beganMs) / 1_000);
+  const gatewayCores =
+    (treeCpuSeconds(server.child.pid) - cpuBefore) / ((performance.now() - beganMs) / 1_000);
   if (flooding?.ended) throw new Error("fairness: A ended before B beside it");
   const flood = await flooding?.run;
   const stored = await nats!.stored("by header");
@@ -95,13 +114,24 @@ async function measure(
   }
   if (ofA > 0) {
     const allowed = limitPerSecond * (flood!.seconds + burstSeconds);
-    if (Math.abs(ofA / allowed - 1) > limitTolerance) throw new Error(`fairness: A has ${ofA} stored, may ${allowed}`);
+    if (Math.abs(ofA / allowed - 1) > limitTolerance)
+      throw new Error(`fairness: A has ${ofA} stored, may ${allowed}`);
   }
-  return { ...run.latencyMs, gatewayCores, refusedPerSecond: flood === undefined ? 0 : flood.refused / flood.seconds };
+  return {
+    ...run.latencyMs,
+    gatewayCores,
+    refusedPerSecond: flood === undefined ? 0 : flood.refused / flood.seconds,
+  };
 }
 
-function startFlood(url: string, closedLoop: Bench["closedLoop"]): { readonly run: Promise<LoadRun>; ended: boolean } {
-  const load = { ...loadOf(limited, floodPerSecond), seconds: seconds + settleMs / 1_000 + slackSeconds };
+function startFlood(
+  url: string,
+  closedLoop: Bench["closedLoop"],
+): { readonly run: Promise<LoadRun>; ended: boolean } {
+  const load = {
+    ...loadOf(limited, floodPerSecond),
+    seconds: seconds + settleMs / 1_000 + slackSeconds,
+  };
   const run = runLoad(url, load, closedLoop);
   const flood = { run, ended: false };
   const end = (): void => {

@@ -1,5 +1,6 @@
-// Whether one PubAck is one fsync, as the budget of fsyncs takes it to be: counts nats-server's calls with strace while
-// single events come, against the messages stored. Tracing slows the server, so nothing else is read from this run.
+// Whether one PubAck is one fsync, as the budget of fsyncs takes it to be: counts nats-server's
+// calls with strace while single events come, against the messages stored. Tracing slows the
+// server, so nothing else is read from this run.
 
 import { execFileSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,10 +13,16 @@ const attachMsMax = 10_000;
 
 export async function fsyncs(bench: Bench): Promise<void> {
   if (!hasStrace()) {
-    bench.remark("fsyncs are counted as PubAcks: strace is not here to check that they are the same");
+    bench.remark(
+      "fsyncs are counted as PubAcks: strace is not here to check that they are the same",
+    );
     return;
   }
-  const session = await openSession({ variant: "penstock", sync: "always", closedLoop: bench.closedLoop });
+  const session = await openSession({
+    variant: "penstock",
+    sync: "always",
+    closedLoop: bench.closedLoop,
+  });
   try {
     const load = singles(128, 1);
     await session.warmUp(load, 1);
@@ -28,14 +35,18 @@ export async function fsyncs(bench: Bench): Promise<void> {
       .line((line) => (/attached/.test(line) ? true : undefined), attachMsMax)
       .catch(() => false);
     if (!attached) {
-      bench.remark("fsyncs are counted as PubAcks: strace may not attach to check that they are the same");
+      bench.remark(
+        "fsyncs are counted as PubAcks: strace may not attach to check that they are the same",
+      );
       await trace.end();
       return;
     }
     await delay(100);
     const { messages, events } = await session.measure(load);
     await trace.end("SIGINT");
-    const calls = [...trace.said().matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s.*?(?:fsync|fdatasync)$/gm)];
+    const calls = [
+      ...trace.said().matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s.*?(?:fsync|fdatasync)$/gm),
+    ];
     const fsyncCalls = calls.reduce((sum, match) => sum + Number(match[1]), 0);
     const values = { fsyncCalls, messages, events, fsyncsPerMessage: fsyncCalls / messages };
     bench.note({

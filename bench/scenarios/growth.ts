@@ -1,5 +1,6 @@
-// How cost grows with each size, the others fixed: batch size, connections, projects, event size. Penstock alone, with
-// the durable setting. The first limit is named from what each process used while the load ran.
+// How cost grows with each size, the others fixed: batch size, connections, projects, event size.
+// Penstock alone, with the durable setting. The first limit is named from what each process used
+// while the load ran.
 
 import { availableParallelism } from "node:os";
 import { type Bench, runCells, valuesOf } from "../harness/bench.ts";
@@ -18,7 +19,14 @@ export async function growth(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
   const seconds = bench.quick ? 1 : 2;
   const run = (group: string, loads: readonly Load[]) =>
-    runCells(bench, { group, cells, loads: () => loads, rounds, warmUpSeconds: 1, warmEach: false });
+    runCells(bench, {
+      group,
+      cells,
+      loads: () => loads,
+      rounds,
+      warmUpSeconds: 1,
+      warmEach: false,
+    });
   await run("growth: batch size", [
     ...[1, 10, 100, 1_000, 10_000].map((events) => batches(events, seconds)),
     huge(bench.quick ? 8 : 16),
@@ -29,7 +37,10 @@ export async function growth(bench: Bench): Promise<void> {
   );
   await run(
     "growth: event size",
-    [smallBody(), ...[0, 600, 2_000, 20_000, 200_000].map((padding) => singleBody(0, 0, padding))].map((body) => {
+    [
+      smallBody(),
+      ...[0, 600, 2_000, 20_000, 200_000].map((padding) => singleBody(0, 0, padding)),
+    ].map((body) => {
       return {
         ...singles(128, seconds),
         name: `single events of ${body.length.toLocaleString("en")} bytes`,
@@ -65,7 +76,8 @@ export function firstLimit(values: Readonly<Record<string, number>>): string {
   const [name, most] = cores.reduce((high, next) => (next[1] > high[1] ? next : high));
   const total = cores.reduce((sum, [, used]) => sum + used, 0);
   if (total >= busyMachine * availableParallelism()) return `all cores, most by ${name}`;
-  // The gateway and the client have one thread each; the others have many, so one core is not their limit.
+  // The gateway and the client have one thread each; the others have many, so one core is not their
+  // limit.
   if (most >= busyCore && (name === "gateway CPU" || name === "client CPU")) return name;
   return "disk (waiting for fsync)";
 }

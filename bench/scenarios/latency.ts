@@ -1,5 +1,6 @@
-// How long a request takes at a fixed rate: at half and at four fifths of the rate that each server has just shown it
-// can do, measured from the time a request was due. Never at the peak, where latency is the length of the queue.
+// How long a request takes at a fixed rate: at half and at four fifths of the rate that each server
+// has just shown it can do, measured from the time a request was due. Never at the peak, where
+// latency is the length of the queue.
 
 import { type Bench, inOrder } from "../harness/bench.ts";
 import { openSession } from "../harness/session.ts";
@@ -22,9 +23,25 @@ export async function latency(bench: Bench): Promise<void> {
         const peak = (await session.measure(load)).requestsPerSecond;
         for (const share of shares) {
           const rate = Math.round(peak * share);
-          const { run, serverCores, clientCores } = await session.measure({ ...load, seconds: 2, rate });
-          const values = { rate, achieved: run.requests / run.seconds, serverCores, clientCores, ...run.latencyMs };
-          bench.note({ group: "latency", scenario: `at ${share * 100} % of its peak`, ...cell, round, values });
+          const { run, serverCores, clientCores } = await session.measure({
+            ...load,
+            seconds: 2,
+            rate,
+          });
+          const values = {
+            rate,
+            achieved: run.requests / run.seconds,
+            serverCores,
+            clientCores,
+            ...run.latencyMs,
+          };
+          bench.note({
+            group: "latency",
+            scenario: `at ${share * 100} % of its peak`,
+            ...cell,
+            round,
+            values,
+          });
         }
       } finally {
         await session.close();

@@ -1,5 +1,5 @@
-// What large bodies cost those beside them: memory, the event loop, the latency of small requests; and what is left in
-// memory when the load has gone. Penstock alone, with the durable setting.
+// What large bodies cost those beside them: memory, the event loop, the latency of small requests;
+// and what is left in memory when the load has gone. Penstock alone, with the durable setting.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -11,22 +11,45 @@ import { huge, singles } from "./loads.ts";
 const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
-/** How long the large bodies have come when the measurement begins: the first of them have fresh memory to fill. */
+/**
+ * How long the large bodies have come when the measurement begins: the first of them have fresh
+ * memory to fill.
+ */
 const settleMs = 1_500;
-/** How much longer than the small requests the large ones come, at least: both generators take a while to start. */
+/**
+ * How much longer than the small requests the large ones come, at least: both generators take a
+ * while to start.
+ */
 const slackSeconds = 2;
-/** How long the memory is watched for coming back after the load; the least seen counts. Buffers are kept for 10 s. */
+/**
+ * How long the memory is watched for coming back after the load; the least seen counts. Buffers are
+ * kept for 10 s.
+ */
 const restMs = 12_000;
 
 export async function limits(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
   for (let round = 1; round <= rounds; round++) {
-    const session = await openSession({ variant: "penstock", sync: "always", closedLoop: bench.closedLoop });
+    const session = await openSession({
+      variant: "penstock",
+      sync: "always",
+      closedLoop: bench.closedLoop,
+    });
     try {
       await session.warmUp(singles(128, 1), 1);
       const note = (scenario: string, values: Record<string, number>) =>
-        bench.note({ group: "limits", scenario, variant: "penstock", sync: "always", round, values });
-      note("large bodies, 4 at a time", await memoryUnderLargeBodies(session, bench.quick ? 8 : 24));
+        bench.note({
+          group: "limits",
+          scenario,
+          variant: "penstock",
+          sync: "always",
+          round,
+          values,
+        });
+      note(
+        "large bodies, 4 at a time",
+        await memoryUnderLargeBodies(session, bench.quick ? 8 : 24),
+      );
       note("small requests beside large ones", await besideLargeBodies(session, bench));
       note("memory at rest after load", { restBytes: await restBytes(session, restMs) });
     } finally {
@@ -35,15 +58,25 @@ export async function limits(bench: Bench): Promise<void> {
   }
 }
 
-async function memoryUnderLargeBodies(session: Session, amount: number): Promise<Record<string, number>> {
+async function memoryUnderLargeBodies(
+  session: Session,
+  amount: number,
+): Promise<Record<string, number>> {
   const { pid } = session.server.child;
   const beforeBytes = memoryBytes(pid, "VmRSS");
   const load = { ...huge(amount), connections: hugeConnections };
   const { peakBytes } = await session.measure(load);
-  return { beforeBytes, peakBytes, aboveBytes: peakBytes - beforeBytes, eachBodyBytes: load.bodies[0]?.length ?? 0 };
+  return {
+    beforeBytes,
+    peakBytes,
+    aboveBytes: peakBytes - beforeBytes,
+    eachBodyBytes: load.bodies[0]?.length ?? 0,
+  };
 }
 
-/** 200 small requests a second, first alone, then while two clients post 19 MB bodies without pause. */
+/**
+ * 200 small requests a second, first alone, then while two clients post 19 MB bodies without pause.
+ */
 async function besideLargeBodies(session: Session, bench: Bench): Promise<Record<string, number>> {
   const seconds = 3;
   const small = { ...singles(32, seconds), rate: smallRate };
@@ -52,7 +85,11 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
   await session.nats?.stored("one a message");
   await session.nats?.purge();
   const { amount: _, ...endless } = huge(neighbours);
-  const large = { ...endless, seconds: seconds + settleMs / 1_000 + slackSeconds, connections: neighbours };
+  const large = {
+    ...endless,
+    seconds: seconds + settleMs / 1_000 + slackSeconds,
+    connections: neighbours,
+  };
   let neighbourEnded = false;
   const [neighbour, { beside, loopDelayP99Ms }] = await Promise.all([
     runLoad(session.server.url, large, bench.closedLoop).finally(() => {
@@ -67,7 +104,8 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
     await loopDelayP99(session);
     const run = await runLoad(session.server.url, small, bench.closedLoop);
     const seconds = await loopDelayP99(session);
-    if (neighbourEnded) throw new Error("the large bodies ended before the small requests beside them");
+    if (neighbourEnded)
+      throw new Error("the large bodies ended before the small requests beside them");
     return { beside: run, loopDelayP99Ms: seconds * 1_000 };
   }
 

@@ -1,11 +1,20 @@
 // The loads by name. Budgets and the chart look results up by these names.
 
-import { batchBody, gzipped, hugeBatchEvents, singleBody, uniqueBatchBody } from "../harness/bodies.ts";
+import {
+  batchBody,
+  gzipped,
+  hugeBatchEvents,
+  singleBody,
+  uniqueBatchBody,
+} from "../harness/bodies.ts";
 import type { Load } from "../harness/load.ts";
 
 const batchConnections = 32;
 const hugeConnections = 2;
-/** In flight at a time, of batches of 1,000 and more: the budget of bytes in flight must not be what is measured. */
+/**
+ * In flight at a time, of batches of 1,000 and more: the budget of bytes in flight must not be what
+ * is measured.
+ */
 const largeEventsAtOnce = 8_000;
 /** From here on a body is large enough to fill frames of its own, so each must be another. */
 const uniqueFromEvents = 1_000;
@@ -43,7 +52,9 @@ export function singlesOf(projects: number, seconds: number): Load {
 
 export function batches(events: number, seconds: number, gzip = false): Load {
   const unique = events >= uniqueFromEvents;
-  const plain = made(`batch ${events}`, () => [unique ? uniqueBatchBody(events) : batchBody(events)]);
+  const plain = made(`batch ${events}`, () => [
+    unique ? uniqueBatchBody(events) : batchBody(events),
+  ]);
   return {
     name: `batches of ${events.toLocaleString("en")}${gzip ? ", gzip" : ""}`,
     path: "/batch/",
@@ -56,7 +67,9 @@ export function batches(events: number, seconds: number, gzip = false): Load {
   };
 }
 
-/** Bodies just under 20 MiB: so many requests, because a time could end before the first of them. */
+/**
+ * Bodies just under 20 MiB: so many requests, because a time could end before the first of them.
+ */
 export function huge(amount: number, gzip = false): Load {
   return {
     ...batches(hugeBatchEvents, 60, gzip),

@@ -1,5 +1,6 @@
-// What one project's requests wait beside another that means ill, or nobody with a key: single events, and where it concerns them small
-// imports and compressed batches, at a fixed rate, alone and beside each of some attacks. Penstock alone, durable.
+// What one project's requests wait beside another that means ill, or nobody with a key: single
+// events, and where it concerns them small imports and compressed batches, at a fixed rate, alone
+// and beside each of some attacks. Penstock alone, durable.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -12,9 +13,14 @@ import { openSession, type Session } from "../harness/session.ts";
 import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
-/** Of compressed batches there are ten a second: with fewer than a hundred the p99 would be the longest of all, whatever made it long. */
+/**
+ * Of compressed batches there are ten a second: with fewer than a hundred the p99 would be the
+ * longest of all, whatever made it long.
+ */
 const secondsOf = (kinds: readonly Kind[]): number => (kinds.includes("gzip") ? 12 : 4);
-/** How long the attack has run when the neighbours begin, and how much longer than they it goes on. */
+/**
+ * How long the attack has run when the neighbours begin, and how much longer than they it goes on.
+ */
 const settleMs = 500;
 const slackSeconds = 1;
 
@@ -29,19 +35,34 @@ function loadsOf(kind: Kind, seconds: number): Load {
   const common = { name: titles[kind], connections: 8, seconds } as const;
   switch (kind) {
     case "single":
-      return { ...common, path: "/capture/", bodies: [singleBody(0, neighbour)], eventsPerRequest: 1, rate: 100 };
+      return {
+        ...common,
+        path: "/capture/",
+        bodies: [singleBody(0, neighbour)],
+        eventsPerRequest: 1,
+        rate: 100,
+      };
     case "history":
       return { ...common, path: "/batch/", bodies: [importBody()], eventsPerRequest: 3, rate: 50 };
     case "gzip": {
       const bodies = [gzipped(batchBody(1_000, neighbour))];
-      return { ...common, path: "/batch/", bodies, eventsPerRequest: 1_000, rate: 10, contentEncoding: "gzip" };
+      return {
+        ...common,
+        path: "/batch/",
+        bodies,
+        eventsPerRequest: 1_000,
+        rate: 10,
+        contentEncoding: "gzip",
+      };
     }
   }
 }
 
 function importBody(): Buffer {
   const batch = [event(1), event(2), event(3)];
-  return Buffer.from(JSON.stringify({ api_key: keyOf(neighbour), historical_migration: true, batch }));
+  return Buffer.from(
+    JSON.stringify({ api_key: keyOf(neighbour), historical_migration: true, batch }),
+  );
 }
 
 export async function neighbours(bench: Bench): Promise<void> {
@@ -61,7 +82,12 @@ async function measure(bench: Bench, round: number, beside: Attack | string): Pr
   const kinds: readonly Kind[] = ["single", ...(attack?.neighbours ?? ["history", "gzip"])];
   const seconds = secondsOf(kinds);
   const attackSeconds = seconds + settleMs / 1_000 + slackSeconds;
-  const session = await openSession({ variant: "penstock", sync: "always", projects: 2, closedLoop });
+  const session = await openSession({
+    variant: "penstock",
+    sync: "always",
+    projects: 2,
+    closedLoop,
+  });
   try {
     for (const kind of kinds) await session.warmUp(loadsOf(kind, seconds), 1);
     const disk = probeDisk();
@@ -70,7 +96,8 @@ async function measure(bench: Bench, round: number, beside: Attack | string): Pr
     const beganMs = performance.now();
     // A scrape begins the window that the next one reads.
     await loopDelayMax(session);
-    const attacking = attack && runLoad(session.server.url, { ...attack.load, seconds: attackSeconds }, closedLoop);
+    const attacking =
+      attack && runLoad(session.server.url, { ...attack.load, seconds: attackSeconds }, closedLoop);
     if (attack !== undefined) await delay(settleMs);
     const runs = await Promise.all(
       kinds.map((kind) => runLoad(session.server.url, loadsOf(kind, seconds), closedLoop)),
@@ -79,13 +106,25 @@ async function measure(bench: Bench, round: number, beside: Attack | string): Pr
     const loopDelayMaxMs = await loopDelayMax(session);
     const clients = [...runs, ...(attacked === undefined ? [] : [attacked])];
     const ownSeconds = clients.reduce((sum, { clientCpuSeconds }) => sum + clientCpuSeconds, 0);
-    const otherCores = (used(processes) - usedBefore - ownSeconds) / ((performance.now() - beganMs) / 1_000);
-    const machine = { loopDelayMaxMs, fsyncP99Ms: await disk.stop(), otherCores: Math.max(0, otherCores) };
+    const otherCores =
+      (used(processes) - usedBefore - ownSeconds) / ((performance.now() - beganMs) / 1_000);
+    const machine = {
+      loopDelayMaxMs,
+      fsyncP99Ms: await disk.stop(),
+      otherCores: Math.max(0, otherCores),
+    };
     for (const [index, kind] of kinds.entries()) {
       const where = typeof beside === "string" ? `, ${beside}` : ` beside ${beside.load.name}`;
       const scenario = titles[kind] + where;
       const values = { ...valuesOf(runs[index]!), ...valuesOfAttack(attacked), ...machine };
-      bench.note({ group: "neighbours", scenario, variant: "penstock", sync: "always", round, values });
+      bench.note({
+        group: "neighbours",
+        scenario,
+        variant: "penstock",
+        sync: "always",
+        round,
+        values,
+      });
     }
   } finally {
     await session.close();
@@ -103,7 +142,9 @@ function valuesOf({ latencyMs, requests, refused, failed }: LoadRun): Record<str
 }
 
 function valuesOfAttack(run: LoadRun | undefined): Record<string, number> {
-  return run === undefined ? {} : { attackStored: run.requests - run.refused, attackRefused: run.refused };
+  return run === undefined
+    ? {}
+    : { attackStored: run.requests - run.refused, attackRefused: run.refused };
 }
 
 async function loopDelayMax(session: Session): Promise<number> {

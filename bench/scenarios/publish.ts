@@ -1,4 +1,5 @@
-// Publishing alone: Penstock's frames against js.publish per event, and both against what one connection can push.
+// Publishing alone: Penstock's frames against js.publish per event, and both against what one
+// connection can push.
 
 import { join } from "node:path";
 import { type Bench, inOrder } from "../harness/bench.ts";
@@ -25,7 +26,9 @@ export async function publish(bench: Bench): Promise<void> {
         const answer = await publishFor(way, nats.url, bench.quick ? 0.5 : 1.5);
         const stored = await nats.stored(way.by === "frames" ? "by header" : "one a message");
         if (way.by !== "raw" && stored.events !== answer.acknowledged) {
-          throw new Error(`${way.name}: ${answer.acknowledged} events acknowledged, ${stored.events} stored`);
+          throw new Error(
+            `${way.name}: ${answer.acknowledged} events acknowledged, ${stored.events} stored`,
+          );
         }
         const values = {
           eventsPerSecond: answer.acknowledged / answer.seconds,
@@ -50,7 +53,13 @@ export async function publish(bench: Bench): Promise<void> {
 async function publishFor(way: PublishWay, url: string, seconds: number): Promise<PublishAnswer> {
   const child = startChild({
     program: process.execPath,
-    args: ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(way), url, String(seconds)],
+    args: [
+      "--disable-warning=ExperimentalWarning",
+      worker,
+      JSON.stringify(way),
+      url,
+      String(seconds),
+    ],
     ipc: true,
   });
   const answer = await child.message<PublishAnswer>(workerMsMax);

@@ -1,5 +1,6 @@
-// The scan alone: the addon, JSON.parse, the npm package simdjson and the reference scanner, in bytes a second. Each
-// runs in a process of its own and is compared with JSON.parse before it is timed.
+// The scan alone: the addon, JSON.parse, the npm package simdjson and the reference scanner, in
+// bytes a second. Each runs in a process of its own and is compared with JSON.parse before it is
+// timed.
 
 import { join } from "node:path";
 import { type Bench, inOrder } from "../harness/bench.ts";
@@ -11,10 +12,14 @@ const workerMsMax = 180_000;
 const contenders = ["addon", "JSON.parse", "simdjson (npm)", "reference"];
 
 export async function scan(bench: Bench): Promise<void> {
-  const absence = bench.quick ? "the npm package simdjson is left out of a quick run" : installSimdjson();
+  const absence = bench.quick
+    ? "the npm package simdjson is left out of a quick run"
+    : installSimdjson();
   if (absence !== undefined) bench.remark(absence);
   const names = contenders.filter(
-    (name) => !(name === "simdjson (npm)" && absence !== undefined) && !(name === "reference" && bench.quick),
+    (name) =>
+      !(name === "simdjson (npm)" && absence !== undefined) &&
+      !(name === "reference" && bench.quick),
   );
   const rounds = bench.rounds(5);
   for (let round = 1; round <= rounds; round++) {
@@ -27,7 +32,14 @@ export async function scan(bench: Bench): Promise<void> {
       const answer = await child.message<Record<string, number>>(workerMsMax);
       await child.end();
       for (const [shape, bytesPerSecond] of Object.entries(answer)) {
-        bench.note({ group: "scan", scenario: shape, variant: name, sync: "", round, values: { bytesPerSecond } });
+        bench.note({
+          group: "scan",
+          scenario: shape,
+          variant: name,
+          sync: "",
+          round,
+          values: { bytesPerSecond },
+        });
       }
     }
   }

@@ -1,5 +1,5 @@
-// How many events a second: the loads of the budgets, five rounds of every variant, then the other sizes, connection
-// counts, encodings, projects and partitions, Penstock against the baseline only.
+// How many events a second: the loads of the budgets, five rounds of every variant, then the other
+// sizes, connection counts, encodings, projects and partitions, Penstock against the baseline only.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import { batches, huge, singles, singlesOf } from "./loads.ts";
@@ -56,7 +56,9 @@ export async function sizes(bench: Bench): Promise<void> {
       batches(10, 1),
       batches(100, 1, true),
       batches(1_000, 1),
-      ...(cell.variant === "fastify" && cell.sync === "always" ? [huge(1)] : [huge(hugeAmount(cell, true), true)]),
+      ...(cell.variant === "fastify" && cell.sync === "always"
+        ? [huge(1)]
+        : [huge(hugeAmount(cell, true), true)]),
     ],
     rounds: bench.rounds(2),
     warmUpSeconds: 1,
@@ -65,7 +67,10 @@ export async function sizes(bench: Bench): Promise<void> {
 }
 
 const penstockAlone = penstockAndBaseline.filter(({ variant }) => variant === "penstock");
-const sharedByPartition = penstockAlone.map((cell) => ({ ...cell, frameScope: "partition" as const }));
+const sharedByPartition = penstockAlone.map((cell) => ({
+  ...cell,
+  frameScope: "partition" as const,
+}));
 
 export async function projects(bench: Bench): Promise<void> {
   const rounds = bench.rounds(1);
@@ -80,7 +85,9 @@ export async function projects(bench: Bench): Promise<void> {
       group: "projects",
       // The baseline has one partition.
       cells: partitions === 1 ? [...penstockAndBaseline, ...sharedByPartition] : penstockAlone,
-      loads: () => [partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` }],
+      loads: () => [
+        partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` },
+      ],
       rounds,
       projects: count,
       partitions,
@@ -90,7 +97,10 @@ export async function projects(bench: Bench): Promise<void> {
   }
 }
 
-/** One process against two on the port. What it shows depends on the cores that the client and nats-server leave: see their columns. */
+/**
+ * One process against two on the port. What it shows depends on the cores that the client and
+ * nats-server leave: see their columns.
+ */
 export async function workers(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   await runCells(bench, {

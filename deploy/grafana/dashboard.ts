@@ -1,5 +1,6 @@
-// Puts the dashboard together. Run by hand, `node_modules/.bin/node deploy/grafana/dashboard.ts`, it writes
-// dashboards/penstock.json, which is what Grafana reads; a test says when that is not current.
+// Puts the dashboard together. Run by hand, `node_modules/.bin/node deploy/grafana/dashboard.ts`,
+// it writes dashboards/penstock.json, which is what Grafana reads; a test says when that is not
+// current.
 
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -43,9 +44,19 @@ export function dashboardText(): string {
     time: { from: "now-3h", to: "now" },
     templating: {
       list: [
-        { name: "datasource", label: "Data source", type: "datasource", query: "prometheus", refresh: 1 },
+        {
+          name: "datasource",
+          label: "Data source",
+          type: "datasource",
+          query: "prometheus",
+          refresh: 1,
+        },
         labelVariable("job", "Job", "label_values(penstock_nats_connected, job)"),
-        labelVariable("instance", "Gateway", 'label_values(penstock_nats_connected{job=~"$job"}, instance)'),
+        labelVariable(
+          "instance",
+          "Gateway",
+          'label_values(penstock_nats_connected{job=~"$job"}, instance)',
+        ),
       ],
     },
     annotations: { list: [] },

@@ -1,5 +1,5 @@
-// How a panel looks, so that dashboard.ts can say what it shows: Grafana's JSON for time series, single numbers and rows,
-// and their places on the grid. Knows no metric.
+// How a panel looks, so that dashboard.ts can say what it shows: Grafana's JSON for time series,
+// single numbers and rows, and their places on the grid. Knows no metric.
 
 const gridWidth = 24;
 /** The one chosen at the top of the dashboard. */
@@ -18,7 +18,10 @@ export interface Threshold {
   readonly color: "green" | "orange" | "red";
 }
 
-/** Grafana's names. Rates of events and requests are `ops`, rates of bytes `Bps`, shares `percentunit`. */
+/**
+ * Grafana's names. Rates of events and requests are `ops`, rates of bytes `Bps`, shares
+ * `percentunit`.
+ */
 export type Unit = "ops" | "s" | "bytes" | "Bps" | "percentunit" | "short" | "dateTimeFromNow";
 
 export interface PanelOptions {
@@ -56,7 +59,10 @@ export function stat(options: PanelOptions): Panel {
   return { ...options, type: "stat", width: options.width ?? 3, height: options.height ?? 4 };
 }
 
-/** The panels in Grafana's form, each row below the one before, its panels from left to right. Ids go by position. */
+/**
+ * The panels in Grafana's form, each row below the one before, its panels from left to right. Ids
+ * go by position.
+ */
 export function layOut(rows: readonly Row[]): object[] {
   const placed: object[] = [];
   let y = 0;
@@ -88,7 +94,17 @@ export function layOut(rows: readonly Row[]): object[] {
 }
 
 function panelJson(panel: Panel, id: number, gridPos: object): object {
-  const { type, title, description, unit, queries, thresholds = [], baseColor = "green", max, decimals } = panel;
+  const {
+    type,
+    title,
+    description,
+    unit,
+    queries,
+    thresholds = [],
+    baseColor = "green",
+    max,
+    decimals,
+  } = panel;
   return {
     id,
     type,
@@ -104,9 +120,14 @@ function panelJson(panel: Panel, id: number, gridPos: object): object {
         ...(decimals === undefined ? {} : { decimals }),
         thresholds: {
           mode: "absolute",
-          steps: [{ color: baseColor, value: null }, ...thresholds.map(({ from, color }) => ({ color, value: from }))],
+          steps: [
+            { color: baseColor, value: null },
+            ...thresholds.map(({ from, color }) => ({ color, value: from })),
+          ],
         },
-        ...(type === "timeseries" ? { color: { mode: "palette-classic" }, custom: lineStyle(panel) } : {}),
+        ...(type === "timeseries"
+          ? { color: { mode: "palette-classic" }, custom: lineStyle(panel) }
+          : {}),
       },
       overrides: [],
     },

@@ -1,4 +1,5 @@
-// The shapes that the dashboard's queries are made of. Everything is of the gateways chosen at its top.
+// The shapes that the dashboard's queries are made of. Everything is of the gateways chosen at its
+// top.
 
 import type { Query } from "./panels.ts";
 

@@ -15,7 +15,10 @@ export const requestRows: readonly Row[] = [
         description: "Penstock's alerts that fire now. What to do is in deploy/runbook.md.",
         unit: "short",
         queries: [
-          { expr: 'count(ALERTS{alertstate="firing",alertname=~"Penstock.*",job=~"$job"}) or vector(0)', legend: "" },
+          {
+            expr: 'count(ALERTS{alertstate="firing",alertname=~"Penstock.*",job=~"$job"}) or vector(0)',
+            legend: "",
+          },
         ],
         thresholds: [{ from: 1, color: "red" }],
       }),
@@ -44,7 +47,8 @@ export const requestRows: readonly Row[] = [
       }),
       stat({
         title: "Refused",
-        description: "Share of requests answered 503, of those that could be stored. Clients send these again.",
+        description:
+          "Share of requests answered 503, of those that could be stored. Clients send these again.",
         unit: "percentunit",
         decimals: 2,
         queries: [
@@ -64,7 +68,12 @@ export const requestRows: readonly Row[] = [
           "How many times faster than the objective (99.9 % over 30 days) allows requests were refused in the last hour. 14.4 wakes somebody.",
         unit: "short",
         decimals: 1,
-        queries: [{ expr: 'max(job:penstock_requests_refused:ratio_rate1h{job=~"$job"}) / 0.001', legend: "" }],
+        queries: [
+          {
+            expr: 'max(job:penstock_requests_refused:ratio_rate1h{job=~"$job"}) / 0.001',
+            legend: "",
+          },
+        ],
         thresholds: [
           { from: 1, color: "orange" },
           { from: 14.4, color: "red" },
@@ -113,20 +122,29 @@ export const requestRows: readonly Row[] = [
         description:
           "503 is refused and sent again by clients; 4xx is the client's doing; preflights of browsers are 200.",
         unit: "ops",
-        queries: [{ expr: sumRate("penstock_requests_total", "status", endpoints), legend: "{{status}}" }],
+        queries: [
+          { expr: sumRate("penstock_requests_total", "status", endpoints), legend: "{{status}}" },
+        ],
       }),
       timeSeries({
         title: "Events stored by lane",
         description: "Events that are in JetStream, acknowledged.",
         unit: "ops",
         stacked: true,
-        queries: [{ expr: sumRate("penstock_events_total", "lane", 'outcome="stored"'), legend: "{{lane}}" }],
+        queries: [
+          {
+            expr: sumRate("penstock_events_total", "lane", 'outcome="stored"'),
+            legend: "{{lane}}",
+          },
+        ],
       }),
       timeSeries({
         title: "Bytes received",
         description: "Bytes of request bodies on the wire, so compressed where clients compress.",
         unit: "Bps",
-        queries: [{ expr: sumRate("penstock_request_body_bytes_sum", "instance"), legend: "{{instance}}" }],
+        queries: [
+          { expr: sumRate("penstock_request_body_bytes_sum", "instance"), legend: "{{instance}}" },
+        ],
       }),
       timeSeries({
         title: "Body size",
@@ -142,7 +160,8 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Connections",
-        description: "Open on the public port, and how many may be. Refused: closed as they opened, a second.",
+        description:
+          "Open on the public port, and how many may be. Refused: closed as they opened, a second.",
         unit: "short",
         queries: [
           { expr: of("penstock_connections"), legend: "{{instance}}" },
@@ -212,7 +231,9 @@ export const requestRows: readonly Row[] = [
         description:
           "By what had come of the request: nothing of its body, a part, or all, so that it waited for the answer.",
         unit: "ops",
-        queries: [{ expr: sumRate("penstock_requests_aborted_total", "phase"), legend: "{{phase}}" }],
+        queries: [
+          { expr: sumRate("penstock_requests_aborted_total", "phase"), legend: "{{phase}}" },
+        ],
       }),
       timeSeries({
         title: "Slow path and cut ids",
@@ -231,14 +252,16 @@ export const requestRows: readonly Row[] = [
     panels: [
       timeSeries({
         title: "Request latency, /capture",
-        description: "From a request's head to its answer, so with the time its body takes to arrive.",
+        description:
+          "From a request's head to its answer, so with the time its body takes to arrive.",
         unit: "s",
         width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="capture"'),
       }),
       timeSeries({
         title: "Request latency, /batch",
-        description: "From a request's head to its answer, so with the time its body takes to arrive.",
+        description:
+          "From a request's head to its answer, so with the time its body takes to arrive.",
         unit: "s",
         width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="batch"'),

@@ -1,4 +1,5 @@
-// The rows of the dashboard that are about the store and the processes. Thresholds are those of the alerts.
+// The rows of the dashboard that are about the store and the processes. Thresholds are those of the
+// alerts.
 
 import { type Row, stat, timeSeries } from "./panels.ts";
 import { mean, of, quantiles, rate, sumRate } from "./queries.ts";
@@ -12,11 +13,15 @@ export const storeRows: readonly Row[] = [
         description:
           "Events that share one acknowledged write. 1 under load: many projects with a frame each, or too few requests at once.",
         unit: "short",
-        queries: [...quantiles("penstock_frame_events"), { expr: mean("penstock_frame_events"), legend: "mean" }],
+        queries: [
+          ...quantiles("penstock_frame_events"),
+          { expr: mean("penstock_frame_events"), legend: "mean" },
+        ],
       }),
       timeSeries({
         title: "Frames by lane",
-        description: "Frames sent to JetStream, retries not counted. With sync_interval always each is an fsync.",
+        description:
+          "Frames sent to JetStream, retries not counted. With sync_interval always each is an fsync.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_frames_total", "lane"), legend: "{{lane}}" }],
       }),
@@ -24,7 +29,10 @@ export const storeRows: readonly Row[] = [
         title: "Frame size",
         description: "Payload bytes of a frame. Full at PENSTOCK_FRAME_BYTES_MAX.",
         unit: "bytes",
-        queries: [...quantiles("penstock_frame_bytes"), { expr: mean("penstock_frame_bytes"), legend: "mean" }],
+        queries: [
+          ...quantiles("penstock_frame_bytes"),
+          { expr: mean("penstock_frame_bytes"), legend: "mean" },
+        ],
       }),
     ],
   },
@@ -40,14 +48,16 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "PubAck latency by lane",
-        description: "From a frame's first send to its PubAck. At 2 s (PENSTOCK_ACK_TIMEOUT_MS) it is sent again.",
+        description:
+          "From a frame's first send to its PubAck. At 2 s (PENSTOCK_ACK_TIMEOUT_MS) it is sent again.",
         unit: "s",
         queries: quantiles("penstock_ack_duration_seconds", "lane"),
         thresholds: [{ from: 1, color: "red" }],
       }),
       timeSeries({
         title: "Frames unacknowledged",
-        description: "Sent and not yet acknowledged. At PENSTOCK_FRAMES_UNACKED_MAX (64 a process) lines gather.",
+        description:
+          "Sent and not yet acknowledged. At PENSTOCK_FRAMES_UNACKED_MAX (64 a process) lines gather.",
         unit: "short",
         queries: [{ expr: of("penstock_frames_unacked"), legend: "{{instance}}" }],
       }),
@@ -151,7 +161,10 @@ export const storeRows: readonly Row[] = [
         unit: "percentunit",
         max: 1,
         queries: [
-          { expr: `${of("penstock_inflight_bytes")} / ${of("penstock_inflight_bytes_max")}`, legend: "{{instance}}" },
+          {
+            expr: `${of("penstock_inflight_bytes")} / ${of("penstock_inflight_bytes_max")}`,
+            legend: "{{instance}}",
+          },
         ],
         thresholds: [{ from: 0.8, color: "red" }],
       }),
@@ -159,7 +172,12 @@ export const storeRows: readonly Row[] = [
         title: "Event-loop delay",
         description: "Since the scrape before; of several workers the worst.",
         unit: "s",
-        queries: [{ expr: `max by (stat) (${of("penstock_event_loop_delay_seconds")})`, legend: "{{stat}}" }],
+        queries: [
+          {
+            expr: `max by (stat) (${of("penstock_event_loop_delay_seconds")})`,
+            legend: "{{stat}}",
+          },
+        ],
         thresholds: [{ from: 0.1, color: "red" }],
       }),
       timeSeries({
@@ -167,7 +185,12 @@ export const storeRows: readonly Row[] = [
         description: "Share of those the process may have. Nearly all are connections of clients.",
         unit: "percentunit",
         max: 1,
-        queries: [{ expr: `${of("process_open_fds")} / ${of("process_max_fds")}`, legend: "{{instance}} {{worker}}" }],
+        queries: [
+          {
+            expr: `${of("process_open_fds")} / ${of("process_max_fds")}`,
+            legend: "{{instance}} {{worker}}",
+          },
+        ],
         thresholds: [{ from: 0.8, color: "red" }],
       }),
       timeSeries({
@@ -223,7 +246,9 @@ export const storeRows: readonly Row[] = [
         unit: "dateTimeFromNow",
         width: 6,
         height: 8,
-        queries: [{ expr: `min(${of("penstock_tls_certificate_expiry_seconds")} > 0) * 1000`, legend: "" }],
+        queries: [
+          { expr: `min(${of("penstock_tls_certificate_expiry_seconds")} > 0) * 1000`, legend: "" },
+        ],
         baseColor: "text",
       }),
     ],

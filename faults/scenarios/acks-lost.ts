@@ -1,4 +1,5 @@
-// Messages arrive and their PubAcks do not, for longer than the ack timeout: every frame is sent again under its message id, and must be stored once.
+// Messages arrive and their PubAcks do not, for longer than the ack timeout: every frame is sent
+// again under its message id, and must be stored once.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
@@ -26,6 +27,7 @@ export const acksLost: Scenario = {
 async function retries({ gateway }: ScenarioContext): Promise<number> {
   const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   const total = /^penstock_frame_retries_total (\d+)$/m.exec(metrics)?.[1];
-  if (total === undefined) throw new Error("read metrics: penstock_frame_retries_total is not there");
+  if (total === undefined)
+    throw new Error("read metrics: penstock_frame_retries_total is not there");
   return Number(total);
 }

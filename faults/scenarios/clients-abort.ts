@@ -1,4 +1,5 @@
-// Clients that go away at every stage of a request, again and again, beside others that are to notice nothing.
+// Clients that go away at every stage of a request, again and again, beside others that are to
+// notice nothing.
 
 import { connect, type Socket } from "node:net";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
@@ -21,7 +22,11 @@ export const clientsAbort: Scenario = {
     const abortOnAndOn = async (client: number): Promise<void> => {
       for (let turn = client; performance.now() < untilMs; turn++) {
         const large = turn % 16 === 0;
-        await abortAt(stages[turn % stages.length]!, large ? eventsEach.large : eventsEach.small, context);
+        await abortAt(
+          stages[turn % stages.length]!,
+          large ? eventsEach.large : eventsEach.small,
+          context,
+        );
         aborted++;
         await context.hold(pauseMs);
       }
@@ -32,10 +37,16 @@ export const clientsAbort: Scenario = {
 };
 
 /** Fulfilled when what was to be sent has left and the connection is reset. */
-async function abortAt(stage: (typeof stages)[number], events: number, context: ScenarioContext): Promise<void> {
+async function abortAt(
+  stage: (typeof stages)[number],
+  events: number,
+  context: ScenarioContext,
+): Promise<void> {
   const { gateway, givenUpBody } = context;
   const body = givenUpBody(events);
-  const head = Buffer.from(`POST /batch/ HTTP/1.1\r\nHost: gateway\r\nContent-Length: ${body.length}\r\n\r\n`);
+  const head = Buffer.from(
+    `POST /batch/ HTTP/1.1\r\nHost: gateway\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
   const whole = Buffer.concat([head, body]);
   const bytes = {
     "part of the head": 20,

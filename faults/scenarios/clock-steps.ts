@@ -1,4 +1,5 @@
-// The wall clock is set back an hour and forward again, as by a time server that finds it wrong: deadlines and retries must not notice.
+// The wall clock is set back an hour and forward again, as by a time server that finds it wrong:
+// deadlines and retries must not notice.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,6 +1,8 @@
-// A disk changes a bit in a block of one replica of three, and the node that has it is restarted and made the leader (Jepsen's finding in
-// nats-server 7549). A newer nats-server fetches what it lacks from the others. An older one goes on without the rest of the block, calls
-// itself complete, and readers that come to it are handed fewer events than were acknowledged; the other two replicas have them.
+// A disk changes a bit in a block of one replica of three, and the node that has it is restarted
+// and made the leader (Jepsen's finding in nats-server 7549). A newer nats-server fetches what it
+// lacks from the others. An older one goes on without the rest of the block, calls itself complete,
+// and readers that come to it are handed fewer events than were acknowledged; the other two
+// replicas have them.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -30,7 +32,11 @@ export const clusterBlockDamaged: Scenario = {
     await node.restart();
     await recovered(context, "damaged node back");
     await whole(context);
-    for (let times = 0; times < stepDownsMax && (await cluster.leaderOf(liveStream)) !== node; times++) {
+    for (
+      let times = 0;
+      times < stepDownsMax && (await cluster.leaderOf(liveStream)) !== node;
+      times++
+    ) {
       await cluster.stepDown(liveStream);
       await recovered(context, "leader stepped down");
     }

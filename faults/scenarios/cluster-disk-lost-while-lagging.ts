@@ -1,7 +1,9 @@
-// A follower is cut off, events are acknowledged by the other two, one of these loses its disk, and for a while only that one and the
-// follower that lags can talk: two of three, of whom neither has the events. nats-server before 2.12 lets them elect a leader (its
-// pull request 7038), and the last node that has the events is cut back to what they have when it returns: no gateway can prevent that.
-// It must tell. A newer nats-server stays without a leader until the last holder is back, and loses nothing.
+// A follower is cut off, events are acknowledged by the other two, one of these loses its disk, and
+// for a while only that one and the follower that lags can talk: two of three, of whom neither has
+// the events. nats-server before 2.12 lets them elect a leader (its pull request 7038), and the
+// last node that has the events is cut back to what they have when it returns: no gateway can
+// prevent that. It must tell. A newer nats-server stays without a leader until the last holder is
+// back, and loses nothing.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
@@ -12,7 +14,8 @@ const electionMs = 12_000;
 
 export const clusterDiskLostWhileLagging: Scenario = {
   name: "cluster-disk-lost-while-lagging",
-  title: "cluster of three: a node loses its disk while another lags, and the third is away when they meet",
+  title:
+    "cluster of three: a node loses its disk while another lags, and the third is away when they meet",
   topology: "networked",
   env: { PENSTOCK_REPLICAS: "3" },
   faultMs: { short: 500, full: 5_000 },
@@ -24,7 +27,8 @@ export const clusterDiskLostWhileLagging: Scenario = {
     const { nodes, network, leaderOf } = cluster;
     const holder = await leaderOf(liveStream);
     const [lagging, emptied] = nodes.filter((node) => node !== holder);
-    if (lagging === undefined || emptied === undefined) throw new Error("lose a disk: there are no three nodes");
+    if (lagging === undefined || emptied === undefined)
+      throw new Error("lose a disk: there are no three nodes");
     network.isolate([nodes.indexOf(lagging)], "silent");
     await context.acknowledged(100);
     await context.hold(context.faultMs);

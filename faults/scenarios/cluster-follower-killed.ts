@@ -1,5 +1,6 @@
-// A node that does not lead the live stream dies under load: two of three are a quorum, so nobody waits for an election,
-// unless it led the historical stream. The gateway may have been connected to it, which costs a reconnect.
+// A node that does not lead the live stream dies under load: two of three are a quorum, so nobody
+// waits for an election, unless it led the historical stream. The gateway may have been connected
+// to it, which costs a reconnect.
 
 import { historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -14,7 +15,10 @@ export const clusterFollowerKilled: Scenario = {
   mustRecover: true,
   async run(context) {
     const { store } = context;
-    const leaders = await Promise.all([store.leaderOf(liveStream), store.leaderOf(historicalStream)]);
+    const leaders = await Promise.all([
+      store.leaderOf(liveStream),
+      store.leaderOf(historicalStream),
+    ]);
     const follower = store.nodes.find((node) => !leaders.includes(node));
     if (follower === undefined) throw new Error("find a follower: every node leads a stream");
     await follower.kill();

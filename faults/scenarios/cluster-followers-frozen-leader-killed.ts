@@ -1,13 +1,14 @@
-// Both followers stand still, as virtual machines that are moved do, which packets do not reach meanwhile; the gateway is connected to
-// the leader. Then the leader dies and they go on. All that the leader took meanwhile is on its disk alone, and is cut away when it
-// comes back as a follower.
+// Both followers stand still, as virtual machines that are moved do, which packets do not reach
+// meanwhile; the gateway is connected to the leader. Then the leader dies and they go on. All that
+// the leader took meanwhile is on its disk alone, and is cut away when it comes back as a follower.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const clusterFollowersFrozenLeaderKilled: Scenario = {
   name: "cluster-followers-frozen-leader-killed",
-  title: "cluster of three: both followers are frozen, the leader killed, the followers thawed, the leader restarted",
+  title:
+    "cluster of three: both followers are frozen, the leader killed, the followers thawed, the leader restarted",
   topology: "networked",
   env: { PENSTOCK_REPLICAS: "3", PENSTOCK_ACK_TIMEOUT_MS: "700" },
   faultMs: { short: 3_000, full: 8_000 },

@@ -1,5 +1,6 @@
-// Streams of one replica get three, and all nodes are killed while the new replicas are being filled: their pages stay, and with them on
-// a newer nats-server everything that was acknowledged. On 2.10 a new replica that has nothing may be made the leader.
+// Streams of one replica get three, and all nodes are killed while the new replicas are being
+// filled: their pages stay, and with them on a newer nats-server everything that was acknowledged.
+// On 2.10 a new replica that has nothing may be made the leader.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { randomFrom } from "../random.ts";
@@ -10,7 +11,8 @@ const growthMsMax = 1_500;
 
 export const clusterKilledWhileGrowing: Scenario = {
   name: "cluster-killed-while-growing",
-  title: "cluster of three: streams grow from one replica to three, and all nodes are killed meanwhile",
+  title:
+    "cluster of three: streams grow from one replica to three, and all nodes are killed meanwhile",
   topology: "cluster",
   env: { PENSTOCK_REPLICAS: "1" },
   faultMs: { short: 500, full: 20_000 },

@@ -1,12 +1,14 @@
-// The network between the stream's leader and the other two goes silent while the gateway reaches all three, and is connected to the
-// leader. The others elect another, and nothing tells the gateway but that its server serves nobody: so it has to leave that one.
+// The network between the stream's leader and the other two goes silent while the gateway reaches
+// all three, and is connected to the leader. The others elect another, and nothing tells the
+// gateway but that its server serves nobody: so it has to leave that one.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const clusterLeaderCutOff: Scenario = {
   name: "cluster-leader-cut-off",
-  title: "cluster of three: the leader that the gateway is connected to is cut off from the other two",
+  title:
+    "cluster of three: the leader that the gateway is connected to is cut off from the other two",
   topology: "networked",
   env: { PENSTOCK_REPLICAS: "3", PENSTOCK_ACK_TIMEOUT_MS: "700" },
   faultMs: { short: 1_000, full: 20_000 },
@@ -21,7 +23,8 @@ export const clusterLeaderCutOff: Scenario = {
     const startedMs = performance.now();
     await leaderOf(liveStream, others);
     const leaderMs = performance.now() - startedMs;
-    // What the old leader acknowledges has to be committed by the others: so from now on it comes through one of them.
+    // What the old leader acknowledges has to be committed by the others: so from now on it comes
+    // through one of them.
     await context.hold(context.faultMs);
     await context.acknowledged(100);
     context.note(

@@ -1,12 +1,14 @@
-// The leader stops for longer than the ack timeout, with its connections open, and wakes up as the leader that it no longer is.
-// What the gateway sent again under another leader must not be stored twice, nor in another order.
+// The leader stops for longer than the ack timeout, with its connections open, and wakes up as the
+// leader that it no longer is. What the gateway sent again under another leader must not be stored
+// twice, nor in another order.
 
 import { liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const clusterLeaderFrozen: Scenario = {
   name: "cluster-leader-frozen",
-  title: "cluster of three: the stream's leader is frozen for longer than the ack timeout, then thawed",
+  title:
+    "cluster of three: the stream's leader is frozen for longer than the ack timeout, then thawed",
   topology: "cluster",
   env: { PENSTOCK_REPLICAS: "3", PENSTOCK_ACK_TIMEOUT_MS: "1000" },
   faultMs: { short: 500, full: 5_000 },

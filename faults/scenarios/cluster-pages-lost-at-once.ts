@@ -1,6 +1,8 @@
-// All three nodes lose power in the same moment, with whatever was only in memory: before their Raft groups have made a first snapshot,
-// and, in the full form, once more when they have made some and synced their streams. Since 2.15 a replicated stream syncs its Raft log
-// alone and plays it again after such an end (nats-server 8447); older ones sync both. What was acknowledged must be there either way.
+// All three nodes lose power in the same moment, with whatever was only in memory: before their
+// Raft groups have made a first snapshot, and, in the full form, once more when they have made some
+// and synced their streams. Since 2.15 a replicated stream syncs its Raft log alone and plays it
+// again after such an end (nats-server 8447); older ones sync both. What was acknowledged must be
+// there either way.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
@@ -20,7 +22,8 @@ export const clusterPagesLostAtOnce: Scenario = {
   mustRecover: true,
   async run(context) {
     const { nodes } = clusterOf(context);
-    const cuts = context.faultMs < syncedMs ? ["power cut"] : ["first power cut", "second power cut"];
+    const cuts =
+      context.faultMs < syncedMs ? ["power cut"] : ["first power cut", "second power cut"];
     for (const cut of cuts) {
       if (cut.startsWith("second")) await context.hold(context.faultMs);
       context.note(`${cut}: ${await cutPowerOf(nodes)}`);

@@ -1,6 +1,7 @@
-// Streams of one replica get three, and all nodes lose power while the new replicas are being filled. nats-server loses acknowledged
-// events then: 2.10 lets new replicas lead that have none; 2.15 has made a snapshot of more than is on any disk, and no node may lead
-// for good. So replicas are added in a quiet hour, and the gateway must tell when it goes wrong all the same.
+// Streams of one replica get three, and all nodes lose power while the new replicas are being
+// filled. nats-server loses acknowledged events then: 2.10 lets new replicas lead that have none;
+// 2.15 has made a snapshot of more than is on any disk, and no node may lead for good. So replicas
+// are added in a quiet hour, and the gateway must tell when it goes wrong all the same.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
@@ -12,7 +13,8 @@ const growthMsMax = 1_500;
 
 export const clusterPagesLostWhileGrowing: Scenario = {
   name: "cluster-pages-lost-while-growing",
-  title: "cluster of three: streams grow from one replica to three, and all nodes lose power meanwhile",
+  title:
+    "cluster of three: streams grow from one replica to three, and all nodes lose power meanwhile",
   topology: "cluster",
   onDisk: true,
   env: { PENSTOCK_REPLICAS: "1" },

@@ -1,6 +1,8 @@
-// A follower stands still, events are acknowledged by the other two, one of these loses power and with it what was not on its disk, and
-// for a while only that one and the one that lags are there (Jepsen's finding in nats-server 7567, which lost events with the default
-// sync_interval). With `sync_interval: always` the one that lost power has on its disk what it had agreed to, and must lead.
+// A follower stands still, events are acknowledged by the other two, one of these loses power and
+// with it what was not on its disk, and for a while only that one and the one that lags are there
+// (Jepsen's finding in nats-server 7567, which lost events with the default sync_interval). With
+// `sync_interval: always` the one that lost power has on its disk what it had agreed to, and must
+// lead.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { clusterOf, liveStream, recovered, whole } from "../cluster-watch.ts";
@@ -12,7 +14,8 @@ const electionMs = 12_000;
 
 export const clusterPowerCutWhileLagging: Scenario = {
   name: "cluster-power-cut-while-lagging",
-  title: "cluster of three: a node loses power while another is frozen, and the third is frozen when they meet",
+  title:
+    "cluster of three: a node loses power while another is frozen, and the third is frozen when they meet",
   topology: "cluster",
   onDisk: true,
   env: { PENSTOCK_REPLICAS: "3" },
@@ -23,7 +26,8 @@ export const clusterPowerCutWhileLagging: Scenario = {
     const { nodes, leaderOf } = clusterOf(context);
     const holder = await leaderOf(liveStream);
     const [lagging, cut] = nodes.filter((node) => node !== holder);
-    if (lagging === undefined || cut === undefined) throw new Error("cut the power: there are no three nodes");
+    if (lagging === undefined || cut === undefined)
+      throw new Error("cut the power: there are no three nodes");
     lagging.freeze();
     await context.acknowledged(100);
     await context.hold(context.faultMs);

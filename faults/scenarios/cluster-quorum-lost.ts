@@ -1,4 +1,5 @@
-// Two nodes of three die under load: nothing can be stored, so nothing may be acknowledged, until they are back.
+// Two nodes of three die under load: nothing can be stored, so nothing may be acknowledged, until
+// they are back.
 
 import { liveStream, recovered } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -14,7 +15,8 @@ export const clusterQuorumLost: Scenario = {
   async run(context) {
     const leader = await context.store.leaderOf(liveStream);
     const [first, survivor] = context.store.nodes.filter((node) => node !== leader);
-    if (first === undefined || survivor === undefined) throw new Error("lose the quorum: there are no three nodes");
+    if (first === undefined || survivor === undefined)
+      throw new Error("lose the quorum: there are no three nodes");
     await Promise.all([leader.kill(), first.kill()]);
     await context.hold(context.faultMs);
     await Promise.all([leader.restart(), first.restart()]);

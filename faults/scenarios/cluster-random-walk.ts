@@ -1,6 +1,8 @@
-// A walk through everything that can happen to a cluster and its network, several things at a time: cuts of every kind, freezes, kills of
-// one node or all, lost disks, step-downs, slow links. Nothing waits for a recovery but every so often, when all is healed and all
-// replicas are complete, which is when a disk may be lost. The same seed is the same walk, but for what the machine adds.
+// A walk through everything that can happen to a cluster and its network, several things at a time:
+// cuts of every kind, freezes, kills of one node or all, lost disks, step-downs, slow links.
+// Nothing waits for a recovery but every so often, when all is healed and all replicas are
+// complete, which is when a disk may be lost. The same seed is the same walk, but for what the
+// machine adds.
 
 import { networkOf, recovered, whole } from "../cluster-watch.ts";
 import { isOlder } from "../nats-version.ts";
@@ -16,7 +18,8 @@ const oldestThatBearsMore = "2.12.0";
 
 export const clusterRandomWalk: Scenario = {
   name: "cluster-random-walk",
-  title: "cluster of three: cuts, freezes, kills, lost disks, step-downs and slow links at random, several at a time",
+  title:
+    "cluster of three: cuts, freezes, kills, lost disks, step-downs and slow links at random, several at a time",
   topology: "networked",
   env: {
     PENSTOCK_REPLICAS: "3",
@@ -86,7 +89,10 @@ function isOld({ natsVersion }: ScenarioContext): boolean {
   return isOlder(natsVersion, oldestThatBearsMore);
 }
 
-/** A follower of 2.10 can stay behind for good after cuts; then it is restarted, as an operator would. */
+/**
+ * A follower of 2.10 can stay behind for good after cuts; then it is restarted, as an operator
+ * would.
+ */
 async function complete(context: ScenarioContext): Promise<void> {
   const behind = await whole(context).catch((error: Error) => error);
   if (behind === undefined) return;

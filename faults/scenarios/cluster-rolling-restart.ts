@@ -1,4 +1,5 @@
-// Each node is stopped and started, one after the other, as for an upgrade. A node that stops hands its leadership over.
+// Each node is stopped and started, one after the other, as for an upgrade. A node that stops hands
+// its leadership over.
 
 import { recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,5 +1,6 @@
-// One thing after the other happens to a cluster, never to two nodes at a time: kills, freezes of any length, stops, step-downs.
-// Faults that fall into the recovery from another are where promises are usually broken. The same seed is the same sequence.
+// One thing after the other happens to a cluster, never to two nodes at a time: kills, freezes of
+// any length, stops, step-downs. Faults that fall into the recovery from another are where promises
+// are usually broken. The same seed is the same sequence.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import { type Random, randomFrom } from "../random.ts";
@@ -28,7 +29,8 @@ async function trouble(context: ScenarioContext, random: Random): Promise<void> 
   const cluster = clusterOf(context);
   const stream = random() < 0.5 ? liveStream : historicalStream;
   const leader = await cluster.leaderOf(stream);
-  const node = random() < 0.7 ? leader : cluster.nodes[Math.floor(random() * cluster.nodes.length)]!;
+  const node =
+    random() < 0.7 ? leader : cluster.nodes[Math.floor(random() * cluster.nodes.length)]!;
   const which = `node ${cluster.nodes.indexOf(node)}, ${node === leader ? "leader" : "perhaps a follower"} of ${stream}`;
   // From within a round trip to past an election.
   const faultMs = Math.round(10 ** (random() * 3) * 8);

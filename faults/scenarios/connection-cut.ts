@@ -1,4 +1,5 @@
-// The connection to nats-server is reset under load and refused for a while: what was on its way is sent again.
+// The connection to nats-server is reset under load and refused for a while: what was on its way is
+// sent again.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";

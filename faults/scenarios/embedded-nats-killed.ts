@@ -1,4 +1,5 @@
-// The nats-server that the gateway has embedded dies: the gateway starts it again, and stores what waited.
+// The nats-server that the gateway has embedded dies: the gateway starts it again, and stores what
+// waited.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -18,8 +19,13 @@ export const embeddedNatsKilled: Scenario = {
     for (let death = 0; death < deaths; death++) {
       const { pid } = node!;
       await node!.kill();
-      for (const deadline = performance.now() + restartMsMax; node!.pid === pid; await hold(pollMs)) {
-        if (performance.now() > deadline) throw new Error("kill the embedded nats-server: it is not started again");
+      for (
+        const deadline = performance.now() + restartMsMax;
+        node!.pid === pid;
+        await hold(pollMs)
+      ) {
+        if (performance.now() > deadline)
+          throw new Error("kill the embedded nats-server: it is not started again");
       }
       await acknowledged(50);
       await hold(faultMs);

@@ -1,4 +1,5 @@
-// Gateway and nats-server die in the same moment, as on one machine that loses its memory, and come back one after the other.
+// Gateway and nats-server die in the same moment, as on one machine that loses its memory, and come
+// back one after the other.
 
 import type { Scenario } from "../scenario.ts";
 

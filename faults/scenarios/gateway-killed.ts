@@ -1,4 +1,5 @@
-// The gateway dies in the middle of everything and is started again: what it had acknowledged is in the streams.
+// The gateway dies in the middle of everything and is started again: what it had acknowledged is in
+// the streams.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,5 @@
-// The gateway is told to stop while nats-server stands still: what it took waits for its acknowledgements, then it ends by itself.
+// The gateway is told to stop while nats-server stands still: what it took waits for its
+// acknowledgements, then it ends by itself.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,5 @@
-// The gateway is told to stop under load, as in every roll-out: it answers what it has taken, then ends by itself.
+// The gateway is told to stop under load, as in every roll-out: it answers what it has taken, then
+// ends by itself.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -18,7 +19,8 @@ export const gatewayTerminated: Scenario = {
       await gateway.kill("SIGTERM");
       await hold(faultMs);
       await gateway.restart();
-      // More than the first to be back get: who is still connecting when the gateway stops listening has not been taken.
+      // More than the first to be back get: who is still connecting when the gateway stops
+      // listening has not been taken.
       await acknowledged(3_000);
     }
   },

@@ -1,4 +1,5 @@
-// nats-server stands still for less than a request may take, as during a long pause of its disk: frames wait and are sent again.
+// nats-server stands still for less than a request may take, as during a long pause of its disk:
+// frames wait and are sent again.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,5 @@
-// nats-server stands still for longer than a request may take: clients are told that nobody knows, and send again.
+// nats-server stands still for longer than a request may take: clients are told that nobody knows,
+// and send again.
 
 import type { Scenario } from "../scenario.ts";
 

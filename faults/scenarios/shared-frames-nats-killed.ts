@@ -1,11 +1,13 @@
-// As nats-killed, with all that is set otherwise by default: frames that hold events of several projects, several partitions,
-// two workers, and a small window, so that much waits when nats-server dies.
+// As nats-killed, with all that is set otherwise by default: frames that hold events of several
+// projects, several partitions, two workers, and a small window, so that much waits when
+// nats-server dies.
 
 import type { Scenario } from "../scenario.ts";
 
 export const sharedFramesNatsKilled: Scenario = {
   name: "shared-frames-nats-killed",
-  title: "nats-server is killed; frame scope partition, 3 partitions, 2 workers, a window of 4 frames",
+  title:
+    "nats-server is killed; frame scope partition, 3 partitions, 2 workers, a window of 4 frames",
   topology: "single",
   env: {
     PENSTOCK_FRAME_SCOPE: "partition",

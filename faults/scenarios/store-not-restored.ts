@@ -1,5 +1,5 @@
-// nats-server restarts with less room than the streams are promised, and so without them; then with enough. The gateway must not
-// put new streams in their place, nor take the missing ones for full.
+// nats-server restarts with less room than the streams are promised, and so without them; then with
+// enough. The gateway must not put new streams in their place, nor take the missing ones for full.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,5 @@
-// One of two workers dies; its connections go with it, and the other one takes what comes until there is another in its place.
+// One of two workers dies; its connections go with it, and the other one takes what comes until
+// there is another in its place.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -22,8 +23,13 @@ export const workerKilled: Scenario = {
       await acknowledged(50);
       await hold(faultMs);
       // Both at once would be another scenario.
-      for (const deadline = performance.now() + replacedMsMax; gateway.workers().includes(pid); await hold(pollMs)) {
-        if (performance.now() > deadline) throw new Error("kill a worker: there is none in its place");
+      for (
+        const deadline = performance.now() + replacedMsMax;
+        gateway.workers().includes(pid);
+        await hold(pollMs)
+      ) {
+        if (performance.now() > deadline)
+          throw new Error("kill a worker: there is none in its place");
       }
     }
   },

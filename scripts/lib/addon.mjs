@@ -1,5 +1,6 @@
-// Builds the addons where node-gyp can: make splits paths at spaces, and no quoting helps, so a tree at such a
-// path is built in a copy elsewhere that reaches the packages through a link. A failure is told and is not fatal.
+// Builds the addons where node-gyp can: make splits paths at spaces, and no quoting helps, so a
+// tree at such a path is built in a copy elsewhere that reaches the packages through a link. A
+// failure is told and is not fatal.
 
 import {
   copyFileSync,
@@ -20,7 +21,9 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const logsDir = join(cacheDir, "logs");
 
-/** `without` is what happens as long as it is not built; `packages` are what its sources include. */
+/**
+ * `without` is what happens as long as it is not built; `packages` are what its sources include.
+ */
 const rows = [
   {
     step: "scan-addon",
@@ -42,7 +45,10 @@ const addons = rows
   .map((row) => ({ ...row, dir: join(root, row.folder), log: join(logsDir, `${row.step}.log`) }))
   .filter((addon) => existsSync(join(addon.dir, "binding.gyp")));
 
-/** The addons whose build is missing or older than its sources: each with its `name` and the `log` of its last build. */
+/**
+ * The addons whose build is missing or older than its sources: each with its `name` and the `log`
+ * of its last build.
+ */
 export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
@@ -71,7 +77,9 @@ async function buildAddon(addon, runner) {
   announce(`building the ${addon.name}`);
   // Taken before the build: a source edited while it runs makes the next set-up build again.
   const key = keyFor(addon);
-  const { ok, said } = isPlain(root) ? await buildIn(root, addon, runner) : await buildElsewhere(addon, runner);
+  const { ok, said } = isPlain(root)
+    ? await buildIn(root, addon, runner)
+    : await buildElsewhere(addon, runner);
   mkdirSync(logsDir, { recursive: true });
   writeFileSync(addon.log, said);
   if (ok) return writeStamp(addon.step, key);
@@ -90,7 +98,10 @@ async function buildElsewhere(addon, runner) {
   const work = mkdtempSync(join(place, "penstock-addon-"));
   try {
     const copy = join(work, addon.folder);
-    cpSync(addon.dir, copy, { recursive: true, filter: (path) => path !== join(addon.dir, "build") });
+    cpSync(addon.dir, copy, {
+      recursive: true,
+      filter: (path) => path !== join(addon.dir, "build"),
+    });
     symlinkSync(modulesDir, join(work, "node_modules"));
     const result = await buildIn(work, addon, runner);
     if (result.ok) takeOver(copy, addon.dir);
@@ -104,8 +115,8 @@ function takeOver(copy, dir) {
   const release = join(dir, "build", "Release");
   mkdirSync(release, { recursive: true });
   for (const name of builtIn(copy)) {
-    // Copied beside its place and renamed: the two folders may be on different disks, and a running gateway may have
-    // the old one loaded.
+    // Copied beside its place and renamed: the two folders may be on different disks, and a running
+    // gateway may have the old one loaded.
     copyFileSync(join(copy, "build", "Release", name), join(release, `${name}.next`));
     renameSync(join(release, `${name}.next`), join(release, name));
   }
@@ -119,12 +130,22 @@ function buildIn(tree, addon, runner) {
     Object.entries(process.env).filter(([name]) => name.toLowerCase() !== "npm_config_nodedir"),
   );
   const shipped = existsSync(join(nodedir, "include"));
-  // node-gyp writes its own path into the makefiles: the links keep it free of what the link points to.
+  // node-gyp writes its own path into the makefiles: the links keep it free of what the link points
+  // to.
   const links = tree === root ? [] : ["--preserve-symlinks", "--preserve-symlinks-main"];
   const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
   const directory = join(tree, addon.folder);
-  const args = [...links, gyp, "rebuild", "--directory", directory, ...(shipped ? [`--nodedir=${nodedir}`] : [])];
-  return runner.run(runtimeNode(), args, { env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) } });
+  const args = [
+    ...links,
+    gyp,
+    "rebuild",
+    "--directory",
+    directory,
+    ...(shipped ? [`--nodedir=${nodedir}`] : []),
+  ];
+  return runner.run(runtimeNode(), args, {
+    env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
+  });
 }
 
 function builtIn(folder) {

@@ -1,5 +1,5 @@
-// Reads the host's own apt sources, in both of their formats, and picks the entry of the main archive. Only reads;
-// which mirror is used is the host's choice, so none is named here.
+// Reads the host's own apt sources, in both of their formats, and picks the entry of the main
+// archive. Only reads; which mirror is used is the host's choice, so none is named here.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,17 +10,25 @@ export function readAptSources(aptDir = "/etc/apt") {
   const names = listOf(parts).sort();
   return [
     ...parseOneLine(textOf(join(aptDir, "sources.list"))),
-    ...names.filter((name) => name.endsWith(".list")).flatMap((name) => parseOneLine(textOf(join(parts, name)))),
-    ...names.filter((name) => name.endsWith(".sources")).flatMap((name) => parseDeb822(textOf(join(parts, name)))),
+    ...names
+      .filter((name) => name.endsWith(".list"))
+      .flatMap((name) => parseOneLine(textOf(join(parts, name)))),
+    ...names
+      .filter((name) => name.endsWith(".sources"))
+      .flatMap((name) => parseDeb822(textOf(join(parts, name)))),
   ].filter((entry) => !entry.uri.startsWith("cdrom:"));
 }
 
-/** The entry for the distribution's main archive: it has the release's own suite, and not one beside it. */
+/**
+ * The entry for the distribution's main archive: it has the release's own suite, and not one beside
+ * it.
+ */
 export function pickMainArchive(entries, codename) {
   const rank = (entry) => {
     if (!entry.components.includes("main")) return 0;
     if (entry.suites.includes(codename)) return 3;
-    if (entry.suites.some((suite) => /^(stable|testing|unstable|sid|[a-z]+)$/.test(suite))) return 2;
+    if (entry.suites.some((suite) => /^(stable|testing|unstable|sid|[a-z]+)$/.test(suite)))
+      return 2;
     return 0;
   };
   return entries.reduce(
@@ -47,7 +55,10 @@ export function parseOneLine(text) {
   return entries;
 }
 
-/** Stanzas of `Field: value`, parted by empty lines; a value goes on in lines that begin with a space. */
+/**
+ * Stanzas of `Field: value`, parted by empty lines; a value goes on in lines that begin with a
+ * space.
+ */
 export function parseDeb822(text) {
   const entries = [];
   const plain = text.replace(/^#.*\n/gm, "");

@@ -1,5 +1,6 @@
-// Fetches a package of the host's distribution, Debian or Ubuntu, without root and without installing it: from the mirror the
-// host itself uses, verified by the host's own keyring. What of it is kept, and where, is the caller's to say.
+// Fetches a package of the host's distribution, Debian or Ubuntu, without root and without
+// installing it: from the mirror the host itself uses, verified by the host's own keyring. What of
+// it is kept, and where, is the caller's to say.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,16 +9,19 @@ import { findOnPath } from "./prerequisites.mjs";
 import { announce, SetupError } from "./project.mjs";
 
 /**
- * Tries the suites in turn until one has a package that will do. Throws a SetupError that says what was wrong with each.
+ * Tries the suites in turn until one has a package that will do. Throws a SetupError that says what
+ * was wrong with each.
  *
  * - `name`: of the package
  * - `also`: more packages, which go with it where the suite has them
  * - `dir`: where the work is done; nothing is left there but what `keep` puts there
  * - `suites`: of `{ isUbuntu, codename }`, the suites to ask
- * - `keep`: gets the folder with the unpacked package, takes what it wants; answers what is wrong with it, or undefined
+ * - `keep`: gets the folder with the unpacked package, takes what it wants; answers what is wrong
+ *   with it, or undefined
  * - `notDebian`: what to say on another distribution
  * - `waysToInstall`: what else the user can do
- * - `isOptional`: there is something to go on with, so an archive that does not answer is not waited for long
+ * - `isOptional`: there is something to go on with, so an archive that does not answer is not
+ *   waited for long
  */
 export async function fetchPackage(wanted, runner) {
   const { name, dir, waysToInstall } = wanted;
@@ -41,7 +45,9 @@ export async function fetchPackage(wanted, runner) {
 export function cannotFetch() {
   const family = familyOf(osRelease());
   const isDebianLike = family.includes("debian") || family.includes("ubuntu");
-  return !isDebianLike || findOnPath("apt-get") === undefined || findOnPath("dpkg-deb") === undefined;
+  return (
+    !isDebianLike || findOnPath("apt-get") === undefined || findOnPath("dpkg-deb") === undefined
+  );
 }
 
 function familyOf(release) {
@@ -50,12 +56,17 @@ function familyOf(release) {
 
 function sourcesToTry(release, family, { suites, waysToInstall }) {
   const isUbuntu = family.includes("ubuntu");
-  const codename = (isUbuntu ? release.UBUNTU_CODENAME : undefined) ?? release.VERSION_CODENAME ?? "stable";
+  const codename =
+    (isUbuntu ? release.UBUNTU_CODENAME : undefined) ?? release.VERSION_CODENAME ?? "stable";
   const archive = pickMainArchive(readAptSources(), codename);
-  if (archive === undefined) throw new SetupError(`the host's apt sources name no main archive\n${waysToInstall}`);
+  if (archive === undefined)
+    throw new SetupError(`the host's apt sources name no main archive\n${waysToInstall}`);
   const keyrings = isUbuntu
     ? ["/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
-    : ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
+    : [
+        "/usr/share/keyrings/debian-archive-keyring.gpg",
+        "/usr/share/keyrings/debian-archive-keyring.pgp",
+      ];
   const keyring = keyrings.find((file) => existsSync(file)) ?? archive.signedBy;
   const components = isUbuntu ? "main universe" : "main";
   return suites({ isUbuntu, codename }).map((suite) => ({ suite, archive, keyring, components }));
@@ -93,7 +104,10 @@ async function fetchFrom(source, { name, also = [], dir, keep, isOptional = fals
   }
 }
 
-/** What apt still has its hands in may change while it is deleted, and Node then gives up. What stays is in the way of nobody. */
+/**
+ * What apt still has its hands in may change while it is deleted, and Node then gives up. What
+ * stays is in the way of nobody.
+ */
 function remove(folder) {
   for (let tries = 0; tries < removalTriesMax; tries++) {
     try {
@@ -106,13 +120,22 @@ function remove(folder) {
 }
 
 function sourcesText({ suite, archive, keyring, components }, architecture) {
-  const fields = ["Types: deb", `URIs: ${archive.uri}`, `Suites: ${suite}`, `Components: ${components}`];
+  const fields = [
+    "Types: deb",
+    `URIs: ${archive.uri}`,
+    `Suites: ${suite}`,
+    `Components: ${components}`,
+  ];
   if (keyring !== undefined) fields.push(`Signed-By: ${keyring}`);
-  if (archive.checkValidUntil !== undefined) fields.push(`Check-Valid-Until: ${archive.checkValidUntil}`);
+  if (archive.checkValidUntil !== undefined)
+    fields.push(`Check-Valid-Until: ${archive.checkValidUntil}`);
   return `${[...fields, `Architectures: ${architecture}`].join("\n")}\n`;
 }
 
-/** Folders of our own for all that apt writes. The host's proxies and credentials stay in force; its pins and hooks do not. */
+/**
+ * Folders of our own for all that apt writes. The host's proxies and credentials stay in force; its
+ * pins and hooks do not.
+ */
 function aptConfText(work, isOptional) {
   const lines = [
     "#clear APT::Update::Pre-Invoke;",

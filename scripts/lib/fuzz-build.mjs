@@ -1,5 +1,6 @@
-// Builds the fuzz target, with AddressSanitizer and UndefinedBehaviorSanitizer: with clang's libFuzzer where that is there,
-// else with the first compiler that has the sanitizers and the driver of our own. What is current is not built again.
+// Builds the fuzz target, with AddressSanitizer and UndefinedBehaviorSanitizer: with clang's
+// libFuzzer where that is there, else with the first compiler that has the sanitizers and the
+// driver of our own. What is current is not built again.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -13,12 +14,33 @@ const coreDir = join(root, "src", "scan", "addon");
 const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
 
 const sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-const common = ["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...sanitizers, "-isystem", simdjsonDir];
+const common = [
+  "-std=c++17",
+  "-O1",
+  "-g1",
+  "-fno-omit-frame-pointer",
+  ...sanitizers,
+  "-isystem",
+  simdjsonDir,
+];
 // Small limits: short texts are to go past them. The oracles have to know the same ones.
-const limits = ["-DPENSTOCK_DEPTH_MAX=6", "-DPENSTOCK_NUMBER_DIGITS_MAX=24", "-DPENSTOCK_KEY_TOKEN_BYTES_MAX=16"];
+const limits = [
+  "-DPENSTOCK_DEPTH_MAX=6",
+  "-DPENSTOCK_NUMBER_DIGITS_MAX=24",
+  "-DPENSTOCK_KEY_TOKEN_BYTES_MAX=16",
+];
 const own = [...common, ...limits, "-Wall", "-Wextra", "-I", coreDir, "-I", fuzzDir];
 const core = [
-  ...["array_keys", "ascii_text", "event_scan", "event_walk", "item_reader", "json_fault", "json_walk", "name_set"],
+  ...[
+    "array_keys",
+    "ascii_text",
+    "event_scan",
+    "event_walk",
+    "item_reader",
+    "json_fault",
+    "json_walk",
+    "name_set",
+  ],
   ...["normalise", "utf8_repair"],
 ];
 // Small windows: short texts are to cross from one to the next.
@@ -34,7 +56,10 @@ const oracles = [
   "lexer",
 ];
 
-/** In the order of preference. `watched` makes the compiler tell which ways an input takes through the core. */
+/**
+ * In the order of preference. `watched` makes the compiler tell which ways an input takes through
+ * the core.
+ */
 const engines = [
   {
     name: "libfuzzer",
@@ -43,7 +68,8 @@ const engines = [
     link: ["-fsanitize=fuzzer"],
     driver: [],
     plain: [],
-    probe: 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n',
+    probe:
+      'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n',
   },
   {
     name: "standalone",
@@ -51,7 +77,8 @@ const engines = [
     watched: ["-fsanitize-coverage=trace-pc"],
     link: [],
     driver: ["standalone", "mutate"],
-    // Looks through its counters after every input: with sanitizers it would take longer than the scans.
+    // Looks through its counters after every input: with sanitizers it would take longer than the
+    // scans.
     plain: ["coverage"],
     probe: "int main() { return 0; }\n",
   },
@@ -59,7 +86,10 @@ const engines = [
 
 export const engineNames = engines.map(({ name }) => name);
 
-/** Answers the engine that is there, `wanted` or the best, with its compiler. Throws a SetupError if there is none. */
+/**
+ * Answers the engine that is there, `wanted` or the best, with its compiler. Throws a SetupError if
+ * there is none.
+ */
 export function findEngine(wanted) {
   for (const engine of engines) {
     if (wanted !== undefined && engine.name !== wanted) continue;
@@ -83,7 +113,10 @@ function links(compiler, { probe, link }) {
   }
 }
 
-/** Answers the path of the program. Throws a SetupError, with what the compiler said, if it cannot be built. */
+/**
+ * Answers the path of the program. Throws a SetupError, with what the compiler said, if it cannot
+ * be built.
+ */
 export function buildTarget(engine, announce) {
   const folder = join(cacheDir, "fuzz", engine.name);
   const program = join(folder, "fuzz");
@@ -95,8 +128,14 @@ export function buildTarget(engine, announce) {
       source: join(coreDir, `${name}.cc`),
       flags: [...own, ...coreDefines, ...engine.watched],
     })),
-    ...[...oracles, ...engine.driver].map((name) => ({ source: join(fuzzDir, `${name}.cc`), flags: own })),
-    ...engine.plain.map((name) => ({ source: join(fuzzDir, `${name}.cc`), flags: ["-std=c++17", "-O2", "-Wall"] })),
+    ...[...oracles, ...engine.driver].map((name) => ({
+      source: join(fuzzDir, `${name}.cc`),
+      flags: own,
+    })),
+    ...engine.plain.map((name) => ({
+      source: join(fuzzDir, `${name}.cc`),
+      flags: ["-std=c++17", "-O2", "-Wall"],
+    })),
   ];
   const isSource = (name) => /\.(cc|h)$/.test(name);
   const key = keyOf(
@@ -111,7 +150,14 @@ export function buildTarget(engine, announce) {
   if (!stampIs(simdjsonStamp, simdjsonKey) || !existsSync(simdjson)) {
     announce(`building simdjson with sanitizers (${engine.compiler}), once`);
     removeStamp(simdjsonStamp);
-    compile(engine.compiler, [...common, "-w", "-c", join(simdjsonDir, "simdjson.cpp"), "-o", simdjson]);
+    compile(engine.compiler, [
+      ...common,
+      "-w",
+      "-c",
+      join(simdjsonDir, "simdjson.cpp"),
+      "-o",
+      simdjson,
+    ]);
     writeStamp(simdjsonStamp, simdjsonKey);
   }
   announce(`building the fuzz target (${engine.compiler})`);
@@ -131,7 +177,10 @@ function compile(compiler, args) {
   if (done.status !== 0) throw new SetupError(`${done.stderr ?? ""}${compiler} failed: see above`);
 }
 
-/** Writes the corpus of the tree, a JSON string a line, as the files that the engines read. Answers their folder. */
+/**
+ * Writes the corpus of the tree, a JSON string a line, as the files that the engines read. Answers
+ * their folder.
+ */
 export function unpackCorpus(lines) {
   const folder = join(cacheDir, "fuzz", "seeds");
   mkdirSync(folder, { recursive: true });

@@ -1,5 +1,6 @@
-// The steps that bring node_modules and dist/ up to date. Each is skipped when its stamp matches its inputs, and leaves
-// what was there before untouched or clearly unfinished when it is interrupted.
+// The steps that bring node_modules and dist/ up to date. Each is skipped when its stamp matches
+// its inputs, and leaves what was there before untouched or clearly unfinished when it is
+// interrupted.
 
 import { chmodSync, cpSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +23,10 @@ function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/** True when npm's own record says that everything the lock file asks of this platform is in node_modules. */
+/**
+ * True when npm's own record says that everything the lock file asks of this platform is in
+ * node_modules.
+ */
 function isInstalled() {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
@@ -47,22 +51,42 @@ export async function installPackages(runner) {
   removeStamp("packages");
   if (!isInstalled()) {
     announce("installing packages (npm ci)");
-    const args = ["ci", "--include=dev", "--include=optional", "--engine-strict=false", "--no-audit", "--no-fund"];
+    const args = [
+      "ci",
+      "--include=dev",
+      "--include=optional",
+      "--engine-strict=false",
+      "--no-audit",
+      "--no-fund",
+    ];
     // npm's own pauses before it tries again come to more than a minute, in which it says nothing.
-    const tries = ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"];
+    const tries = [
+      "--fetch-retries=1",
+      "--fetch-retry-mintimeout=500",
+      "--fetch-retry-maxtimeout=1000",
+    ];
     const patience = ["--fetch-timeout=60000", "--loglevel=error"];
-    const { ok, said } = await runner.run("npm", [...args, ...tries, ...patience], { env: hostEnvironment() });
-    if (!ok) throw new SetupError(`${said}npm ci failed: ${isUnreachable(said) ? unreachable : "see above"}`);
+    const { ok, said } = await runner.run("npm", [...args, ...tries, ...patience], {
+      env: hostEnvironment(),
+    });
+    if (!ok)
+      throw new SetupError(
+        `${said}npm ci failed: ${isUnreachable(said) ? unreachable : "see above"}`,
+      );
   }
   const version = versionOf(runtimeNode(), /^v(\d+)\.(\d+)\.(\d+)/);
   if (version?.[0] !== 22) {
-    throw new SetupError(`Node 22 was installed but does not run on this host: ${runtimeNode()} --version`);
+    throw new SetupError(
+      `Node 22 was installed but does not run on this host: ${runtimeNode()} --version`,
+    );
   }
   writeStamp("packages", packagesKey());
 }
 
 function isUnreachable(said) {
-  return /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b/.test(said);
+  return /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b/.test(
+    said,
+  );
 }
 
 const unreachable = [
@@ -81,7 +105,9 @@ function distKey() {
 
 export function isDistCurrent() {
   return (
-    existsSync(join(modulesDir, "typescript")) && stampIs("dist", distKey()) && existsSync(join(distDir, "main.js"))
+    existsSync(join(modulesDir, "typescript")) &&
+    stampIs("dist", distKey()) &&
+    existsSync(join(distDir, "main.js"))
   );
 }
 
@@ -99,7 +125,9 @@ export async function buildDist(runner) {
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
   // The live page goes to browsers as it is.
-  cpSync(join(root, "src", "admin", "live", "page"), join(next, "admin", "live", "page"), { recursive: true });
+  cpSync(join(root, "src", "admin", "live", "page"), join(next, "admin", "live", "page"), {
+    recursive: true,
+  });
   const last = join(cacheDir, "dist-last");
   rmSync(last, { recursive: true, force: true });
   if (existsSync(distDir)) renameSync(distDir, last);

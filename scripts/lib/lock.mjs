@@ -1,6 +1,7 @@
-// One set-up at a time in one tree. The lock is a file that holds its owner's pid and, below it, the process group of
-// the program the owner runs; it is taken over when both are gone, for a killed owner leaves a program that still
-// writes. It appears and changes whole (linked or renamed from a finished file), so it never reads as empty.
+// One set-up at a time in one tree. The lock is a file that holds its owner's pid and, below it,
+// the process group of the program the owner runs; it is taken over when both are gone, for a
+// killed owner leaves a program that still writes. It appears and changes whole (linked or renamed
+// from a finished file), so it never reads as empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +11,10 @@ import { announce, cacheDir, SetupError } from "./project.mjs";
 const lockFile = join(cacheDir, "setup.lock");
 const waitMsMax = 20 * 60_000;
 
-/** Waits for its turn; answers the function that gives the lock back. `throwIfInterrupted` may end the wait. */
+/**
+ * Waits for its turn; answers the function that gives the lock back. `throwIfInterrupted` may end
+ * the wait.
+ */
 export async function takeLock({ throwIfInterrupted }) {
   try {
     // Not recursive: that calls a read-only file system ENOENT.
@@ -26,7 +30,8 @@ export async function takeLock({ throwIfInterrupted }) {
     if (holder !== undefined) {
       if (holder !== lastSaid) announce(`waiting for ${holder}`);
       lastSaid = holder;
-      if (Date.now() > deadline) throw new SetupError(`it does not end, stop it and try again: ${holder}`);
+      if (Date.now() > deadline)
+        throw new SetupError(`it does not end, stop it and try again: ${holder}`);
       await new Promise((done) => setTimeout(done, 200));
       throwIfInterrupted();
     } else if (owner !== undefined) {
@@ -72,12 +77,14 @@ function readOwner() {
 /** What keeps the lock from being taken over, or undefined. */
 function holderOf({ pid, group }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
-  return group > 0 && isGroupAlive(group) ? `what a killed set-up left running as process ${group}` : undefined;
+  return group > 0 && isGroupAlive(group)
+    ? `what a killed set-up left running as process ${group}`
+    : undefined;
 }
 
 function removeStale(owner) {
-  // Moved away before it is looked at again: of two that find it stale, only one moves it, and whoever moved a lock
-  // that was fresh after all puts it back.
+  // Moved away before it is looked at again: of two that find it stale, only one moves it, and
+  // whoever moved a lock that was fresh after all puts it back.
   const aside = `${lockFile}.stale.${process.pid}`;
   try {
     renameSync(lockFile, aside);
@@ -88,7 +95,8 @@ function removeStale(owner) {
     try {
       linkSync(aside, lockFile);
     } catch {
-      // A third set-up took it in between; the one moved away waits for that in its own steps' stamps.
+      // A third set-up took it in between; the one moved away waits for that in its own steps'
+      // stamps.
     }
   }
   rmSync(aside, { force: true });

@@ -1,5 +1,6 @@
-// Sees to a nats-server: the one named, the one on PATH, those fetched before, else the newest package that the distribution's
-// suites offer. An older one that is here stays usable: a newer one is asked for now and then, and only where that can be had.
+// Sees to a nats-server: the one named, the one on PATH, those fetched before, else the newest
+// package that the distribution's suites offer. An older one that is here stays usable: a newer one
+// is asked for now and then, and only where that can be had.
 
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +12,9 @@ import { writeStamp } from "./stamps.mjs";
 const natsDir = join(cacheDir, "nats-server");
 /** `sync_interval: always` came with it. */
 const versionLeast = [2, 10];
-/** What the tests run on beside the oldest. Whoever has it, or a newer one, is not asked to fetch. */
+/**
+ * What the tests run on beside the oldest. Whoever has it, or a newer one, is not asked to fetch.
+ */
 const versionWanted = [2, 15];
 const versionPattern = /v(\d+)\.(\d+)\.(\d+)/;
 const stamp = "nats-server";
@@ -30,22 +33,30 @@ const waysToInstall = [
 /** Newest first. */
 function fetchedVersions() {
   return listOf(natsDir)
-    .filter((name) => /^\d+\.\d+\.\d+$/.test(name) && existsSync(join(natsDir, name, "nats-server")))
+    .filter(
+      (name) => /^\d+\.\d+\.\d+$/.test(name) && existsSync(join(natsDir, name, "nats-server")),
+    )
     .map((name) => name.split(".").map(Number))
     .sort((a, b) => (isAtLeast(a, b) ? -1 : 1));
 }
 
-/** The newest one that is here, as a version, or undefined. Throws a SetupError when the one that was named will not do. */
+/**
+ * The newest one that is here, as a version, or undefined. Throws a SetupError when the one that
+ * was named will not do.
+ */
 function versionHere() {
   const named = process.env.PENSTOCK_NATS_SERVER;
   if (named !== undefined && named !== "") {
     const version = versionOf(named, versionPattern);
     if (version === undefined) throw new SetupError(`PENSTOCK_NATS_SERVER does not run: ${named}`);
     if (isAtLeast(version, versionLeast)) return version;
-    throw new SetupError(`PENSTOCK_NATS_SERVER is ${version.join(".")}, 2.10 or newer is needed: ${named}`);
+    throw new SetupError(
+      `PENSTOCK_NATS_SERVER is ${version.join(".")}, 2.10 or newer is needed: ${named}`,
+    );
   }
   const [fetched] = fetchedVersions();
-  // What a program on PATH says of itself takes time to ask, and matters only where it saves a fetch.
+  // What a program on PATH says of itself takes time to ask, and matters only where it saves a
+  // fetch.
   if (fetched !== undefined && isAtLeast(fetched, versionWanted)) return fetched;
   const onPath = findOnPath("nats-server");
   const found = onPath === undefined ? undefined : versionOf(onPath, versionPattern);
@@ -60,13 +71,20 @@ function isChosen() {
   return found !== undefined && isAtLeast(found, versionLeast);
 }
 
-/** Before anything is built: throws a SetupError where there is no nats-server and none can be fetched. */
+/**
+ * Before anything is built: throws a SetupError where there is no nats-server and none can be
+ * fetched.
+ */
 export function requireNatsServer() {
   if (versionHere() !== undefined) return;
-  if (cannotFetch()) throw new SetupError(`no nats-server of 2.10 or newer was found\n${waysToInstall}`);
+  if (cannotFetch())
+    throw new SetupError(`no nats-server of 2.10 or newer was found\n${waysToInstall}`);
 }
 
-/** Brings the newest one, when there is none, or an older one and nobody has asked for a newer one lately. */
+/**
+ * Brings the newest one, when there is none, or an older one and nobody has asked for a newer one
+ * lately.
+ */
 export async function bringNatsServer(runner) {
   const here = versionHere();
   if (here === undefined) return await fetchNatsServer(runner);
@@ -84,7 +102,10 @@ async function tryNewer(here, runner) {
     fault = error.message;
   }
   const wasReached = fault === undefined || fault.includes(nothingNewer);
-  writeStamp(stamp, `${Date.now() + (wasReached ? againAfterMs.asked : againAfterMs.unreachable)}\n`);
+  writeStamp(
+    stamp,
+    `${Date.now() + (wasReached ? againAfterMs.asked : againAfterMs.unreachable)}\n`,
+  );
   if (fault !== undefined && !wasReached)
     announce(`nats-server ${here.join(".")} stays: no newer one can be fetched now`);
 }
@@ -105,7 +126,8 @@ async function fetchNatsServer(runner, newerThan) {
     {
       name: "nats-server",
       dir: natsDir,
-      // The newest first. A Debian host has the keys of the releases to come; Ubuntu's mirrors have Ubuntu's suites only.
+      // The newest first. A Debian host has the keys of the releases to come; Ubuntu's mirrors have
+      // Ubuntu's suites only.
       suites: ({ isUbuntu, codename }) => {
         if (newerThan !== undefined) return [isUbuntu ? "devel" : "forky"];
         return isUbuntu ? ["devel", codename] : ["forky", "trixie", "stable"];
@@ -119,7 +141,10 @@ async function fetchNatsServer(runner, newerThan) {
   );
 }
 
-/** One of the oldest line that is supported, for the tests: the one named, else one fetched before. Undefined: there is none yet. */
+/**
+ * One of the oldest line that is supported, for the tests: the one named, else one fetched before.
+ * Undefined: there is none yet.
+ */
 export function oldestNatsServer() {
   const named = process.env.PENSTOCK_TEST_NATS_OLDEST;
   if (named !== undefined && named !== "") return named;
@@ -128,7 +153,8 @@ export function oldestNatsServer() {
 }
 
 export async function fetchOldestNatsServer(runner) {
-  const waysToInstall = "name one of 2.10 for the tests: PENSTOCK_TEST_NATS_OLDEST=/path/to/nats-server";
+  const waysToInstall =
+    "name one of 2.10 for the tests: PENSTOCK_TEST_NATS_OLDEST=/path/to/nats-server";
   await fetchPackage(
     {
       name: "nats-server",
@@ -140,14 +166,17 @@ export async function fetchOldestNatsServer(runner) {
     },
     runner,
   );
-  if (oldestNatsServer() === undefined) throw new SetupError(`no nats-server 2.10 was found\n${waysToInstall}`);
+  if (oldestNatsServer() === undefined)
+    throw new SetupError(`no nats-server 2.10 was found\n${waysToInstall}`);
 }
 
 function keep(binary, newerThan) {
   const version = versionOf(binary, versionPattern);
   if (version === undefined) return "its nats-server does not run on this host";
-  if (!isAtLeast(version, versionLeast)) return `it has nats-server ${version.join(".")}, 2.10 or newer is needed`;
-  if (newerThan !== undefined && isAtLeast(newerThan, version)) return `${nothingNewer} than ${newerThan.join(".")}`;
+  if (!isAtLeast(version, versionLeast))
+    return `it has nats-server ${version.join(".")}, 2.10 or newer is needed`;
+  if (newerThan !== undefined && isAtLeast(newerThan, version))
+    return `${nothingNewer} than ${newerThan.join(".")}`;
   const target = join(natsDir, version.join("."));
   rmSync(target, { recursive: true, force: true });
   renameSync(dirname(binary), target);

@@ -1,5 +1,5 @@
-// Runs a program of the project on the pinned Node, whatever Node started this: passes arguments and signals on, and ends
-// as it ends.
+// Runs a program of the project on the pinned Node, whatever Node started this: passes arguments
+// and signals on, and ends as it ends.
 
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
@@ -7,7 +7,10 @@ import { runtimeNode, SetupError } from "./project.mjs";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
 
-/** `what` is the program for people; `args` begin with its file. A SetupError of `check` or of the pinned Node is said and ends with 1. */
+/**
+ * `what` is the program for people; `args` begin with its file. A SetupError of `check` or of the
+ * pinned Node is said and ends with 1.
+ */
 export function runOnPinnedNode(what, args, check = () => {}) {
   try {
     check();

@@ -1,5 +1,5 @@
-// What has to be on the host before anything can be installed. All that is missing is named at once, each with the
-// command that brings it.
+// What has to be on the host before anything can be installed. All that is missing is named at
+// once, each with the command that brings it.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -22,10 +22,14 @@ export function requireNode() {
 /** Throws a SetupError that names everything missing. */
 export function requirePrograms() {
   const missing = rows.filter((row) => findOnPath(row.program) === undefined);
-  const oldCompiler = missing.some((row) => row.program === "g++") || compilesCpp17() ? [] : [rows[3]];
+  const oldCompiler =
+    missing.some((row) => row.program === "g++") || compilesCpp17() ? [] : [rows[3]];
   const wanted = [...missing, ...oldCompiler];
   if (wanted.length === 0) return;
-  const named = [...missing.map((row) => row.program), ...oldCompiler.map(() => "a g++ that compiles C++17")];
+  const named = [
+    ...missing.map((row) => row.program),
+    ...oldCompiler.map(() => "a g++ that compiles C++17"),
+  ];
   throw new SetupError(
     [
       `missing on this host: ${named.join(", ")}`,

@@ -1,5 +1,5 @@
-// Whether processes and process groups still run. A process that ended and that nobody has waited for (init is missing
-// in many containers) does not count as running.
+// Whether processes and process groups still run. A process that ended and that nobody has waited
+// for (init is missing in many containers) does not count as running.
 
 import { readdirSync, readFileSync } from "node:fs";
 

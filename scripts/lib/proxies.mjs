@@ -1,5 +1,6 @@
-// Sees to HAProxy and nginx, which only the tests of what a proxy makes of odd requests need: those on PATH, those fetched before,
-// else the packages of the distribution. A host that can have neither goes without; the tests say so.
+// Sees to HAProxy and nginx, which only the tests of what a proxy makes of odd requests need: those
+// on PATH, those fetched before, else the packages of the distribution. A host that can have
+// neither goes without; the tests say so.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, renameSync, rmSync } from "node:fs";
@@ -13,7 +14,10 @@ const rows = [
   { name: "nginx", also: [] },
 ];
 
-/** Of each proxy: its program and the folder of libraries that were fetched with it, or why it is not there. */
+/**
+ * Of each proxy: its program and the folder of libraries that were fetched with it, or why it is
+ * not there.
+ */
 export async function proxies(runner) {
   const found = {};
   for (const row of rows) found[row.name] = await proxy(row, runner);
@@ -22,7 +26,9 @@ export async function proxies(runner) {
 
 async function proxy({ name, also }, runner) {
   const dir = join(cacheDir, name);
-  const onPath = findOnPath(name) ?? ["/usr/sbin", "/usr/local/sbin"].map((at) => join(at, name)).find(existsSync);
+  const onPath =
+    findOnPath(name) ??
+    ["/usr/sbin", "/usr/local/sbin"].map((at) => join(at, name)).find(existsSync);
   if (onPath !== undefined && runs(onPath)) return { program: onPath };
   const kept = keptIn(dir, name);
   if (existsSync(kept.program) && runs(kept.program, kept.libraries)) return kept;

@@ -1,5 +1,6 @@
-// Sees to a Python that has PostHog's client, which only the test of that client needs: a virtual environment of the host's python3,
-// filled once by its pip. A host that can have none goes without; the test says so.
+// Sees to a Python that has PostHog's client, which only the test of that client needs: a virtual
+// environment of the host's python3, filled once by its pip. A host that can have none goes
+// without; the test says so.
 
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -22,7 +23,16 @@ export async function pythonClient(runner) {
   rmSync(dir, { recursive: true, force: true });
   const steps = [
     [host, "-m", "venv", dir],
-    [python, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", `posthog==${version}`],
+    [
+      python,
+      "-m",
+      "pip",
+      "install",
+      "--quiet",
+      "--no-input",
+      "--disable-pip-version-check",
+      `posthog==${version}`,
+    ],
   ];
   for (const [program, ...args] of steps) {
     const { ok, said } = await runner.run(program, args, { timeoutMs: installMs });
@@ -30,7 +40,9 @@ export async function pythonClient(runner) {
     rmSync(dir, { recursive: true, force: true });
     return { version, why: `${args.slice(0, 3).join(" ")}: ${said.trim().split("\n").at(-1)}` };
   }
-  return hasClient(python) ? { version, python } : { version, why: "what was installed does not run" };
+  return hasClient(python)
+    ? { version, python }
+    : { version, why: "what was installed does not run" };
 }
 
 function hasClient(python) {

@@ -1,6 +1,6 @@
-// Runs the programs of set-up, one at a time, so that none outlives it: each has a process group of its own, gets the
-// signals that set-up gets, and is gone before set-up goes on. Its group is told to the lock, for the set-up after one
-// that was killed.
+// Runs the programs of set-up, one at a time, so that none outlives it: each has a process group of
+// its own, gets the signals that set-up gets, and is gone before set-up goes on. Its group is told
+// to the lock, for the set-up after one that was killed.
 
 import { spawn } from "node:child_process";
 import { isGroupAlive, signalGroup } from "./processes.mjs";
@@ -35,10 +35,18 @@ export function createRunner({ noteGroup }) {
     if (interruptedBy !== undefined) throw new SetupError(`interrupted by ${interruptedBy}`);
   }
 
-  /** Answers whether the program ended well and all it said. Throws a SetupError once set-up is interrupted. */
+  /**
+   * Answers whether the program ended well and all it said. Throws a SetupError once set-up is
+   * interrupted.
+   */
   async function run(program, args, { cwd = root, env = process.env, timeoutMs } = {}) {
     throwIfInterrupted();
-    const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, {
+      cwd,
+      env,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     if (child.pid !== undefined) {
       group = child.pid;
       noteGroup(group);
@@ -47,7 +55,8 @@ export function createRunner({ noteGroup }) {
       // What a shell started in the background ignores SIGINT, and nobody is left to end it.
       if (isStopping) signalGroup(group, "SIGTERM");
     });
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop("SIGTERM"), timeoutMs);
+    const timer =
+      timeoutMs === undefined ? undefined : setTimeout(() => stop("SIGTERM"), timeoutMs);
     const { ok, said } = await resultOf(child);
     clearTimeout(timer);
     while (isStopping && isGroupAlive(group)) await new Promise((done) => setTimeout(done, pollMs));

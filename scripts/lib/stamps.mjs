@@ -1,5 +1,6 @@
-// Stamps say which inputs a step was last done for, so that a step whose inputs are the same is skipped. A stamp is
-// removed before its step starts and written after it ended: an interrupted step is done again.
+// Stamps say which inputs a step was last done for, so that a step whose inputs are the same is
+// skipped. A stamp is removed before its step starts and written after it ended: an interrupted
+// step is done again.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -38,7 +39,10 @@ export function keyOf(files, texts) {
   return hash.digest("hex");
 }
 
-/** All files under the folder whose name `isWanted`, in a fixed order; folders named build are not entered. */
+/**
+ * All files under the folder whose name `isWanted`, in a fixed order; folders named build are not
+ * entered.
+ */
 export function filesUnder(folder, isWanted) {
   const found = [];
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

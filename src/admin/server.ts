@@ -1,5 +1,5 @@
-// The admin port: metrics and health, for scrapers and supervisors, and the live page, which comes as an argument. Not on the hot
-// path, so plain node:http. Of its own shows nothing a client sent.
+// The admin port: metrics and health, for scrapers and supervisors, and the live page, which comes
+// as an argument. Not on the hot path, so plain node:http. Of its own shows nothing a client sent.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { HttpLog } from "../http/exchange-head.ts";
@@ -7,18 +7,26 @@ import { portFault } from "../http/port-fault.ts";
 
 /** How long an answer about readiness is good for. */
 const READINESS_CACHED_MS = 500;
-/** Scrapers, probes and viewers of the live page; more would take descriptors from the public port. */
+/**
+ * Scrapers, probes and viewers of the live page; more would take descriptors from the public port.
+ */
 const CONNECTIONS_MAX = 128;
 /** A check that takes longer is itself a reason not to be ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 export interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** What keeps events from being stored now; nothing: ready. Of several workers, how many are ready too. */
+  /**
+   * What keeps events from being stored now; nothing: ready. Of several workers, how many are ready
+   * too.
+   */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   /** What an operator should know though events can be stored, as that there is no project. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /** What else is to be had here: answers the request, whatever its method, and true; or false, when the path is not its own. */
+  /**
+   * What else is to be had here: answers the request, whatever its method, and true; or false, when
+   * the path is not its own.
+   */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: HttpLog;
   readonly monotonicMs: () => number;
@@ -33,7 +41,10 @@ export interface WorkersReadiness {
 export interface AdminServer {
   /** The port, or an Error that says what is in the way. */
   listen(host: string, port: number): Promise<number>;
-  /** Readiness has changed: what a check has found before this, or was about to find, is not told any more. */
+  /**
+   * Readiness has changed: what a check has found before this, or was about to find, is not told
+   * any more.
+   */
   readinessChanged(): void;
   /** Stops listening and drops all connections. */
   close(): Promise<void>;
@@ -68,7 +79,9 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     } else {
       try {
         const { status, contentType, body } = await page();
-        response.writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" }).end(body);
+        response
+          .writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" })
+          .end(body);
       } catch (error) {
         log.error({ err: error, path }, "Answer on the admin port: failed");
         response.writeHead(503).end();
@@ -99,7 +112,11 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     return new Promise((resolve, reject) => {
       const failed = (error: Error): void => {
         const fault = portFault(error, port, "ADMIN_PORT");
-        reject(new Error(`Listen for metrics and health on ${host} port ${port}: ${fault}`, { cause: error }));
+        reject(
+          new Error(`Listen for metrics and health on ${host} port ${port}: ${fault}`, {
+            cause: error,
+          }),
+        );
       };
       server.once("error", failed);
       server.listen(port, host, () => {
@@ -125,7 +142,9 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
 /** One that is ready is enough: the kernel sends no connections to those that do not listen. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
-  return ready > 0 ? json(200, { status: "ready", ...found }) : json(503, { status: "unready", ...found });
+  return ready > 0
+    ? json(200, { status: "ready", ...found })
+    : json(503, { status: "unready", ...found });
 }
 
 function json(status: 200 | 503, value: object): Answer {
@@ -134,7 +153,10 @@ function json(status: 200 | 503, value: object): Answer {
 
 type Found = readonly string[] | WorkersReadiness;
 
-/** One check at a time, its answer shared for a while: probes from many sides cost what one does. Never throws. */
+/**
+ * One check at a time, its answer shared for a while: probes from many sides cost what one does.
+ * Never throws.
+ */
 function createReadinessCheck(options: AdminServerOptions): () => Promise<Found> {
   const { readiness, log, monotonicMs } = options;
   let checked: Promise<Found> | undefined;

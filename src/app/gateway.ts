@@ -1,5 +1,5 @@
-// Wires the parts of one gateway process and owns their order: what starts before what, and what stops after what.
-// The only file that knows the concrete parts; holds no logic of its own.
+// Wires the parts of one gateway process and owns their order: what starts before what, and what
+// stops after what. The only file that knows the concrete parts; holds no logic of its own.
 
 import { randomBytes, randomFillSync } from "node:crypto";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
@@ -39,9 +39,15 @@ export interface GatewayDependencies {
   readonly log: Log;
   /** Gives up a start that still waits for NATS. */
   readonly signal?: AbortSignal;
-  /** Makes it one of several on the public port, which it is the first to take or joins. Such a one opens no admin port. */
+  /**
+   * Makes it one of several on the public port, which it is the first to take or joins. Such a one
+   * opens no admin port.
+   */
   readonly worker?: "first" | "joining";
-  /** Milliseconds since the epoch: what events are received at. Default: the system's clock, which may be set while this runs. */
+  /**
+   * Milliseconds since the epoch: what events are received at. Default: the system's clock, which
+   * may be set while this runs.
+   */
   readonly wallMs?: () => number;
   /** A project's key that the live page may offer to try the gateway with. */
   readonly tryKey?: string | undefined;
@@ -60,20 +66,27 @@ export interface Gateway {
   /** What an operator should know though events can be stored. */
   warnings(): readonly string[];
   /**
-   * Drains: takes no more, after the delay, which is as set unless given, answers what it has taken, then closes everything.
-   * Never rejects for what clients do.
+   * Drains: takes no more, after the delay, which is as set unless given, answers what it has
+   * taken, then closes everything. Never rejects for what clients do.
    */
   close(drainDelayMs?: number): Promise<void>;
 }
 
-/** What is given to the process id of message ids and of the usage record, in random bytes: no two processes share one. */
+/**
+ * What is given to the process id of message ids and of the usage record, in random bytes: no two
+ * processes share one.
+ */
 const processIdBytes = 12;
 
 /**
- * Starts a gateway: waits for NATS, makes sure of the streams, reads the registry, then listens. Rejects when a port is taken, when a
- * stream is not fit to keep the promise of a 200, or when the signal aborts.
+ * Starts a gateway: waits for NATS, makes sure of the streams, reads the registry, then listens.
+ * Rejects when a port is taken, when a stream is not fit to keep the promise of a 200, or when the
+ * signal aborts.
  */
-export async function startGateway(config: Config, dependencies: GatewayDependencies): Promise<Gateway> {
+export async function startGateway(
+  config: Config,
+  dependencies: GatewayDependencies,
+): Promise<Gateway> {
   const { log, signal, worker, tryKey, wallMs = () => Date.now() } = dependencies;
   const closers: (() => Promise<void> | void)[] = [];
   const nowMs = () => performance.now();
@@ -111,7 +124,11 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     closers.push(() => admin?.close());
     closers.push(() => live?.close());
 
-    const link = await connectNats({ access: { ...config, natsUrl: config.natsUrl ?? "" }, log, signal });
+    const link = await connectNats({
+      access: { ...config, natsUrl: config.natsUrl ?? "" },
+      log,
+      signal,
+    });
     closers.push(() => link.close());
     isConnected = () => link.connected;
     if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
@@ -126,7 +143,8 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     const registry = await createRegistry({
       connection,
       ...{ prefix, replicas, hubDomain, log, signal },
-      // A leaf's streams begin at a sequence made of the time, and its registry at what the hub has.
+      // A leaf's streams begin at a sequence made of the time, and its registry at what the hub
+      // has.
       ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
     });
     warningsNow = () => registry.warnings;
@@ -145,15 +163,30 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
     closers.push(() => usage.close());
 
     const admission = createAdmission(config.inflightBytesMax);
-    const publisher = createPublisher({ link, config, nowMs, processId, metrics, admission, log, streams });
+    const publisher = createPublisher({
+      link,
+      config,
+      nowMs,
+      processId,
+      metrics,
+      admission,
+      log,
+      streams,
+    });
     closers.push(() => publisher.close());
-    const shares = createProjectShares({ link, config, projectsKnown: () => registry.projectsKnown });
+    const shares = createProjectShares({
+      link,
+      config,
+      projectsKnown: () => registry.projectsKnown,
+    });
     closers.push(() => shares.close());
     const intake = createIntake({
       ...scanning(log, nowMs),
       projects: registry,
       publisher,
-      records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
+      records: createRecordWriter({
+        uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+      }),
       metrics,
       shares,
       caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
@@ -161,12 +194,17 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       nowMs,
       nextTurn: setImmediate,
       onBug: (bug) =>
-        log.error({ err: bug }, "one event made the intake throw and was refused; its neighbours were not"),
+        log.error(
+          { err: bug },
+          "one event made the intake throw and was refused; its neighbours were not",
+        ),
     });
     await lowerBackgroundThreads();
     const refusal = () => publisher.refusal();
     const certificate = certificateOf(config);
-    const renewal = certificate && (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
+    const renewal =
+      certificate &&
+      (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
     closers.push(() => renewal?.close());
     const files = readStaticFiles(config.posthogJs);
     if (worker !== "joining") tellScripts(files, config.posthogJs, log);
@@ -195,7 +233,10 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       connections: () => http.connections.open,
       connectionsMax: () => http.connections.max,
       connectionsRefused: () =>
-        Object.entries(http.connections.refused).map(([limit, value]) => ({ labels: { limit }, value })),
+        Object.entries(http.connections.refused).map(([limit, value]) => ({
+          labels: { limit },
+          value,
+        })),
       framesUnacked: () => publisher.framesUnacked,
       inflightBytes: () => admission.bytes,
       inflightBytesMax: () => admission.bytesMax,
@@ -203,12 +244,16 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       projectsKnown: () => registry.projectsKnown,
       registryInDoubt: () => registry.fault !== undefined,
       streamBytes: () => watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
-      streamBytesMax: () => watch.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
+      streamBytesMax: () =>
+        watch.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
       streamsRefused: () => watch.unfit(),
     });
     const port = await http.listen(config.host, config.port, worker ?? "alone");
     publicPort = port;
-    whyNotReady = async () => [...(registry.fault === undefined ? [] : [registry.fault]), ...(await watch.check())];
+    whyNotReady = async () => [
+      ...(registry.fault === undefined ? [] : [registry.fault]),
+      ...(await watch.check()),
+    ];
     const adminAt = worker ? {} : { adminHost: config.adminHost, adminPort };
     log.info({ host: config.host, port, ...adminAt }, "listening");
 
@@ -219,7 +264,8 @@ export async function startGateway(config: Config, dependencies: GatewayDependen
       const deadlineMs = nowMs() + config.drainTimeoutMs;
       const left = await http.drain(config.drainTimeoutMs);
       await publisher.drain(deadlineMs);
-      if (left > 0) log.warn({ requests: left }, "drain timed out: requests left without an answer");
+      if (left > 0)
+        log.warn({ requests: left }, "drain timed out: requests left without an answer");
       await closeAll(closers);
       log.info("stopped");
     });
@@ -236,7 +282,10 @@ function scanning(log: Log, nowMs: () => number): Pick<IntakeOptions, "createSca
     returnLargeBlocks();
     return { createScanner: createNativeScanner, workMs: threadCpuMs };
   } catch (error) {
-    log.warn({ err: error }, "the native scanner is not there: scanning with JSON.parse, many times slower");
+    log.warn(
+      { err: error },
+      "the native scanner is not there: scanning with JSON.parse, many times slower",
+    );
     return { createScanner: createReferenceScanner, workMs: nowMs };
   }
 }
@@ -250,7 +299,10 @@ function connectionIdentity({ proxyProtocol }: Config, log: Log): ConnectionId |
     return loadConnectionId();
   } catch (error) {
     if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
-    log.debug({ err: error }, "the connection addon is not there: addresses are read with every request, not once");
+    log.debug(
+      { err: error },
+      "the connection addon is not there: addresses are read with every request, not once",
+    );
     return undefined;
   }
 }
@@ -270,11 +322,20 @@ function tellScripts(files: StaticFiles | undefined, setting: string | undefined
   }
 }
 
-/** Connections in all leave descriptors over; those of one address leave half of them to everybody else. */
-function connectionLimits(config: Config): { connectionsMax: number; addressConnectionsMax: number } {
+/**
+ * Connections in all leave descriptors over; those of one address leave half of them to everybody
+ * else.
+ */
+function connectionLimits(config: Config): {
+  connectionsMax: number;
+  addressConnectionsMax: number;
+} {
   const room = connectionsRoom(openFilesMax() ?? Number.POSITIVE_INFINITY);
   const connectionsMax = Math.min(config.connectionsMax ?? Number.POSITIVE_INFINITY, room);
-  return { connectionsMax, addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 2) };
+  return {
+    connectionsMax,
+    addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 2),
+  };
 }
 
 /** The last opened is the first closed. */
@@ -282,7 +343,9 @@ async function closeAll(closers: (() => Promise<void> | void)[]): Promise<void> 
   for (let close = closers.pop(); close !== undefined; close = closers.pop()) await close();
 }
 
-function once<Given extends unknown[]>(action: (...given: Given) => Promise<void>): (...given: Given) => Promise<void> {
+function once<Given extends unknown[]>(
+  action: (...given: Given) => Promise<void>,
+): (...given: Given) => Promise<void> {
   let running: Promise<void> | undefined;
   return (...given) => {
     running ??= action(...given);

@@ -1,5 +1,5 @@
-// Wires the live page, for a gateway of one process and for one of several alike: by what connection it watches, where events are, and
-// who may see them.
+// Wires the live page, for a gateway of one process and for one of several alike: by what
+// connection it watches, where events are, and who may see them.
 
 import { connect } from "@nats-io/transport-node";
 import { isLoopback } from "../admin/live/host.ts";
@@ -26,7 +26,8 @@ const connectTimeoutMs = 2_000;
 export function livePageOf(config: Config, sources: LiveSources): LivePage {
   const { adminHost, subjectPrefix, tlsCert } = config;
   const access: NatsAccess = { ...config, natsUrl: config.natsUrl ?? "" };
-  const showsEvents = config.liveEvents === "auto" ? isLoopback(adminHost) : config.liveEvents === "true";
+  const showsEvents =
+    config.liveEvents === "auto" ? isLoopback(adminHost) : config.liveEvents === "true";
   return createLivePage({
     ...sources,
     about: () => ({
@@ -50,7 +51,8 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
         name: "penstock-live",
         timeout: connectTimeoutMs,
         maxReconnectAttempts: -1,
-        // As the gateway's own: a token may be refused for a while, and the page is to be right again after that.
+        // As the gateway's own: a token may be refused for a while, and the page is to be right
+        // again after that.
         ignoreAuthErrorAbort: true,
       };
       try {
@@ -62,18 +64,26 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
   });
 }
 
-function sourcesOf({ subjectPrefix: prefix, partitions }: Config, project: string | undefined): TailSource[] {
+function sourcesOf(
+  { subjectPrefix: prefix, partitions }: Config,
+  project: string | undefined,
+): TailSource[] {
   if (project === undefined) {
     const numbers = Array.from(
       { length: Math.min(partitions, streamsMax / lanes.length) },
       (_, partition) => partition,
     );
-    return lanes.flatMap((lane) => numbers.map((partition) => ({ stream: streamName(prefix, lane, partition) })));
+    return lanes.flatMap((lane) =>
+      numbers.map((partition) => ({ stream: streamName(prefix, lane, partition) })),
+    );
   }
   const partition = partitionOf(project, partitions);
   return lanes.flatMap((lane) => {
     const stream = streamName(prefix, lane, partition);
     const names = lane === "live" ? [project, manyProjects] : [project];
-    return names.map((projectId) => ({ stream, subject: subjectOf(prefix, lane, { partition, projectId }) }));
+    return names.map((projectId) => ({
+      stream,
+      subject: subjectOf(prefix, lane, { partition, projectId }),
+    }));
   });
 }

@@ -1,5 +1,5 @@
-// `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, in this process or in workers, and takes both
-// down in the reverse order when told to stop.
+// `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, in this process or in
+// workers, and takes both down in the reverse order when told to stop.
 
 import { resolve } from "node:path";
 import { createLog, type Log } from "../base/log.ts";
@@ -27,7 +27,10 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 /** As serve, always with an embedded NATS, with a project to try it with, and with words on how. */
 export async function up(config: Config, context: CommandContext): Promise<void> {
   if (config.natsUrl !== undefined) {
-    throw new CommandError("`up` brings a NATS of its own: unset PENSTOCK_NATS_URL, or use `serve`", usageExitCode);
+    throw new CommandError(
+      "`up` brings a NATS of its own: unset PENSTOCK_NATS_URL, or use `serve`",
+      usageExitCode,
+    );
   }
   await run(config, context, demoProject);
 }
@@ -41,7 +44,10 @@ async function run(
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
   let gateway: Running | undefined;
   try {
-    const effective = embedded === undefined ? config : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
+    const effective =
+      embedded === undefined
+        ? config
+        : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
     const project = await prepare(effective, log);
     const tryKey = project?.keys.at(-1);
     gateway =
@@ -58,7 +64,11 @@ async function run(
   }
 }
 
-async function embed(config: Config, { env, host, stop }: CommandContext, log: Log): Promise<EmbeddedNats> {
+async function embed(
+  config: Config,
+  { env, host, stop }: CommandContext,
+  log: Log,
+): Promise<EmbeddedNats> {
   return await startEmbeddedNats({
     dataDir: config.dataDir,
     binary: findNatsServer({ named: config.natsServer, path: env["PATH"] }),
@@ -72,11 +82,15 @@ async function embed(config: Config, { env, host, stop }: CommandContext, log: L
 }
 
 async function demoProject(effective: Config, log: Log): Promise<Project | undefined> {
-  const connection = await openNats({ natsUrl: effective.natsUrl ?? "", natsToken: effective.natsToken });
+  const connection = await openNats({
+    natsUrl: effective.natsUrl ?? "",
+    natsToken: effective.natsToken,
+  });
   try {
     const place = { prefix: effective.subjectPrefix, replicas: effective.replicas };
     const project = await ensureDemoProject(connection, place);
-    if (project === undefined) log.warn({}, "the registry has lost projects: none is added to try things with");
+    if (project === undefined)
+      log.warn({}, "the registry has lost projects: none is added to try things with");
     return project;
   } finally {
     await connection.close();
@@ -108,7 +122,8 @@ function welcome({ config, gateway, project, program }: Welcome): string {
   const key = project.keys.at(-1) ?? "";
   const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });
   const dataDir = config.dataDir === "./data" ? "" : ` --data-dir ${shellWord(config.dataDir)}`;
-  const prefix = config.subjectPrefix === "penstock" ? "" : ` --subject-prefix ${config.subjectPrefix}`;
+  const prefix =
+    config.subjectPrefix === "penstock" ? "" : ` --subject-prefix ${config.subjectPrefix}`;
   return `
 Penstock is up at ${address}
   metrics and health   ${admin}/metrics, /readyz

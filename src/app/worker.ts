@@ -1,4 +1,5 @@
-// `worker`: what `serve --workers N` runs N times, and nobody runs by hand. Its settings come from the supervisor.
+// `worker`: what `serve --workers N` runs N times, and nobody runs by hand. Its settings come from
+// the supervisor.
 
 import { createLog } from "../base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
@@ -7,7 +8,10 @@ import { startGateway } from "./gateway.ts";
 
 export async function work({ channel, stop }: CommandContext): Promise<void> {
   if (channel.send === undefined) {
-    throw new CommandError("`worker` is what `serve --workers N` runs: it cannot run by itself", usageExitCode);
+    throw new CommandError(
+      "`worker` is what `serve --workers N` runs: it cannot run by itself",
+      usageExitCode,
+    );
   }
   const started = await runWorker({
     channel,

@@ -1,4 +1,5 @@
-// The gateway as several processes: wires the supervisor and the one admin server that speaks for all workers.
+// The gateway as several processes: wires the supervisor and the one admin server that speaks for
+// all workers.
 
 import { scrapeContentType, scrapeText, watchProcess } from "../admin/metrics/snapshot.ts";
 import { createAdminServer } from "../admin/server.ts";

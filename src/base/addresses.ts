@@ -1,5 +1,6 @@
-// Addresses as text, in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952. From what the socket says, and from
-// what others wrote. Every text is made anew, so that none keeps the header alive that it was cut from. Trusts nobody.
+// Addresses as text, in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952. From what
+// the socket says, and from what others wrote. Every text is made anew, so that none keeps the
+// header alive that it was cut from. Trusts nobody.
 
 import { isIPv4, isIPv6 } from "node:net";
 
@@ -15,11 +16,16 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
     const bytes = new Uint8Array(address);
     if (bytes.length === IPV4_BYTES) return cachedIpv4(cached, bytes, 0);
     if (bytes.length !== IPV6_BYTES) return "";
-    return isIpv4Mapped(bytes) ? cachedIpv4(cached, bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
+    return isIpv4Mapped(bytes)
+      ? cachedIpv4(cached, bytes, IPV6_BYTES - IPV4_BYTES)
+      : ipv6Text(bytes);
   };
 }
 
-/** An address that somebody wrote. "" when it is anything else, also with a port, brackets or a zone. */
+/**
+ * An address that somebody wrote. "" when it is anything else, also with a port, brackets or a
+ * zone.
+ */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
   if (!isIPv6(text) || text.includes("%")) return "";
@@ -27,7 +33,10 @@ export function addressOfText(text: string): string {
   return isIpv4Mapped(bytes) ? ipv4Text(bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
 }
 
-/** What one client has of addresses: of IPv4 the address, of IPv6 the /64 network around it. Of an address in this file's text form. */
+/**
+ * What one client has of addresses: of IPv4 the address, of IPv6 the /64 network around it. Of an
+ * address in this file's text form.
+ */
 export function networkPrefixOf(address: string): string {
   if (!address.includes(":")) return address;
   return ipv6Bytes(address)
@@ -56,10 +65,13 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff;
 }
 
-/** RFC 5952: no leading zeros, lower case, the first longest run of two or more zero groups as `::`. */
+/**
+ * RFC 5952: no leading zeros, lower case, the first longest run of two or more zero groups as `::`.
+ */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];
-  for (let place = 0; place < IPV6_BYTES; place += 2) groups.push((bytes[place]! << 8) | bytes[place + 1]!);
+  for (let place = 0; place < IPV6_BYTES; place += 2)
+    groups.push((bytes[place]! << 8) | bytes[place + 1]!);
   let runStart = 0;
   let runLength = 1;
   for (let start = 0; start < groups.length; start++) {
@@ -76,7 +88,9 @@ function ipv6Text(bytes: Uint8Array): string {
 function ipv6Bytes(text: string): Uint8Array {
   const [left = [], right = []] = text.split("::").map(ipv6Groups);
   const zeros = new Array<number>(IPV6_GROUPS - left.length - right.length).fill(0);
-  return Uint8Array.from([...left, ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff]));
+  return Uint8Array.from(
+    [...left, ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff]),
+  );
 }
 
 function ipv6Groups(part: string): number[] {

@@ -1,15 +1,22 @@
-// Has the threads of the pool, which scan and inflate large bodies, give way to the event loop, and to a nats-server beside it: where
-// there are more of them than processors, all the others' requests would wait for a processor behind one sender's large bodies.
-// Linux alone has a priority a thread; elsewhere nothing is changed.
+// Has the threads of the pool, which scan and inflate large bodies, give way to the event loop, and
+// to a nats-server beside it: where there are more of them than processors, all the others'
+// requests would wait for a processor behind one sender's large bodies. Linux alone has a priority
+// a thread; elsewhere nothing is changed.
 
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 
-/** By so many steps: a thread of the pool gets a third of what the event loop gets, where both want a processor, and all where nobody else does. */
+/**
+ * By so many steps: a thread of the pool gets a third of what the event loop gets, where both want
+ * a processor, and all where nobody else does.
+ */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
-/** libuv's name for them, which begin with the first work for them: at the latest with the reading of this folder. */
+/**
+ * libuv's name for them, which begin with the first work for them: at the latest with the reading
+ * of this folder.
+ */
 const poolThread = "libuv-worker\n";
 
 /** Fulfilled when they do. Never rejects: it is no fault where that cannot be had. */

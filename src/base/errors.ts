@@ -1,5 +1,6 @@
-// The closed table of everything a client can be told went wrong: status, title, what has come about, and what to do.
-// README.md documents each row, and /docs/errors shows it; tests tie them together. Nothing else in the tree makes up an error code.
+// The closed table of everything a client can be told went wrong: status, title, what has come
+// about, and what to do. README.md documents each row, and /docs/errors shows it; tests tie them
+// together. Nothing else in the tree makes up an error code.
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
@@ -67,7 +68,8 @@ export const errorTable = {
     status: 400,
     title: "$groupidentify needs $group_type and $group_key",
     when: "$groupidentify without type and key",
-    remedy: 'Put both into properties: $group_type, as "company", and $group_key, as the id of that company.',
+    remedy:
+      'Put both into properties: $group_type, as "company", and $group_key, as the id of that company.',
   },
   missing_survey_id: {
     status: 400,
@@ -85,7 +87,8 @@ export const errorTable = {
     status: 400,
     title: "The event's name is too long",
     when: "in the newer protocol, an event's name of more than 200 characters; only as the detail of a drop",
-    remedy: "Send a name of 200 characters at most, and what differs from event to event in properties.",
+    remedy:
+      "Send a name of 200 characters at most, and what differs from event to event in properties.",
   },
   distinct_id_too_long: {
     status: 400,
@@ -135,7 +138,8 @@ export const errorTable = {
     status: 404,
     title: "There is nothing at this path",
     when: "no such path, or no such script; detail names the path, and one that is near",
-    remedy: "Send events to /capture/ or /batch/. The detail names the path as it came, and one that is near.",
+    remedy:
+      "Send events to /capture/ or /batch/. The detail names the path as it came, and one that is near.",
   },
   method_not_allowed: {
     status: 405,
@@ -147,7 +151,8 @@ export const errorTable = {
     status: 413,
     title: "The body is too large",
     when: "more bytes than PENSTOCK_BODY_BYTES_MAX; or than two bursts of the project's limits",
-    remedy: "Send fewer events at a time. The detail says how large the body is and how large it may be.",
+    remedy:
+      "Send fewer events at a time. The detail says how large the body is and how large it may be.",
   },
   inflated_too_large: {
     status: 413,
@@ -159,19 +164,22 @@ export const errorTable = {
     status: 413,
     title: "The request holds too many events",
     when: "more events than PENSTOCK_REQUEST_EVENTS_MAX; or than two bursts of the project's limits",
-    remedy: "Send fewer events at a time. The detail says how many there are and how many there may be.",
+    remedy:
+      "Send fewer events at a time. The detail says how many there are and how many there may be.",
   },
   expands_too_far: {
     status: 413,
     title: "Too much would be stored for what was sent",
     when: "more would be stored than PENSTOCK_EXPANSION_MAX times the bytes that were sent, which equal events alone come to, and more of that than 8 MiB a minute for the project",
-    remedy: "Send events that differ, or fewer of them at a time: nothing but equal ones compresses so far.",
+    remedy:
+      "Send events that differ, or fewer of them at a time: nothing but equal ones compresses so far.",
   },
   event_too_large: {
     status: 413,
     title: "The event is too large to be stored",
     when: "an event larger than the store takes",
-    remedy: "Send less in one event: the detail says what its record takes and what the store takes.",
+    remedy:
+      "Send less in one event: the detail says what its record takes and what the store takes.",
   },
   unsupported_encoding: {
     status: 415,
@@ -251,7 +259,8 @@ export type ItemErrorCode = (typeof itemErrorCodes)[number];
 export const dropTable = {
   no_event: {
     when: "the event has no name: event is absent, not text, empty or only white space",
-    remedy: "Put the name into event. The detail names a member that looks like it, if there is one.",
+    remedy:
+      "Put the name into event. The detail names a member that looks like it, if there is one.",
   },
   no_distinct_id: {
     when: "nobody knows who it was: distinct_id is absent, null, empty or only white space",
@@ -273,7 +282,8 @@ export const warningTable = {
   },
   missing_group_set: {
     when: "$groupidentify without $group_set",
-    remedy: "Put what is known of the group into properties.$group_set; if nothing is, leave the event as it is.",
+    remedy:
+      "Put what is known of the group into properties.$group_set; if nothing is, leave the event as it is.",
   },
   missing_current_url: {
     when: "$pageview without $current_url",
@@ -285,7 +295,8 @@ export const warningTable = {
   },
   missing_timestamp: {
     when: "timestamp is absent, on the historical lane or in the newer protocol: stored with the time of receipt",
-    remedy: "Say when it happened in timestamp, as 2026-01-31T23:59:59.999Z: history has no other time.",
+    remedy:
+      "Say when it happened in timestamp, as 2026-01-31T23:59:59.999Z: history has no other time.",
   },
   invalid_timestamp: {
     when: "timestamp cannot be read: stored with the time of receipt",
@@ -330,7 +341,11 @@ export interface Problem {
   /** Some characters of what was sent, for whoever sent it: in the answer, and nowhere else. */
   readonly excerpt?: string;
   /** Which items were at fault, where the request was a batch. */
-  readonly errors?: readonly { readonly index: number; readonly code: string; readonly detail: string }[];
+  readonly errors?: readonly {
+    readonly index: number;
+    readonly code: string;
+    readonly detail: string;
+  }[];
   readonly errorsTotal?: number;
   /** The methods that are allowed, where they are not those of the endpoints. */
   readonly allow?: string;

@@ -1,8 +1,8 @@
 // How far one word is from another: slips of the hand, counted. Knows no words.
 
 /**
- * Letters to add, take away, change, or swap with their neighbour, to make one of the other. To be asked for short ones: the work is
- * that of their lengths multiplied.
+ * Letters to add, take away, change, or swap with their neighbour, to make one of the other. To be
+ * asked for short ones: the work is that of their lengths multiplied.
  */
 export function lettersApart(left: string, right: string): number {
   const width = right.length + 1;
@@ -19,7 +19,10 @@ export function lettersApart(left: string, right: string): number {
         rows[last + column - 1]! + (isSame ? 0 : 1),
       );
       const isSwapped =
-        line > 1 && column > 1 && left[line - 1] === right[column - 2] && left[line - 2] === right[column - 1];
+        line > 1 &&
+        column > 1 &&
+        left[line - 1] === right[column - 2] &&
+        left[line - 2] === right[column - 1];
       if (isSwapped) least = Math.min(least, rows[before + column - 2]! + 1);
       rows[next + column] = least;
     }

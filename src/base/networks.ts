@@ -1,5 +1,5 @@
-// Whose word about a client's address is believed: networks as an operator lists them, and the question whether an address is
-// in one. Knows no header and no connection.
+// Whose word about a client's address is believed: networks as an operator lists them, and the
+// question whether an address is in one. Knows no header and no connection.
 
 import { BlockList } from "node:net";
 import { addressOfText } from "./addresses.ts";
@@ -14,14 +14,21 @@ export interface Network {
 const networksMax = 256;
 const cachedMax = 4_096;
 
-/** Addresses and CIDR networks with commas between; "" is nobody. Throws an Error that names every part that is neither. */
+/**
+ * Addresses and CIDR networks with commas between; "" is nobody. Throws an Error that names every
+ * part that is neither.
+ */
 export function networksOf(text: string): readonly Network[] {
   if (text.trim() === "") return [];
   const parts = text.split(",").map((part) => part.trim());
-  if (parts.length > networksMax) throw new Error(`must be at most ${networksMax} networks: got ${parts.length}`);
+  if (parts.length > networksMax)
+    throw new Error(`must be at most ${networksMax} networks: got ${parts.length}`);
   const networks = parts.map(networkOf);
-  const faulty = parts.filter((_, place) => networks[place] === undefined).map((part) => `"${part}"`);
-  if (faulty.length > 0) throw new Error(`must be addresses or networks such as 10.0.0.0/8: got ${faulty.join(", ")}`);
+  const faulty = parts
+    .filter((_, place) => networks[place] === undefined)
+    .map((part) => `"${part}"`);
+  if (faulty.length > 0)
+    throw new Error(`must be addresses or networks such as 10.0.0.0/8: got ${faulty.join(", ")}`);
   return networks.filter((network) => network !== undefined);
 }
 
@@ -44,7 +51,8 @@ export function createTrust(networks: readonly Network[]): (address: string) => 
   return (address) => {
     const known = cached.get(address);
     if (known !== undefined) return known;
-    const isTrusted = address !== "" && list.check(address, address.includes(":") ? "ipv6" : "ipv4");
+    const isTrusted =
+      address !== "" && list.check(address, address.includes(":") ? "ipv6" : "ipv4");
     if (cached.size >= cachedMax) cached.clear();
     cached.set(address, isTrusted);
     return isTrusted;

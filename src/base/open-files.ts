@@ -1,4 +1,5 @@
-// How many files and sockets this process may have open. Node raises its soft limit to the hard one when it starts.
+// How many files and sockets this process may have open. Node raises its soft limit to the hard one
+// when it starts.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

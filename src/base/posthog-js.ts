@@ -1,4 +1,5 @@
-// Whether a folder is the npm package posthog-js with its scripts: the settings ask that, and whoever serves them.
+// Whether a folder is the npm package posthog-js with its scripts: the settings ask that, and
+// whoever serves them.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +8,9 @@ import { join } from "node:path";
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");
   if (folder !== "off" && !isPosthogJs(folder)) {
-    throw new Error(`must be the folder of the npm package posthog-js, or off: there is no dist/array.js in ${folder}`);
+    throw new Error(
+      `must be the folder of the npm package posthog-js, or off: there is no dist/array.js in ${folder}`,
+    );
   }
   return folder;
 }

@@ -3,7 +3,9 @@
 
 import type { ErrorCode, Problem } from "./errors.ts";
 
-/** Where an event is stored: `live` for what is happening, `historical` for imports, kept in order. */
+/**
+ * Where an event is stored: `live` for what is happening, `historical` for imports, kept in order.
+ */
 export type Lane = "live" | "historical";
 
 /** The public endpoints, as a bounded metrics label. */
@@ -18,12 +20,17 @@ export interface Project {
   readonly limits?: ProjectLimits | undefined;
 }
 
-/** What an operator lets a project send to each gateway process. A rate that is absent has no limit. */
+/**
+ * What an operator lets a project send to each gateway process. A rate that is absent has no limit.
+ */
 export interface ProjectLimits {
   readonly eventsPerSecond?: number | undefined;
   /** Bytes of bodies, after decompression. */
   readonly bytesPerSecond?: number | undefined;
-  /** After a pause so many seconds' worth may come at once, or what an SDK sends at once, if that is more. */
+  /**
+   * After a pause so many seconds' worth may come at once, or what an SDK sends at once, if that is
+   * more.
+   */
   readonly burstSeconds: number;
 }
 
@@ -45,34 +52,47 @@ export interface Excess {
   readonly requestMax: number;
 }
 
-/** Holds what a project sends to this process against its limits, and counts what becomes of it. No call waits or throws. */
+/**
+ * Holds what a project sends to this process against its limits, and counts what becomes of it. No
+ * call waits or throws.
+ */
 export interface ProjectMeter {
   /**
-   * Once a request. 0: it is within the limits, and counts against them. Else it is not, and counts as refused: so many milliseconds
-   * from now there is room.
+   * Once a request. 0: it is within the limits, and counts against them. Else it is not, and counts
+   * as refused: so many milliseconds from now there is room.
    */
   admit(cost: RequestCost): number;
-  /** Which limit it was that a request was over which `admit` has just refused: of two, the one that has to be waited for longer. */
+  /**
+   * Which limit it was that a request was over which `admit` has just refused: of two, the one that
+   * has to be waited for longer.
+   */
   limitHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
   /**
-   * For a request of which far more would be stored than was sent: whether it may be, all the same. Takes so many bytes out of what the
-   * project has for such ones.
+   * For a request of which far more would be stored than was sent: whether it may be, all the same.
+   * Takes so many bytes out of what the project has for such ones.
    */
   takesExpansion(bytes: number): boolean;
-  /** What of a request is more than the project's limits let through at once, ever. To be asked before `admit`. */
+  /**
+   * What of a request is more than the project's limits let through at once, ever. To be asked
+   * before `admit`.
+   */
   exceeds(cost: RequestCost): Excess | undefined;
   /**
-   * At most once for a request that `admit` let through: it ended in a 503, and is sent again. `kept` of its events are stored all the
-   * same, or may be, and keep their cost; that of the others is there again.
+   * At most once for a request that `admit` let through: it ended in a 503, and is sent again.
+   * `kept` of its events are stored all the same, or may be, and keep their cost; that of the
+   * others is there again.
    */
   giveBack(cost: RequestCost, kept: number): void;
-  /** Events of frames that were stored, not of duplicates, whatever their request was answered, and the bytes of their lines. */
+  /**
+   * Events of frames that were stored, not of duplicates, whatever their request was answered, and
+   * the bytes of their lines.
+   */
   countStored(events: number, bytes: number): void;
   /** Events of frames that were sent and not acknowledged by the deadline: stored or not. */
   countUnknown(events: number): void;
   /**
-   * Events left out, and events in error, of a request that ended in a 200 or a 4xx. They cost the bytes of their request, but
-   * no events.
+   * Events left out, and events in error, of a request that ended in a 200 or a 4xx. They cost the
+   * bytes of their request, but no events.
    */
   countDropped(events: number, cost: RequestCost): void;
 }
@@ -87,13 +107,16 @@ export interface ProjectLookup {
   /** The one project that has the key, if there is exactly one. */
   byKey(key: string): MeteredProject | undefined;
   /**
-   * Of a key that `byKey` does not know, why it cannot be called unknown now: the registry is not read, may lack projects, or knows the key
-   * of more than one project. In words for the client. Undefined: no project has it.
+   * Of a key that `byKey` does not know, why it cannot be called unknown now: the registry is not
+   * read, may lack projects, or knows the key of more than one project. In words for the client.
+   * Undefined: no project has it.
    */
   refusalOf(key: string): string | undefined;
 }
 
-/** One item of a 200 answer's `errors` or `warnings`. `index` counts from 0 in the request's batch. */
+/**
+ * One item of a 200 answer's `errors` or `warnings`. `index` counts from 0 in the request's batch.
+ */
 export interface ItemNote {
   readonly index: number;
   readonly code: string;
@@ -114,15 +137,19 @@ export interface IntakeReport {
 /** Where a remark comes from. Each is "" where it is not known. */
 export interface RemarkOrigin {
   readonly projectId: string;
-  /** As it was asked for, without what may be a key; of a path at which there is nothing, the beginning. */
+  /**
+   * As it was asked for, without what may be a key; of a path at which there is nothing, the
+   * beginning.
+   */
   readonly path: string;
   /** Which SDK or program, by its own word, and how far it is in its versions. */
   readonly client: string;
 }
 
 /**
- * One thing that went wrong for a client, as it was told, once or several times. Of what was sent it may hold a path, names that look like
- * slips, and the beginning of a key that nobody has: no value of an event, and no key.
+ * One thing that went wrong for a client, as it was told, once or several times. Of what was sent
+ * it may hold a path, names that look like slips, and the beginning of a key that nobody has: no
+ * value of an event, and no key.
  */
 export interface Remark extends RemarkOrigin {
   /** Wall clock, milliseconds since the epoch; of the last time. */
@@ -148,8 +175,8 @@ export interface RemarkTaker {
 }
 
 /**
- * What a body's first bytes say of it, before it is scanned. It is good for order and queues, not for answers: the scan may find
- * something else.
+ * What a body's first bytes say of it, before it is scanned. It is good for order and queues, not
+ * for answers: the scan may find something else.
  */
 export interface BodyHint {
   /** Undefined: no key seen, or one of no project that is switched on. */
@@ -159,14 +186,15 @@ export interface BodyHint {
 }
 
 /**
- * Looks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some microseconds at most, and never throws.
- * `apiKey`: the key that came in a header, where none in the body means anything.
+ * Looks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some
+ * microseconds at most, and never throws. `apiKey`: the key that came in a header, where none in
+ * the body means anything.
  */
 export type EarlyLook = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
- * One HTTP request after its body is whole, as the intake sees it. Either answer may be called once, at any
- * later time; after the client has gone they only count. Owned by http/.
+ * One HTTP request after its body is whole, as the intake sees it. Either answer may be called
+ * once, at any later time; after the client has gone they only count. Owned by http/.
  */
 export interface Exchange extends RemarkOrigin {
   /** Only of a request of the newer protocol. */
@@ -180,23 +208,32 @@ export interface Exchange extends RemarkOrigin {
   /** Of the body, as it came over the wire. */
   readonly bytesArrived: number;
   /**
-   * When the client says it sent this, by its own clock: milliseconds since the epoch, from 2020 on. NaN where the query does not say,
-   * an infinity where it says what is no time.
+   * When the client says it sent this, by its own clock: milliseconds since the epoch, from 2020
+   * on. NaN where the query does not say, an infinity where it says what is no time.
    */
   readonly sentAtMs: number;
   /** Sent to where an object without `event` says who somebody is. */
   readonly isEngage: boolean;
-  /** Of bodies that came in pieces or were inflated on the pool; undefined for others, which a scan costs less than the queue. */
+  /**
+   * Of bodies that came in pieces or were inflated on the pool; undefined for others, which a scan
+   * costs less than the queue.
+   */
   readonly hint: BodyHint | undefined;
   /** Whose it is, told by the intake when it knows; "" until then. */
   projectId: string;
-  /** Which SDK made it, told by the intake where it is to be refused and the body says so; "" until then. */
+  /**
+   * Which SDK made it, told by the intake where it is to be refused and the body says so; "" until
+   * then.
+   */
   library: string;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
 }
 
-/** What a request of the newer protocol (v1) has beside its body: its headers, "" for those that did not come, and an answer for each event. */
+/**
+ * What a request of the newer protocol (v1) has beside its body: its headers, "" for those that did
+ * not come, and an answer for each event.
+ */
 export interface V1Request {
   /** Of `Authorization: Bearer`, else of `PostHog-Api-Token`. */
   readonly apiKey: string;
@@ -204,25 +241,35 @@ export interface V1Request {
   readonly attempt: string;
   readonly requestTimestamp: string;
   readonly sdkInfo: string;
-  /** In the place of `Exchange.answerStored`. The text is JSON; with `hasRetry` the client is to send some of the events again. */
+  /**
+   * In the place of `Exchange.answerStored`. The text is JSON; with `hasRetry` the client is to
+   * send some of the events again.
+   */
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
 
 /**
- * Takes one whole, inflated body. The bytes are the intake's until it returns, or until the promise it returns has settled; bodies below
- * 1 MiB may lie in memory that is gone when it returns, so of those it keeps a copy if it needs them longer. Fails only for bugs, never for what a client sent.
+ * Takes one whole, inflated body. The bytes are the intake's until it returns, or until the promise
+ * it returns has settled; bodies below 1 MiB may lie in memory that is gone when it returns, so of
+ * those it keeps a copy if it needs them longer. Fails only for bugs, never for what a client sent.
  */
 export type Intake = (exchange: Exchange, body: Buffer) => Promise<void> | undefined;
 
-/** The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole process. */
+/**
+ * The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole
+ * process.
+ */
 export interface Admission {
   readonly bytes: number;
   readonly bytesMax: number;
-  /** Whether a request that holds or announces so many bytes in all is a large one; small ones keep some room of their own. */
+  /**
+   * Whether a request that holds or announces so many bytes in all is a large one; small ones keep
+   * some room of their own.
+   */
   isLarge(requestBytes: number): boolean;
   /**
-   * Takes the bytes and answers true, or takes nothing and answers false when they do not fit. `requestBytes` is what the
-   * request holds with them or, if that is more, announces.
+   * Takes the bytes and answers true, or takes nothing and answers false when they do not fit.
+   * `requestBytes` is what the request holds with them or, if that is more, announces.
    */
   tryTake(bytes: number, requestBytes: number): boolean;
   /** What would have to be released for that: 0 or less when they fit. */
@@ -233,8 +280,9 @@ export interface Admission {
 }
 
 /**
- * An open or submitted frame. Lines are written to `buffer` from `length` on, and `length`, `events` advanced by the
- * writer. `buffer` is replaced when the publisher grows the frame: read it anew after `openFrame`.
+ * An open or submitted frame. Lines are written to `buffer` from `length` on, and `length`,
+ * `events` advanced by the writer. `buffer` is replaced when the publisher grows the frame: read it
+ * anew after `openFrame`.
  */
 export interface FrameSink {
   buffer: Buffer;
@@ -244,18 +292,26 @@ export interface FrameSink {
 
 /**
  * What became of a frame.
- * - `stored`: acknowledged, new. `duplicate`: acknowledged, the stream had it from a request before.
+ * - `stored`: acknowledged, new. `duplicate`: acknowledged, the stream had it from a request
+ *   before.
  * - `refused`: certainly not stored.
- * - `unknown`: the deadline passed after it was sent; it may be stored or not. Not a failure, not a success.
+ * - `unknown`: the deadline passed after it was sent; it may be stored or not. Not a failure, not a
+ *   success.
  */
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * Hears once each time it joined a frame, at its own deadline at the latest. `code` says why, for `refused` and `unknown`; `events` and
- * `bytes` are its part of the frame: plain numbers, so that nothing is made for a request. Must not throw.
+ * Hears once each time it joined a frame, at its own deadline at the latest. `code` says why, for
+ * `refused` and `unknown`; `events` and `bytes` are its part of the frame: plain numbers, so that
+ * nothing is made for a request. Must not throw.
  */
 export interface FrameWaiter {
-  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void;
+  frameSettled(
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+    events: number,
+    bytes: number,
+  ): void;
 }
 
 /** How much of a stream each project may fill. Neither call waits or throws. */
@@ -266,28 +322,42 @@ export interface ProjectShares {
   stored(lane: Lane, projectId: string, bytes: number): void;
 }
 
-/** Group commit towards JetStream. All calls are synchronous; the outcome comes through the waiter. */
+/**
+ * Group commit towards JetStream. All calls are synchronous; the outcome comes through the waiter.
+ */
 export interface Publisher {
-  /** Undefined when events can be taken now, else the code to refuse with (`unavailable`, `store_full`, `draining`). */
+  /**
+   * Undefined when events can be taken now, else the code to refuse with (`unavailable`,
+   * `store_full`, `draining`).
+   */
   refusal(): ErrorCode | undefined;
-  /** Undefined when the stream that the project's events go to is fit for them, else why it is not. */
+  /**
+   * Undefined when the stream that the project's events go to is fit for them, else why it is not.
+   */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
   /** Largest record that stream takes, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
   /** Largest frame, in bytes of payload. */
   readonly frameBytesMax: number;
   /**
-   * The open frame that takes the project's lines on the lane, with room for at least `bytes` more (bytes <= frameBytesMax). It may
-   * take those of other projects too, so a line must say whose it is.
+   * The open frame that takes the project's lines on the lane, with room for at least `bytes` more
+   * (bytes <= frameBytesMax). It may take those of other projects too, so a line must say whose it
+   * is.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** Declares the lines appended since the last call as this waiter's; the frame leaves by the rules of group commit. */
+  /**
+   * Declares the lines appended since the last call as this waiter's; the frame leaves by the rules
+   * of group commit.
+   */
   join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
-  /** A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large record). */
+  /**
+   * A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large
+   * record).
+   */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Submits an own frame under a message id that is the same when the client sends the same body again, or under "" for one of this
-   * submission alone.
+   * Submits an own frame under a message id that is the same when the client sends the same body
+   * again, or under "" for one of this submission alone.
    */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   /** Gives an own frame back unused. */

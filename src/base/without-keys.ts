@@ -1,7 +1,9 @@
-// A stranger's text with stars for whatever may be a key or another secret, so that it can be shown. As long as before: what is looked for
-// in it is where it was. Linear in the text.
+// A stranger's text with stars for whatever may be a key or another secret, so that it can be
+// shown. As long as before: what is looked for in it is where it was. Linear in the text.
 
-/** By their own beginning, as far as they may go: in JSON or in a list another character ends them. */
+/**
+ * By their own beginning, as far as they may go: in JSON or in a list another character ends them.
+ */
 const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
 /** Whatever follows a name that keys have, or one with an escaped letter, which may be any. */
 const byName =

@@ -1,5 +1,5 @@
-// How a person calls this program again from where it was started: a bundle has a launcher and no npm, a checkout has npm, whose scripts
-// run in the checkout wherever npm was called.
+// How a person calls this program again from where it was started: a bundle has a launcher and no
+// npm, a checkout has npm, whose scripts run in the checkout wherever npm was called.
 
 import { existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -12,7 +12,9 @@ export interface Start {
   readonly npmFolder: string | undefined;
 }
 
-/** A command line, quoted for a shell, that the name of a command and its flags can be put behind. */
+/**
+ * A command line, quoted for a shell, that the name of a command and its flags can be put behind.
+ */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));
   const launcher = join(root, "bin", "penstock");

@@ -1,4 +1,5 @@
-// What main.ts lends to a command: the outside world as arguments, so that a command never touches `process`.
+// What main.ts lends to a command: the outside world as arguments, so that a command never touches
+// `process`.
 
 import type { Writable } from "node:stream";
 import type { ProcessHost } from "../embedded/process-identity.ts";
@@ -19,7 +20,10 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/** An expected failure of a command: the message is all that is shown; without one, it has been told already. */
+/**
+ * An expected failure of a command: the message is all that is shown; without one, it has been told
+ * already.
+ */
 export class CommandError extends Error {
   readonly exitCode: number;
 

@@ -1,4 +1,5 @@
-// `gather`: run at a hub, makes its streams gather what the gateways beside its leaf nodes have stored, and shows how far it is.
+// `gather`: run at a hub, makes its streams gather what the gateways beside its leaf nodes have
+// stored, and shows how far it is.
 
 import { openBucket, raiseReplicas } from "../projects/registry/bucket.ts";
 import { onceLed } from "../projects/registry/leader-wait.ts";
@@ -13,8 +14,15 @@ import { forTerminal } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** `leaves`: JetStream domains. Those of earlier calls stay; none only shows. Also makes the registry, which leaf nodes mirror. */
-export async function gather(config: Config, leaves: readonly string[], context: CommandContext): Promise<void> {
+/**
+ * `leaves`: JetStream domains. Those of earlier calls stay; none only shows. Also makes the
+ * registry, which leaf nodes mirror.
+ */
+export async function gather(
+  config: Config,
+  leaves: readonly string[],
+  context: CommandContext,
+): Promise<void> {
   const wrong = leaves.find((leaf) => !domain.test(leaf));
   if (wrong !== undefined) {
     throw new CommandError(
@@ -23,7 +31,10 @@ export async function gather(config: Config, leaves: readonly string[], context:
     );
   }
   if (config.hubDomain !== undefined) {
-    throw new CommandError("gather: this is the hub's to do: name its NATS, and no PENSTOCK_HUB_DOMAIN", usageExitCode);
+    throw new CommandError(
+      "gather: this is the hub's to do: name its NATS, and no PENSTOCK_HUB_DOMAIN",
+      usageExitCode,
+    );
   }
   const say = (line: string): void => void context.stdout.write(`${forTerminal(line)}\n`);
   const note = (fields: object, message: string): void =>
@@ -33,7 +44,11 @@ export async function gather(config: Config, leaves: readonly string[], context:
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };
     const registry = await onceLed(() => openBucket(connection, place));
     const { streamInfo } = await registry.status();
-    await raiseReplicas(connection, { config: streamInfo.config, replicas: place.replicas, log: { warn: note } });
+    await raiseReplicas(connection, {
+      config: streamInfo.config,
+      replicas: place.replicas,
+      log: { warn: note },
+    });
     await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
     const streams = await ensureStreams(connection, config, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {

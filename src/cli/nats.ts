@@ -1,5 +1,6 @@
-// How a command on the side reaches the gateway's NATS: the one the settings name, else the embedded one of the data
-// folder. Gives up soon, unlike the gateway, because someone sits and waits.
+// How a command on the side reaches the gateway's NATS: the one the settings name, else the
+// embedded one of the data folder. Gives up soon, unlike the gateway, because someone sits and
+// waits.
 
 import { resolve } from "node:path";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
@@ -24,7 +25,10 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /** Throws a CommandError when NATS does not answer. */
-export async function openNats(access: NatsAccess, more: Partial<ConnectionOptions> = {}): Promise<NatsConnection> {
+export async function openNats(
+  access: NatsAccess,
+  more: Partial<ConnectionOptions> = {},
+): Promise<NatsConnection> {
   try {
     return await connect({
       ...accessOptions(access),
@@ -34,6 +38,8 @@ export async function openNats(access: NatsAccess, more: Partial<ConnectionOptio
       ...more,
     });
   } catch (error) {
-    throw new CommandError(`connect to NATS at ${shownUrls(access.natsUrl)}: ${connectFault(error, access)}`);
+    throw new CommandError(
+      `connect to NATS at ${shownUrls(access.natsUrl)}: ${connectFault(error, access)}`,
+    );
   }
 }

@@ -1,4 +1,5 @@
-// The `project` commands as a person sees them: arguments in, lines out. What they do is in projects/registry/commands.ts.
+// The `project` commands as a person sees them: arguments in, lines out. What they do is in
+// projects/registry/commands.ts.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../base/types.ts";
@@ -39,21 +40,27 @@ export interface LimitOptions {
 }
 
 export async function add(command: ProjectCommand, project: NewProject): Promise<void> {
-  const added = await atNats(command, (connection, place) => addProject(connection, { ...place, ...project }));
+  const added = await atNats(command, (connection, place) =>
+    addProject(connection, { ...place, ...project }),
+  );
   say(command, `project ${added.id} added, key ${added.keys[0]}`);
 }
 
 export async function list(command: ProjectCommand, asJson: boolean): Promise<void> {
   const projects = await atNats(command, listProjects);
   if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
-  else if (projects.length === 0) say(command, "no projects yet: add one with `penstock project add <id>`");
+  else if (projects.length === 0)
+    say(command, "no projects yet: add one with `penstock project add <id>`");
   else for (const line of projectTable(projects)) say(command, line);
 }
 
 export async function rotate(command: ProjectCommand, id: string, keepOld: boolean): Promise<void> {
-  const rotated = await atNats(command, (connection, place) => rotateKey(connection, { ...place, id, keepOld }));
+  const rotated = await atNats(command, (connection, place) =>
+    rotateKey(connection, { ...place, id, keepOld }),
+  );
   const others = rotated.keys.length - 1;
-  const kept = others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
+  const kept =
+    others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
   say(command, `project ${id} has a new key ${rotated.keys.at(-1)}${kept}`);
 }
 
@@ -67,7 +74,10 @@ export async function enable(command: ProjectCommand, id: string, enabled: boole
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
-/** There is none, so that no slip of the fingers ends a project's keys. Says what does what people look for. */
+/**
+ * There is none, so that no slip of the fingers ends a project's keys. Says what does what people
+ * look for.
+ */
 export function remove(id: string): never {
   throw new CommandError(
     `there is no command that removes a project: \`project disable ${id}\` refuses its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` takes it out of the registry, and nothing deletes its events before their time`,
@@ -76,23 +86,36 @@ export function remove(id: string): never {
 }
 
 /** What is named takes the place of all limits there are. */
-export async function limit(command: ProjectCommand, id: string, options: LimitOptions): Promise<void> {
+export async function limit(
+  command: ProjectCommand,
+  id: string,
+  options: LimitOptions,
+): Promise<void> {
   const { eventsPerSecond, bytesPerSecond, burst, none } = options;
   const isRateNamed = eventsPerSecond !== undefined || bytesPerSecond !== undefined;
   if (none ? isRateNamed || burst !== undefined : !isRateNamed) {
-    const message = "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
+    const message =
+      "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
     throw new CommandError(message, usageExitCode);
   }
-  const limits = none ? undefined : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
+  const limits = none
+    ? undefined
+    : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
   await atNats(command, (connection, place) => setLimits(connection, { ...place, id, limits }));
-  const each = limits === undefined ? "no limits" : `limits, for each gateway process: ${limitsText(limits)}`;
+  const each =
+    limits === undefined ? "no limits" : `limits, for each gateway process: ${limitsText(limits)}`;
   say(command, `project ${id} has ${each}`);
 }
 
-const usageLag = "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
+const usageLag =
+  "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
 
 /** Of all projects that have sent anything, or of one. */
-export async function usage(command: ProjectCommand, projectId: string | undefined, asJson: boolean): Promise<void> {
+export async function usage(
+  command: ProjectCommand,
+  projectId: string | undefined,
+  asJson: boolean,
+): Promise<void> {
   const { context } = command;
   const nowMs = Date.now();
   const usages = await atNats(command, (connection, place) =>
@@ -162,14 +185,36 @@ function usageTable(usages: readonly ProjectUsage[]): string[] {
   const rate = (perSecond: number): string => perSecond.toFixed(1);
   return table([
     [
-      ...["ID", "ACCEPTED", "ACCEPTED/S", "STORED BYTES", "UNKNOWN", "DROPPED", "RATE-LIMITED", "RATE-LIMITED/S"],
+      ...[
+        "ID",
+        "ACCEPTED",
+        "ACCEPTED/S",
+        "STORED BYTES",
+        "UNKNOWN",
+        "DROPPED",
+        "RATE-LIMITED",
+        "RATE-LIMITED/S",
+      ],
       ...["REQUESTS REFUSED", "BYTES REFUSED", "SINCE", "LAST"],
     ],
     ...usages.map((usage) => [
-      ...[usage.projectId, String(usage.accepted), rate(usage.acceptedPerSecond), String(usage.storedBytes)],
+      ...[
+        usage.projectId,
+        String(usage.accepted),
+        rate(usage.acceptedPerSecond),
+        String(usage.storedBytes),
+      ],
       ...[String(usage.unknown), String(usage.dropped)],
-      ...[String(usage.rateLimitedEvents), rate(usage.rateLimitedPerSecond), String(usage.rateLimitedRequests)],
-      ...[String(usage.rateLimitedBytes), new Date(usage.sinceMs).toISOString(), new Date(usage.atMs).toISOString()],
+      ...[
+        String(usage.rateLimitedEvents),
+        rate(usage.rateLimitedPerSecond),
+        String(usage.rateLimitedRequests),
+      ],
+      ...[
+        String(usage.rateLimitedBytes),
+        new Date(usage.sinceMs).toISOString(),
+        new Date(usage.atMs).toISOString(),
+      ],
     ]),
   ]);
 }

@@ -1,4 +1,5 @@
-// The settings as flags of a command, made from the table in config.ts, and the config they and the environment come to.
+// The settings as flags of a command, made from the table in config.ts, and the config they and the
+// environment come to.
 
 import type { Command } from "commander";
 import {
@@ -44,7 +45,11 @@ export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
 /** Adds a flag for each setting. */
-export function withSettings(command: Command, names: readonly SettingName[], defaults: Defaults = {}): Command {
+export function withSettings(
+  command: Command,
+  names: readonly SettingName[],
+  defaults: Defaults = {},
+): Command {
   for (const name of names) {
     const { unit, why, fallback: usual } = settings[name];
     const fallback = defaults[name] ?? usual;
@@ -55,11 +60,16 @@ export function withSettings(command: Command, names: readonly SettingName[], de
 }
 
 /** The settings of a command, or all their faults. */
-export function settingsOf(command: Command, context: CommandContext, defaults: Defaults = {}): ConfigResult {
+export function settingsOf(
+  command: Command,
+  context: CommandContext,
+  defaults: Defaults = {},
+): ConfigResult {
   const options: Record<string, unknown> = command.opts();
   const flags = Object.fromEntries(
     allSettings.flatMap((name) => {
-      const given = options[name] ?? (context.env[variableOf(name)] === undefined ? defaults[name] : undefined);
+      const given =
+        options[name] ?? (context.env[variableOf(name)] === undefined ? defaults[name] : undefined);
       return typeof given === "string" ? [[name, given]] : [];
     }),
   );
@@ -67,7 +77,11 @@ export function settingsOf(command: Command, context: CommandContext, defaults: 
 }
 
 /** Throws a CommandError that lists every fault. */
-export function configOf(command: Command, context: CommandContext, defaults: Defaults = {}): Config {
+export function configOf(
+  command: Command,
+  context: CommandContext,
+  defaults: Defaults = {},
+): Config {
   const result = settingsOf(command, context, defaults);
   if (result.ok) return result.config;
   const lines = result.faults.map((fault) => `  ${fault}`);

@@ -1,5 +1,6 @@
-// `tail`: prints the stored records, one a line, as they come into the streams. It only reads: ordered consumers leave nothing
-// behind on the server. A server that goes, and whatever becomes of a stream, is told, and followed again from where it was.
+// `tail`: prints the stored records, one a line, as they come into the streams. It only reads:
+// ordered consumers leave nothing behind on the server. A server that goes, and whatever becomes of
+// a stream, is told, and followed again from where it was.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -49,12 +50,22 @@ const idsToldMax = 10;
 /** A server that says nothing for so long, twice, is gone. */
 const pingMs = 5_000;
 
-/** Runs until `context.stop`. Rejects when NATS cannot be reached at the start; later it tries for ever. */
-export async function tail(config: Config, options: TailOptions, context: CommandContext): Promise<void> {
+/**
+ * Runs until `context.stop`. Rejects when NATS cannot be reached at the start; later it tries for
+ * ever.
+ */
+export async function tail(
+  config: Config,
+  options: TailOptions,
+  context: CommandContext,
+): Promise<void> {
   const { stop, stderr } = context;
   const { project } = options;
   if (project !== undefined && !isProjectId(project)) {
-    throw new CommandError(`follow a project: its id matches [A-Za-z0-9_-]{1,64}: got "${project}"`, usageExitCode);
+    throw new CommandError(
+      `follow a project: its id matches [A-Za-z0-9_-]{1,64}: got "${project}"`,
+      usageExitCode,
+    );
   }
   let said = "";
   function say(line: string): void {
@@ -62,7 +73,8 @@ export async function tail(config: Config, options: TailOptions, context: Comman
     if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
     said = line;
   }
-  const open = async () => await openNats(findNats(config, context.host), { pingInterval: pingMs, reconnect: false });
+  const open = async () =>
+    await openNats(findNats(config, context.host), { pingInterval: pingMs, reconnect: false });
   const places = new Map<string, Place>();
   let connection: NatsConnection | undefined = await open();
   if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
@@ -71,7 +83,9 @@ export async function tail(config: Config, options: TailOptions, context: Comman
       // Found anew each time: an embedded server may be back elsewhere.
       connection ??= await open();
       const ended = connection.closed().then((error) => {
-        throw new Error(error instanceof Error ? error.message : "the server closed the connection");
+        throw new Error(
+          error instanceof Error ? error.message : "the server closed the connection",
+        );
       });
       ended.catch(() => {});
       const tailing: Tail = { js: jetstream(connection), context, options, say, places };
@@ -91,11 +105,19 @@ interface Sought {
   readonly say: (line: string) => void;
 }
 
-/** One that is not there may come yet, and may have been: so it is followed all the same. Nothing is said where nobody knows. */
-async function tellIfUnknown(connection: NatsConnection, { config, project, say }: Sought): Promise<void> {
+/**
+ * One that is not there may come yet, and may have been: so it is followed all the same. Nothing is
+ * said where nobody knows.
+ */
+async function tellIfUnknown(
+  connection: NatsConnection,
+  { config, project, say }: Sought,
+): Promise<void> {
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   try {
-    const ids = (await listProjects(connection, { prefix, replicas, hubDomain })).map(({ id }) => id);
+    const ids = (await listProjects(connection, { prefix, replicas, hubDomain })).map(
+      ({ id }) => id,
+    );
     if (ids.includes(project)) return;
     const more = ids.length > idsToldMax ? ` and ${ids.length - idsToldMax} more` : "";
     const others = ids.length === 0 ? "none yet" : `${ids.slice(0, idsToldMax).join(", ")}${more}`;
@@ -117,14 +139,22 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   if (!context.stop.aborted) throw new Error("the streams went silent");
 }
 
-/** A project's own messages, and those it may share. Two consumers a stream: one with both subjects needs nats-server 2.10. */
+/**
+ * A project's own messages, and those it may share. Two consumers a stream: one with both subjects
+ * needs nats-server 2.10.
+ */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
-  const tokens = project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
+  const tokens =
+    project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
 /** Waits until the gateway has made the streams; empty when told to stop before. */
-async function streamsOf(js: JetStreamClient, subjects: readonly string[], { context, say }: Tail): Promise<Source[]> {
+async function streamsOf(
+  js: JetStreamClient,
+  subjects: readonly string[],
+  { context, say }: Tail,
+): Promise<Source[]> {
   const manager = await js.jetstreamManager();
   while (!context.stop.aborted) {
     const sources: Source[] = [];
@@ -167,17 +197,28 @@ async function follow(tailing: Tail, source: Source): Promise<void> {
   }
 }
 
-/** Where to go on: behind what was shown, or at the beginning of a stream that was made anew meanwhile. */
-async function placeOf({ js, options, places, say }: Tail, { stream, subject }: Source): Promise<Place> {
+/**
+ * Where to go on: behind what was shown, or at the beginning of a stream that was made anew
+ * meanwhile.
+ */
+async function placeOf(
+  { js, options, places, say }: Tail,
+  { stream, subject }: Source,
+): Promise<Place> {
   const manager = await js.jetstreamManager();
   const { created, state } = await manager.streams.info(stream);
   const name = `${stream} ${subject}`;
   const known = places.get(name);
   if (known?.created === created && known.sequence <= state.last_seq) return known;
   if (known !== undefined) {
-    say(`stream ${stream} is not the one it was, or has lost what was in it: showing it from its beginning`);
+    say(
+      `stream ${stream} is not the one it was, or has lost what was in it: showing it from its beginning`,
+    );
   }
-  const place = { created, sequence: known !== undefined || options.fromStart ? 0 : state.last_seq };
+  const place = {
+    created,
+    sequence: known !== undefined || options.fromStart ? 0 : state.last_seq,
+  };
   places.set(name, place);
   return place;
 }
@@ -187,6 +228,8 @@ function recordsOf(message: JsMsg, project: string | undefined): string {
   const text = message.string();
   if (project === undefined || !message.subject.endsWith(`.${manyProjects}`)) return text;
   const lines = text.split("\n").slice(0, -1);
-  const own = lines.filter((line) => (JSON.parse(line) as { project_id?: unknown }).project_id === project);
+  const own = lines.filter(
+    (line) => (JSON.parse(line) as { project_id?: unknown }).project_id === project,
+  );
   return own.map((line) => `${line}\n`).join("");
 }

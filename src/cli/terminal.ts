@@ -1,10 +1,18 @@
-// What came from outside, made fit for a terminal: control characters, which move cursors and change colours, and those that turn the order
-// of letters around are written as JSON escapes. So JSON stays the same JSON, and nothing that a client sent acts on who looks at it.
+// What came from outside, made fit for a terminal: control characters, which move cursors and
+// change colours, and those that turn the order of letters around are written as JSON escapes. So
+// JSON stays the same JSON, and nothing that a client sent acts on who looks at it.
 
-/** C0 but tab and line feed, DEL, C1, line and paragraph separators, and everything that embeds, overrides or isolates a direction. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+/**
+ * C0 but tab and line feed, DEL, C1, line and paragraph separators, and everything that embeds,
+ * overrides or isolates a direction.
+ */
+const acting =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 export function forTerminal(text: string): string {
-  return text.replaceAll(acting, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replaceAll(
+    acting,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

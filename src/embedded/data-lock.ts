@@ -1,19 +1,36 @@
-// One gateway at a time on a data folder. Two things hold that: locks of the kernel, which every container of the machine sees and
-// which a nats-server that outlives its gateway keeps; and a claim of each process, which says who it is and decides where the kernel
-// cannot. The locks are on the folder itself, which nobody deletes in passing, and on a file in it, because network file systems keep
-// those of a folder to one machine. Every process that wants the folder lays down a claim of its own, then looks for others: of two, at least one sees the
-// other and steps back. The claims of processes that died are removed by whoever comes next.
+// One gateway at a time on a data folder. Two things hold that: locks of the kernel, which every
+// container of the machine sees and which a nats-server that outlives its gateway keeps; and a
+// claim of each process, which says who it is and decides where the kernel cannot. The locks are on
+// the folder itself, which nobody deletes in passing, and on a file in it, because network file
+// systems keep those of a folder to one machine. Every process that wants the folder lays down a
+// claim of its own, then looks for others: of two, at least one sees the other and steps back. The
+// claims of processes that died are removed by whoever comes next.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { folderFault } from "./folder-fault.ts";
-import { inodeAt, type KernelLock, type KernelLockOutcome, takeFolderLock, takeKernelLock } from "./kernel-lock.ts";
-import { identify, isRunning, type ProcessHost, type ProcessIdentity, placeOfPids } from "./process-identity.ts";
+import {
+  inodeAt,
+  type KernelLock,
+  type KernelLockOutcome,
+  takeFolderLock,
+  takeKernelLock,
+} from "./kernel-lock.ts";
+import {
+  identify,
+  isRunning,
+  type ProcessHost,
+  type ProcessIdentity,
+  placeOfPids,
+} from "./process-identity.ts";
 
 export interface DataLock {
-  /** The kernel's locks; none where nothing on this host can take one. Who inherits them holds the folder too. */
+  /**
+   * The kernel's locks; none where nothing on this host can take one. Who inherits them holds the
+   * folder too.
+   */
   readonly fds: readonly number[];
   release(): void;
 }
@@ -25,7 +42,10 @@ interface Claim extends ProcessIdentity {
   readonly held: boolean;
   /** Where its pid means something; see placeOfPids. */
   readonly place?: string;
-  /** The inodes that it has the kernel's locks on; none where it can take none, undefined before it knows. */
+  /**
+   * The inodes that it has the kernel's locks on; none where it can take none, undefined before it
+   * knows.
+   */
   readonly locks?: readonly string[];
   /** The inode of the folder: a claim that came along with a copy is about another one. */
   readonly folder?: string | undefined;
@@ -45,8 +65,14 @@ const heldTriesMax = 8;
 const kernelWaitMs = 12_000;
 const kernelRetryMs = 150;
 
-/** Throws an EmbeddedError that names the owner when the folder is in use; nothing is changed then. */
-export async function lockDataDir(dataDir: string, host: ProcessHost, signal?: AbortSignal): Promise<DataLock> {
+/**
+ * Throws an EmbeddedError that names the owner when the folder is in use; nothing is changed then.
+ */
+export async function lockDataDir(
+  dataDir: string,
+  host: ProcessHost,
+  signal?: AbortSignal,
+): Promise<DataLock> {
   const folder = join(dataDir, "nats");
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -63,14 +89,23 @@ export async function lockDataDir(dataDir: string, host: ProcessHost, signal?: A
   try {
     kernel = await kernelLocks(dataDir, folder, signal);
     const inodes = kernel.map(({ inode }) => inode);
-    // Before others' claims are looked at: of two that do so at once, at least one has to see what the other has.
+    // Before others' claims are looked at: of two that do so at once, at least one has to see what
+    // the other has.
     writeClaim(own, { ...self, held: true, locks: inodes });
     for (const claim of claimsElsewhere(folder)) {
-      const had = claim.folder === undefined || claim.folder === self.folder ? (claim.locks ?? inodes) : inodes;
-      // Only whoever has the very lock that the other had knows that it is gone: a lock file that was deleted and made anew says nothing.
-      if (kernel.length > 0 && (had.some((inode) => inodes.includes(inode)) || !isOfThisBoot(claim))) {
+      const had =
+        claim.folder === undefined || claim.folder === self.folder
+          ? (claim.locks ?? inodes)
+          : inodes;
+      // Only whoever has the very lock that the other had knows that it is gone: a lock file that
+      // was deleted and made anew says nothing.
+      if (
+        kernel.length > 0 &&
+        (had.some((inode) => inodes.includes(inode)) || !isOfThisBoot(claim))
+      ) {
         rmSync(claim.file, { force: true });
-      } else if (isOfThisBoot(claim)) throw new EmbeddedError(cannotTell(dataDir, claim, kernel.length > 0));
+      } else if (isOfThisBoot(claim))
+        throw new EmbeddedError(cannotTell(dataDir, claim, kernel.length > 0));
     }
     return { fds: kernel.map(({ fd }) => fd), release };
   } catch (error) {
@@ -86,7 +121,12 @@ interface ClaimQuestion {
   readonly host: ProcessHost;
 }
 
-async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<Omit<Claim, "held">> {
+async function layClaim({
+  dataDir,
+  folder,
+  own,
+  host,
+}: ClaimQuestion): Promise<Omit<Claim, "held">> {
   const self = {
     ...(identify(host.pid, host) ?? { pid: host.pid, startedAt: "" }),
     place: placeOfPids(),
@@ -112,7 +152,11 @@ async function layClaim({ dataDir, folder, own, host }: ClaimQuestion): Promise<
 }
 
 /** None where this host cannot take any. */
-async function kernelLocks(dataDir: string, folder: string, signal?: AbortSignal): Promise<readonly KernelLock[]> {
+async function kernelLocks(
+  dataDir: string,
+  folder: string,
+  signal?: AbortSignal,
+): Promise<readonly KernelLock[]> {
   const deadline = performance.now() + kernelWaitMs;
   for (;;) {
     const taken = takeLocks(dataDir);
@@ -155,7 +199,8 @@ function cannotTell(dataDir: string, { pid, file }: FoundClaim, hasLock: boolean
 }
 
 function writeClaim(file: string, claim: Claim): void {
-  // The name of the file in the making does not match the pattern: a claim is seen whole or not at all.
+  // The name of the file in the making does not match the pattern: a claim is seen whole or not at
+  // all.
   const next = `${file}.next`;
   writeFileSync(next, JSON.stringify(claim), { mode: 0o600 });
   renameSync(next, file);
@@ -189,7 +234,10 @@ function isElsewhere({ place }: Claim): boolean {
   return place !== undefined && place !== placeOfPids();
 }
 
-/** The claim of an earlier boot is of a machine that was switched off, or of another one: not of a container beside us. */
+/**
+ * The claim of an earlier boot is of a machine that was switched off, or of another one: not of a
+ * container beside us.
+ */
 function isOfThisBoot({ place = "" }: Claim): boolean {
   return place.split(" ")[0] === placeOfPids().split(" ")[0];
 }

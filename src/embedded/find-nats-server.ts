@@ -1,5 +1,5 @@
-// Which nats-server is embedded: the one that was named, else the one on PATH if it is new enough, else the newest that
-// set-up fetched. Only looks; starting it is nats-server.ts's job.
+// Which nats-server is embedded: the one that was named, else the one on PATH if it is new enough,
+// else the newest that set-up fetched. Only looks; starting it is nats-server.ts's job.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
@@ -80,7 +80,11 @@ function isExecutable(file: string): boolean {
 function versionOf(file: string): Version | undefined {
   try {
     return parse(
-      execFileSync(file, ["--version"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 10_000 }),
+      execFileSync(file, ["--version"], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+        timeout: 10_000,
+      }),
     );
   } catch {
     return undefined;

@@ -1,9 +1,11 @@
-// Why a data folder cannot be used, in words that name a way out. The start says so, and doctor before it.
+// Why a data folder cannot be used, in words that name a way out. The start says so, and doctor
+// before it.
 
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-export const folderMend = "name another folder with PENSTOCK_DATA_DIR (--data-dir), or let this user write there";
+export const folderMend =
+  "name another folder with PENSTOCK_DATA_DIR (--data-dir), or let this user write there";
 
 /** The words for what making or writing the folder threw. */
 export function folderFault(dataDir: string, error: unknown): string {
@@ -12,10 +14,15 @@ export function folderFault(dataDir: string, error: unknown): string {
   return `start on ${dataDir}: ${found ?? `the folder cannot be written (${code ?? message})`}: ${folderMend}`;
 }
 
-/** What keeps the folder, what is in it, or the nearest one above it that is there, from being written; undefined: nothing. Changes nothing. */
+/**
+ * What keeps the folder, what is in it, or the nearest one above it that is there, from being
+ * written; undefined: nothing. Changes nothing.
+ */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
-  const inside = ["nats", "jetstream"].map((name) => join(folder, name)).filter((path) => kindOf(path) !== "nothing");
+  const inside = ["nats", "jetstream"]
+    .map((name) => join(folder, name))
+    .filter((path) => kindOf(path) !== "nothing");
   for (const path of [...inside, nearest(folder)]) {
     const what = path === folder ? "it" : path;
     if (kindOf(path) === "file") return `${what} is a file, and a folder is needed`;

@@ -1,5 +1,6 @@
-// Where an embedded nats-server listens and what it asks for: as set, else as at its last start, so that readers find it again. The
-// configuration of that start says it. Which version may open the store is asked of a file beside the store, and of it.
+// Where an embedded nats-server listens and what it asks for: as set, else as at its last start, so
+// that readers find it again. The configuration of that start says it. Which version may open the
+// store is asked of a file beside the store, and of it.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -30,17 +31,30 @@ export interface WantedAccess {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-// Below the range from which the system gives out ports by itself, where a kept one could be anybody's connection by the next start.
+// Below the range from which the system gives out ports by itself, where a kept one could be
+// anybody's connection by the next start.
 const portMin = 15_000;
 const portMax = 32_000;
 const triesMax = 200;
 
-/** Throws an EmbeddedError when the port that was set is taken, or the store is of a newer nats-server. */
-export async function accessOf({ dataDir, port, token, version, log }: WantedAccess): Promise<EmbeddedAccess> {
+/**
+ * Throws an EmbeddedError when the port that was set is taken, or the store is of a newer
+ * nats-server.
+ */
+export async function accessOf({
+  dataDir,
+  port,
+  token,
+  version,
+  log,
+}: WantedAccess): Promise<EmbeddedAccess> {
   const kept = readNatsConfig(dataDir);
   refuseOlder(dataDir, { wrote: wroteStore(dataDir, kept, version), opens: version });
   if (kept?.isDamaged === true) {
-    const lost = [...(kept.port === undefined ? ["port"] : []), ...(kept.token === undefined ? ["token"] : [])];
+    const lost = [
+      ...(kept.port === undefined ? ["port"] : []),
+      ...(kept.token === undefined ? ["token"] : []),
+    ];
     log.warn(
       { file: natsConfigFile(dataDir), lost },
       "the embedded nats-server's last configuration is damaged: what cannot be read of its port and token is chosen anew, unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN set it",
@@ -55,13 +69,23 @@ export async function accessOf({ dataDir, port, token, version, log }: WantedAcc
   }
   if (kept?.port !== undefined) {
     if (await isFree(kept.port)) return { ...found, port: kept.port };
-    log.warn({ port: kept.port }, "the embedded nats-server's port is taken by another process: it moves to a new one");
+    log.warn(
+      { port: kept.port },
+      "the embedded nats-server's port is taken by another process: it moves to a new one",
+    );
   }
   return { ...found, port: await freePort() };
 }
 
-/** Undefined where nothing was ever noted, as of a new store. Throws where something was, and cannot be read. */
-function wroteStore(dataDir: string, kept: WrittenNatsConfig | undefined, opens: string): string | undefined {
+/**
+ * Undefined where nothing was ever noted, as of a new store. Throws where something was, and cannot
+ * be read.
+ */
+function wroteStore(
+  dataDir: string,
+  kept: WrittenNatsConfig | undefined,
+  opens: string,
+): string | undefined {
   const noted = readStoreVersion(dataDir);
   if (noted !== "damaged" && noted !== undefined) return noted;
   if (kept?.version !== undefined) return kept.version;
@@ -73,11 +97,16 @@ function wroteStore(dataDir: string, kept: WrittenNatsConfig | undefined, opens:
 }
 
 function hasStore(dataDir: string): boolean {
-  return readdirSync(join(dataDir, "jetstream"), { withFileTypes: true }).some((entry) => entry.isDirectory());
+  return readdirSync(join(dataDir, "jetstream"), { withFileTypes: true }).some((entry) =>
+    entry.isDirectory(),
+  );
 }
 
 /** A newer nats-server takes over what an older one wrote; the way back is not supported. */
-function refuseOlder(dataDir: string, { wrote, opens }: { wrote: string | undefined; opens: string }): void {
+function refuseOlder(
+  dataDir: string,
+  { wrote, opens }: { wrote: string | undefined; opens: string },
+): void {
   const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
   if (last === undefined || next === undefined || next >= last) return;
   throw new EmbeddedError(
@@ -103,6 +132,8 @@ function isFree(port: number): Promise<boolean> {
   const probe = createServer();
   return new Promise((resolve) => {
     probe.once("error", () => resolve(false));
-    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () => probe.close(() => resolve(true)));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
+      probe.close(() => resolve(true)),
+    );
   });
 }

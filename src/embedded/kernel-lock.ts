@@ -1,6 +1,7 @@
-// A lock on a file or folder that the kernel holds for us: seen by every process of the machine whatever its pid namespace, and let go by the
-// kernel alone, when the last process that has the descriptor is gone. Node has no flock(2), so a program of the host makes the call
-// on our descriptor: the lock belongs to what was opened, and stays with us when that program ends.
+// A lock on a file or folder that the kernel holds for us: seen by every process of the machine
+// whatever its pid namespace, and let go by the kernel alone, when the last process that has the
+// descriptor is gone. Node has no flock(2), so a program of the host makes the call on our
+// descriptor: the lock belongs to what was opened, and stays with us when that program ends.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, fstatSync, openSync, statSync } from "node:fs";
@@ -13,14 +14,19 @@ export interface KernelLock {
   release(): void;
 }
 
-/** `busy`: somebody has it. `unknown`: nothing here can tell, or the file system has no such locks. */
+/**
+ * `busy`: somebody has it. `unknown`: nothing here can tell, or the file system has no such locks.
+ */
 export type KernelLockOutcome = KernelLock | "busy" | "unknown";
 
 const python =
   "import fcntl, sys\ntry: fcntl.flock(3, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept BlockingIOError: sys.exit(1)";
 const perl = 'open(my $lock, "<&=", 3) or die; flock($lock, 6) or exit($!{EWOULDBLOCK} ? 1 : 2)';
 
-/** Of util-linux or BusyBox; where there is none, what most hosts have besides. Each ends with 1, and without words, when somebody has the lock. */
+/**
+ * Of util-linux or BusyBox; where there is none, what most hosts have besides. Each ends with 1,
+ * and without words, when somebody has the lock.
+ */
 const programs: readonly (readonly [string, ...string[]])[] = [
   ["flock", "-n", "-x", "3"],
   ["python3", "-c", python],
@@ -28,12 +34,18 @@ const programs: readonly (readonly [string, ...string[]])[] = [
 ];
 const timeoutMs = 10_000;
 
-/** Throws what opening the file throws. The file stays: removing it would let two hold what each takes for the lock. */
+/**
+ * Throws what opening the file throws. The file stays: removing it would let two hold what each
+ * takes for the lock.
+ */
 export function takeKernelLock(file: string): KernelLockOutcome {
   return lockOn(openSync(file, "a", 0o600), file);
 }
 
-/** On the folder itself, which stays what it is whatever is deleted in it. Throws what opening it throws. */
+/**
+ * On the folder itself, which stays what it is whatever is deleted in it. Throws what opening it
+ * throws.
+ */
 export function takeFolderLock(folder: string): KernelLockOutcome {
   return lockOn(openSync(folder, "r"), folder);
 }

@@ -1,11 +1,14 @@
-// One nats-server process on a leash: a shell between us and it holds a pipe from us, and when that closes, however this
-// process ended, the server is told to stop. Knows one process; starting it again is nats-server.ts's job.
+// One nats-server process on a leash: a shell between us and it holds a pipe from us, and when that
+// closes, however this process ended, the server is told to stop. Knows one process; starting it
+// again is nats-server.ts's job.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /** The server's own pid, not the shell's. Rejected with an EmbeddedError when there never was one. */
+  /**
+   * The server's own pid, not the shell's. Rejected with an EmbeddedError when there never was one.
+   */
   readonly pid: Promise<number>;
   /** Fulfilled when the shell has ended, with what the server wrote to standard error. */
   readonly ended: Promise<{ readonly status: number | null; readonly said: string }>;
@@ -15,9 +18,10 @@ export interface LeashedServer {
 
 const saidCharsMax = 4_096;
 
-// $1 is the grace period in seconds, the rest is the command. Descriptors 3 and 5 are the locks of the data folder, which the server
-// keeps to its end, and 4 the leash. The server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
-// stops the server after its last acknowledgement.
+// $1 is the grace period in seconds, the rest is the command. Descriptors 3 and 5 are the locks of
+// the data folder, which the server keeps to its end, and 4 the leash. The server has its own
+// process group, so that Ctrl-C in a terminal reaches the gateway only, which stops the server
+// after its last acknowledgement.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -39,7 +43,10 @@ kill "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** `command` is the program and its arguments; it inherits `lockFds`, two at most. Never throws: a program that cannot be started has `ended`. */
+/**
+ * `command` is the program and its arguments; it inherits `lockFds`, two at most. Never throws: a
+ * program that cannot be started has `ended`.
+ */
 export function startOnLeash(
   command: readonly string[],
   graceSeconds: number,
@@ -58,7 +65,9 @@ export function startOnLeash(
   // Writing is never tried, but the pipe breaks when the shell dies first.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; said: string }>((resolve) => {
-    shell.once("error", (error) => resolve({ status: null, said: `its shell does not start: ${error.message}` }));
+    shell.once("error", (error) =>
+      resolve({ status: null, said: `its shell does not start: ${error.message}` }),
+    );
     shell.once("exit", (status) => resolve({ status, said }));
   });
   return {
@@ -70,8 +79,12 @@ export function startOnLeash(
 
 function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>): Promise<number> {
   const pid = new Promise<number>((resolve, reject) => {
-    shell.stdout?.setEncoding("utf8").once("data", (line: string) => resolve(Number.parseInt(line, 10)));
-    ended.then(({ said }) => reject(new EmbeddedError(`start nats-server: it ended: ${said.trim()}`)));
+    shell.stdout
+      ?.setEncoding("utf8")
+      .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
+    ended.then(({ said }) =>
+      reject(new EmbeddedError(`start nats-server: it ended: ${said.trim()}`)),
+    );
   });
   // Whoever awaits it hears of it; nobody has to.
   pid.catch(() => {});

@@ -1,5 +1,6 @@
-// The embedded server's configuration file, and the note that tells the command line where it listens. Both hold the
-// token, so both are readable by their owner only. Beside the store stands which version wrote it.
+// The embedded server's configuration file, and the note that tells the command line where it
+// listens. Both hold the token, so both are readable by their owner only. Beside the store stands
+// which version wrote it.
 
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -48,8 +49,17 @@ export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
-/** Writes the file and answers its path. The version is noted before that server can have changed anything. */
-export function writeNatsConfig({ dataDir, port, token, storeBytesMax, version }: NatsConfig): string {
+/**
+ * Writes the file and answers its path. The version is noted before that server can have changed
+ * anything.
+ */
+export function writeNatsConfig({
+  dataDir,
+  port,
+  token,
+  storeBytesMax,
+  version,
+}: NatsConfig): string {
   const text = `${firstWords} For nats-server ${version}.
 server_name: "penstock-embedded"
 listen: "127.0.0.1:${port}"

@@ -1,5 +1,6 @@
-// The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies, always on the same port with
-// the same token so that clients find it again, and stops it. Must not outlive this process, whatever ends it.
+// The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies,
+// always on the same port with the same token so that clients find it again, and stops it. Must not
+// outlive this process, whatever ends it.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -17,7 +18,13 @@ import {
   writeConnectionNote,
   writeNatsConfig,
 } from "./nats-config.ts";
-import { identify, isRunning, type ProcessHost, type ProcessIdentity, untilGone } from "./process-identity.ts";
+import {
+  identify,
+  isRunning,
+  type ProcessHost,
+  type ProcessIdentity,
+  untilGone,
+} from "./process-identity.ts";
 
 export interface EmbeddedLog {
   info(fields: object, message: string): void;
@@ -32,7 +39,9 @@ export interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: EmbeddedLog;
-  /** As set. Undefined: those of the last start, at the first one a free port and a random token. */
+  /**
+   * As set. Undefined: those of the last start, at the first one a free port and a random token.
+   */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
   /** Gives up a start that takes too long; the rejection is its reason. */
@@ -66,7 +75,10 @@ export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<E
   const lock = await lockDataDir(dataDir, host, signal);
   try {
     if (lock.fds.length === 0) {
-      log.warn({ dataDir }, "no lock of the kernel (no flock, python3 or perl here): keep one container to the folder");
+      log.warn(
+        { dataDir },
+        "no lock of the kernel (no flock, python3 or perl here): keep one container to the folder",
+      );
     }
     await waitForOrphan(dataDir, host);
     const storeBytesMax = storeRoom(dataDir, options);
@@ -90,7 +102,10 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
   const closing = new AbortController();
   let server: LeashedServer;
   let pid = 0;
-  /** Of the server, taken while it surely was the one with that pid; undefined if it never came to be. */
+  /**
+   * Of the server, taken while it surely was the one with that pid; undefined if it never came to
+   * be.
+   */
   let identity: ProcessIdentity | undefined;
   let { port } = access;
   let restarts = 0;
@@ -99,7 +114,13 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
   async function start(stop: AbortSignal | undefined): Promise<void> {
     identity = undefined;
     removePortsFiles(dataDir);
-    const config = writeNatsConfig({ dataDir, port, token, storeBytesMax, version: binary.version });
+    const config = writeNatsConfig({
+      dataDir,
+      port,
+      token,
+      storeBytesMax,
+      version: binary.version,
+    });
     server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fds);
     try {
       pid = await server.pid;
@@ -107,7 +128,8 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
       // Noted before it listens: whoever takes over from a gateway that dies now has to know of it.
       if (identity !== undefined) writeConnectionNote(dataDir, { url: "", token, ...identity });
       port = await portOf(pid, { server, dataDir, log, stop });
-      if (identity !== undefined) writeConnectionNote(dataDir, { url: `nats://127.0.0.1:${port}`, token, ...identity });
+      if (identity !== undefined)
+        writeConnectionNote(dataDir, { url: `nats://127.0.0.1:${port}`, token, ...identity });
     } catch (error) {
       await end();
       throw error;
@@ -129,7 +151,10 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
       if (closing.signal.aborted) return;
       if (performance.now() - sinceMs > steadyMs) waitMs = restartDelayMsMin;
       restarts += 1;
-      log.error({ status, said, restarts, waitMs, log: logFileOf(dataDir) }, "the embedded nats-server died");
+      log.error(
+        { status, said, restarts, waitMs, log: logFileOf(dataDir) },
+        "the embedded nats-server died",
+      );
       await end();
       try {
         await delay(waitMs, undefined, { signal: closing.signal });
@@ -138,7 +163,10 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
         log.info({ pid, port, restarts }, "the embedded nats-server runs again");
       } catch (error) {
         if (closing.signal.aborted) return;
-        log.error({ reason: (error as Error).message }, "the embedded nats-server did not start again");
+        log.error(
+          { reason: (error as Error).message },
+          "the embedded nats-server did not start again",
+        );
       }
     }
   }
@@ -174,7 +202,10 @@ interface PortWait {
   readonly stop: AbortSignal | undefined;
 }
 
-/** Waits as long as the server lives: reading back a large store takes its time, and it listens only after that. */
+/**
+ * Waits as long as the server lives: reading back a large store takes its time, and it listens only
+ * after that.
+ */
 async function portOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<number> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
@@ -185,7 +216,8 @@ async function portOf(pid: number, { server, dataDir, log, stop }: PortWait): Pr
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
     const port = Number(/nats:\/\/[^"]*:(\d+)/.exec(text)?.[1] ?? 0);
     if (port > 0) return port;
-    if (died !== undefined) throw new EmbeddedError(`start nats-server: it ended: ${died || lastWords(dataDir)}`);
+    if (died !== undefined)
+      throw new EmbeddedError(`start nats-server: it ended: ${died || lastWords(dataDir)}`);
     stop?.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();
@@ -204,7 +236,9 @@ function lastWords(dataDir: string): string {
   }
 }
 
-/** A server of an owner that was killed ends by its leash; until then its store must be left alone. */
+/**
+ * A server of an owner that was killed ends by its leash; until then its store must be left alone.
+ */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) return;
@@ -221,8 +255,9 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * What JetStream may promise: the whole disk. The server's own default is a share of what is free at the moment, and
- * would refuse at a later start what it promised at the first, because its own data have taken the room since.
+ * What JetStream may promise: the whole disk. The server's own default is a share of what is free
+ * at the moment, and would refuse at a later start what it promised at the first, because its own
+ * data have taken the room since.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

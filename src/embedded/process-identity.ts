@@ -1,5 +1,5 @@
-// Tells whether a process noted down earlier still runs: pids are given out again, also across reboots, so a pid alone
-// does not name a process. Its start time does.
+// Tells whether a process noted down earlier still runs: pids are given out again, also across
+// reboots, so a pid alone does not name a process. Its start time does.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
@@ -20,7 +20,10 @@ export interface ProcessIdentity {
 
 const pollMs = 15;
 
-/** Where pids of this process mean the same process: boot and pid namespace. Empty parts where the platform does not tell. */
+/**
+ * Where pids of this process mean the same process: boot and pid namespace. Empty parts where the
+ * platform does not tell.
+ */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
 }

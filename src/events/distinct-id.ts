@@ -1,5 +1,6 @@
-// A distinct id as clients send it (any JSON value) to the text that is stored: at most 200 characters, no NUL.
-// It reads the beginning of the value only, and takes no value apart, so nothing that a scanner has accepted makes it throw.
+// A distinct id as clients send it (any JSON value) to the text that is stored: at most 200
+// characters, no NUL. It reads the beginning of the value only, and takes no value apart, so
+// nothing that a scanner has accepted makes it throw.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../scan/table.ts";
@@ -21,11 +22,19 @@ export interface DistinctIdText {
 }
 
 /**
- * The stored text of the token body[start, end) of the given type (not Absent, Null or EmptyString). For the tokens the record writer cannot
- * copy: escaped or long strings, and values that are no strings, which become their compact JSON text.
+ * The stored text of the token body[start, end) of the given type (not Absent, Null or
+ * EmptyString). For the tokens the record writer cannot copy: escaped or long strings, and values
+ * that are no strings, which become their compact JSON text.
  */
-export function distinctIdText(body: Buffer, start: number, end: number, type: TokenType): DistinctIdText {
-  const text = isString(type) ? stringBeginning(body, start, end) : compactBeginning(body, start, end);
+export function distinctIdText(
+  body: Buffer,
+  start: number,
+  end: number,
+  type: TokenType,
+): DistinctIdText {
+  const text = isString(type)
+    ? stringBeginning(body, start, end)
+    : compactBeginning(body, start, end);
   if (text.trim() === "") return { text: "", cut: false };
   const clean = text.replaceAll("\0", "\ufffd").toWellFormed();
   const kept = firstCharacters(clean, distinctIdCharactersMax);
@@ -36,7 +45,10 @@ function isString(type: TokenType): boolean {
   return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
-/** The beginning of a JSON text without the white space between its tokens: enough of it for what is kept. */
+/**
+ * The beginning of a JSON text without the white space between its tokens: enough of it for what is
+ * kept.
+ */
 function compactBeginning(body: Buffer, start: number, end: number): string {
   const readEnd = Math.min(end, start + tokenBytesRead);
   const kept = Buffer.allocUnsafe(keptBytesMax);
@@ -46,7 +58,8 @@ function compactBeginning(body: Buffer, start: number, end: number): string {
     const byte = body[at]!;
     if (inString || !isSpace(byte)) kept[length++] = byte;
     if (byte === QUOTE) inString = !inString;
-    else if (inString && byte === BACKSLASH && at + 1 < readEnd && length < keptBytesMax) kept[length++] = body[++at]!;
+    else if (inString && byte === BACKSLASH && at + 1 < readEnd && length < keptBytesMax)
+      kept[length++] = body[++at]!;
   }
   return kept.toString("utf8", 0, wholeCharactersEnd(kept, length));
 }

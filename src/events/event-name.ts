@@ -1,4 +1,5 @@
-// What an event is, by its name. Names that mean something are told apart by their bytes, without a string; others are not read to their end.
+// What an event is, by its name. Names that mean something are told apart by their bytes, without a
+// string; others are not read to their end.
 
 import type { Buffer } from "node:buffer";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
@@ -6,7 +7,9 @@ import { type ItemView, isString, typeAt } from "./item-view.ts";
 import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
-/** Beside the kinds: there is no name, and what old browser SDKs sent for each request of a page. */
+/**
+ * Beside the kinds: there is no name, and what old browser SDKs sent for each request of a page.
+ */
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
 
@@ -39,10 +42,15 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
   (_, length) =>
     [...specialNames]
       .filter(([name]) => name.length === length)
-      .map(([name, kind]) => ({ bytes: Uint8Array.from(name, (letter) => letter.charCodeAt(0)), kind })),
+      .map(([name, kind]) => ({
+        bytes: Uint8Array.from(name, (letter) => letter.charCodeAt(0)),
+        kind,
+      })),
 );
 
-/** A name is stored as it is, however long; one that is blank as far as it is read counts as blank. */
+/**
+ * A name is stored as it is, however long; one that is blank as far as it is read counts as blank.
+ */
 export function kindOf({ body, table, row }: ItemView): Kind | NoKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   if (!isString(type)) return NoKind.Nameless;

@@ -1,17 +1,32 @@
-// When an event happened: by its `offset`, else by its `timestamp` less what the client's clock is ahead of ours, else when it was received.
-// The clock's error is what the client calls now (`sent_at`) less what we do; the request's way counts as a part of it.
+// When an event happened: by its `offset`, else by its `timestamp` less what the client's clock is
+// ahead of ours, else when it was received. The clock's error is what the client calls now
+// (`sent_at`) less what we do; the request's way counts as a part of it.
 
 import type { Buffer } from "node:buffer";
-import { Extra, ExtraShift, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "../scan/table.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  hasExtra,
+  MoreShift,
+  Row,
+  TokenType,
+} from "../scan/table.ts";
 import { extraTypes, type ItemView, isNothing, typeAt } from "./item-view.ts";
 import { otherFormMs } from "./other-date-forms.ts";
 import { storedMsMin, timestampTokenMs } from "./timestamp.ts";
 import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
-/** An event may be so far ahead of us; what is further says that nobody has set the client's clock. */
+/**
+ * An event may be so far ahead of us; what is further says that nobody has set the client's clock.
+ */
 const aheadMsMax = 23 * 3_600_000;
 
-/** Digits of an offset that are added up as they stand; one with more, or with a fraction, is read like other numbers. */
+/**
+ * Digits of an offset that are added up as they stand; one with more, or with a fraction, is read
+ * like other numbers.
+ */
 const plainDigitsMax = 15;
 const MINUS = 0x2d;
 const DIGIT_0 = 0x30;
@@ -29,17 +44,23 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   }
   let sentMs = Number.NaN;
   if (!isAbsent) {
-    sentMs = timestampTokenMs(body, table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!);
+    sentMs = timestampTokenMs(
+      body,
+      table[row + Row.TimestampStart]!,
+      table[row + Row.TimestampEnd]!,
+    );
     if (Number.isNaN(sentMs))
       sentMs = otherFormMs(body, table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!);
     if (Number.isNaN(sentMs)) verdict.warnings |= warningBit.invalid_timestamp;
   }
   verdict.timestampSentMs = sentMs;
-  const ignoresSentAt = typeAt(table[row + Row.MoreTypes]!, MoreShift.IgnoreSentAt) === TokenType.True;
+  const ignoresSentAt =
+    typeAt(table[row + Row.MoreTypes]!, MoreShift.IgnoreSentAt) === TokenType.True;
   let ms = ignoresSentAt ? sentMs : sentMs - request.skewMs;
   const offsetType = typeAt(extraTypes(item), ExtraShift.Offset);
   if (!isNothing(offsetType)) {
-    const byOffset = offsetType === TokenType.Number ? Math.round(receivedAtMs - readOffset(item)) : Number.NaN;
+    const byOffset =
+      offsetType === TokenType.Number ? Math.round(receivedAtMs - readOffset(item)) : Number.NaN;
     if (byOffset >= storedMsMin) ms = byOffset;
     else verdict.warnings |= warningBit.invalid_offset;
   }
@@ -53,7 +74,10 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   else if (request.needsTimestamp && isAbsent) verdict.warnings |= warningBit.missing_timestamp;
 }
 
-/** Milliseconds that passed on the client between event and request. Of a number that no double holds, an infinity. */
+/**
+ * Milliseconds that passed on the client between event and request. Of a number that no double
+ * holds, an infinity.
+ */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;

@@ -1,12 +1,29 @@
-// The rules for one event, in the order of the design's table: drop, item error, or stored with remarks.
-// One set of rules for every item: whatever was not plain has been normalised and scanned again before it comes here.
-// Reads types and bytes from the scan table, builds no object for the event. Must not write anything.
+// The rules for one event, in the order of the design's table: drop, item error, or stored with
+// remarks. One set of rules for every item: whatever was not plain has been normalised and scanned
+// again before it comes here. Reads types and bytes from the scan table, builds no object for the
+// event. Must not write anything.
 
-import { ExtraShift, FieldShift, hasExtra, MoreShift, PropertyShift, Row, TokenType } from "../scan/table.ts";
+import {
+  ExtraShift,
+  FieldShift,
+  hasExtra,
+  MoreShift,
+  PropertyShift,
+  Row,
+  TokenType,
+} from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
 import { isVisible, kindOf, NoKind } from "./event-name.ts";
 import { judgeTime } from "./event-time.ts";
-import { extraTypes, type ItemView, isName, isNothing, isObjectOrNothing, isString, typeAt } from "./item-view.ts";
+import {
+  extraTypes,
+  type ItemView,
+  isName,
+  isNothing,
+  isObjectOrNothing,
+  isString,
+  typeAt,
+} from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
 import { UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
 import { Kind, type RequestFacts, refuse, type Verdict, warningBit } from "./verdict.ts";
@@ -14,8 +31,10 @@ import { Kind, type RequestFacts, refuse, type Verdict, warningBit } from "./ver
 const identify = "$identify";
 
 /** The fields that must be objects, and those among the properties. */
-const objectFields = (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
-const objectProperties = (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
+const objectFields =
+  (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
+const objectProperties =
+  (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
 /** As most events have them. */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
@@ -81,7 +100,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // No string of that many bytes has more characters, so this one needs neither cutting nor cleaning.
+  // No string of that many bytes has more characters, so this one needs neither cutting nor
+  // cleaning.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -118,7 +138,12 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
   if (wrong !== undefined) refuse(verdict, "invalid_properties", `${wrong} must be an object`);
 }
 
-function judgeSpecial({ table, row }: ItemView, fields: number, properties: number, verdict: Verdict): void {
+function judgeSpecial(
+  { table, row }: ItemView,
+  fields: number,
+  properties: number,
+  verdict: Verdict,
+): void {
   const more = table[row + Row.MoreTypes]!;
   switch (verdict.kind) {
     case Kind.Alias:
@@ -127,8 +152,15 @@ function judgeSpecial({ table, row }: ItemView, fields: number, properties: numb
       }
       return;
     case Kind.GroupIdentify:
-      if (!isName(typeAt(properties, PropertyShift.GroupType)) || !isName(typeAt(properties, PropertyShift.GroupKey))) {
-        refuse(verdict, "missing_group", "properties.$group_type and properties.$group_key must both be given");
+      if (
+        !isName(typeAt(properties, PropertyShift.GroupType)) ||
+        !isName(typeAt(properties, PropertyShift.GroupKey))
+      ) {
+        refuse(
+          verdict,
+          "missing_group",
+          "properties.$group_type and properties.$group_key must both be given",
+        );
       } else if (isNothing(typeAt(properties, PropertyShift.GroupSet))) {
         verdict.warnings |= warningBit.missing_group_set;
       }
@@ -139,15 +171,20 @@ function judgeSpecial({ table, row }: ItemView, fields: number, properties: numb
       }
       return;
     case Kind.Identify:
-      if (isNothing(typeAt(fields, FieldShift.Set)) && isNothing(typeAt(properties, PropertyShift.Set))) {
+      if (
+        isNothing(typeAt(fields, FieldShift.Set)) &&
+        isNothing(typeAt(properties, PropertyShift.Set))
+      ) {
         verdict.warnings |= warningBit.missing_set;
       }
       return;
     case Kind.Pageview:
-      if (!isName(typeAt(more, MoreShift.CurrentUrl))) verdict.warnings |= warningBit.missing_current_url;
+      if (!isName(typeAt(more, MoreShift.CurrentUrl)))
+        verdict.warnings |= warningBit.missing_current_url;
       return;
     case Kind.Screen:
-      if (!isName(typeAt(more, MoreShift.ScreenName))) verdict.warnings |= warningBit.missing_screen_name;
+      if (!isName(typeAt(more, MoreShift.ScreenName)))
+        verdict.warnings |= warningBit.missing_screen_name;
       return;
     case Kind.Set:
     case Kind.Custom:
@@ -171,7 +208,8 @@ function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Ver
   if (type === TokenType.PlainString) {
     const form = uuidForm(body, start + 1, end - 1);
     if (form === UuidForm.Lower) verdict.uuid = "sent";
-    else if (form === UuidForm.Upper) convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
+    else if (form === UuidForm.Upper)
+      convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
     else verdict.warnings |= warningBit.invalid_uuid;
     return;
   }

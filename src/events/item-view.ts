@@ -1,4 +1,5 @@
-// One item of a body as the rules and the record writer see it: where it is in the scan table, and what its tokens are.
+// One item of a body as the rules and the record writer see it: where it is in the scan table, and
+// what its tokens are.
 
 import type { Buffer } from "node:buffer";
 import { Extra, extraOf, hasExtra, TokenType } from "../scan/table.ts";
@@ -21,7 +22,10 @@ export function typeAt(word: number, shift: number): TokenType {
   return ((word >>> shift) & 0xf) as TokenType;
 }
 
-/** TokenTypes of what few items have, see ExtraShift; 0, which is Absent for each, where an item has nothing of it. */
+/**
+ * TokenTypes of what few items have, see ExtraShift; 0, which is Absent for each, where an item has
+ * nothing of it.
+ */
 export function extraTypes({ table, row }: ItemRow): number {
   return hasExtra(table, row) ? table[extraOf(table, row) + Extra.Types]! : 0;
 }
@@ -32,7 +36,9 @@ export function isString(type: TokenType): type is StringToken {
 }
 
 /** Absent, as far as an event is concerned: clients write null for "none". */
-export function isNothing(type: TokenType): type is typeof TokenType.Absent | typeof TokenType.Null {
+export function isNothing(
+  type: TokenType,
+): type is typeof TokenType.Absent | typeof TokenType.Null {
   return type === TokenType.Absent || type === TokenType.Null;
 }
 

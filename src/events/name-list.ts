@@ -1,5 +1,6 @@
-// Lists of names as `$unset` has them, an array of strings or an object whose keys they are, to one array in which each stands once. On the
-// way they are the keys of an object, of which the addon keeps one of each. The texts are valid JSON, as a scanner has accepted it.
+// Lists of names as `$unset` has them, an array of strings or an object whose keys they are, to one
+// array in which each stands once. On the way they are the keys of an object, of which the addon
+// keeps one of each. The texts are valid JSON, as a scanner has accepted it.
 
 import type { Buffer } from "node:buffer";
 
@@ -17,7 +18,9 @@ const DIGIT_0 = 0x30;
 /** Of the `:0` behind a name. */
 const valueBytes = 2;
 
-/** Bytes that an object of names takes at most, of lists of so many bytes: `"",` becomes `"":0,`. */
+/**
+ * Bytes that an object of names takes at most, of lists of so many bytes: `"",` becomes `"":0,`.
+ */
 export function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
@@ -72,7 +75,10 @@ export class NameObject {
   }
 }
 
-/** Makes the array of its names of the object of names, in plain form, that is object[start, end); answers where it ends. */
+/**
+ * Makes the array of its names of the object of names, in plain form, that is object[start, end);
+ * answers where it ends.
+ */
 export function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = OPEN_BRACKET;
   let at = start + 1;

@@ -1,11 +1,16 @@
-// Event times in other forms than ISO 8601's usual one: those that PostHog reads too, as far as they name one moment whoever reads them.
-// A time without a date, a date without a year, and days and months that stand either way round in the world (`05.06.2026`) are not among
-// them. Reached only where timestamp.ts found nothing: a few patterns over a short text. Must not consult the clock or the machine's zone.
+// Event times in other forms than ISO 8601's usual one: those that PostHog reads too, as far as
+// they name one moment whoever reads them. A time without a date, a date without a year, and days
+// and months that stand either way round in the world (`05.06.2026`) are not among them. Reached
+// only where timestamp.ts found nothing: a few patterns over a short text. Must not consult the
+// clock or the machine's zone.
 
 import type { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin } from "./timestamp.ts";
 
-/** The longest form, `September 30, 2026 at 11:59:59.123456789 PM +00:00`, has fewer; each may be escaped, as \uXXXX. */
+/**
+ * The longest form, `September 30, 2026 at 11:59:59.123456789 PM +00:00`, has fewer; each may be
+ * escaped, as \uXXXX.
+ */
 const charsMax = 64;
 const tokenBytesMax = 6 * charsMax + 2;
 const QUOTE = 0x22;
@@ -20,7 +25,10 @@ const monthNames = [
 ];
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/** RFC 2822 (4.3) says what each is. Other names of zones mean more than one, as IST and CST do outside of mail. */
+/**
+ * RFC 2822 (4.3) says what each is. Other names of zones mean more than one, as IST and CST do
+ * outside of mail.
+ */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
   ...([
@@ -62,7 +70,10 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** The moment that the JSON token body[start, end) names, in milliseconds since 1970; NaN for what names none from year 0 to 9999. */
+/**
+ * The moment that the JSON token body[start, end) names, in milliseconds since 1970; NaN for what
+ * names none from year 0 to 9999.
+ */
 export function otherFormMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== QUOTE || end - start > tokenBytesMax) return Number.NaN;
   const text = JSON.parse(body.toString("utf8", start, end)) as string;
@@ -94,13 +105,19 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // Where the month has no such day, Date goes on into the next; what is no number makes it one that equals nothing.
+  // Where the month has no such day, Date goes on into the next; what is no number makes it one
+  // that equals nothing.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
-  return weekday === undefined || weekdays[date.getUTCDay()] === weekday ? date.getTime() : Number.NaN;
+  return weekday === undefined || weekdays[date.getUTCDay()] === weekday
+    ? date.getTime()
+    : Number.NaN;
 }
 
-/** Of two digits, one that all readers take for the same: mail (RFC 2822, 4.3) has 50 to 69 in the last century, others in this one. */
+/**
+ * Of two digits, one that all readers take for the same: mail (RFC 2822, 4.3) has 50 to 69 in the
+ * last century, others in this one.
+ */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;
@@ -111,7 +128,8 @@ function yearOf(text: string): number {
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();
-  const place = name.length === 3 ? months.indexOf(name) : name === "sept" ? 8 : monthNames.indexOf(name);
+  const place =
+    name.length === 3 ? months.indexOf(name) : name === "sept" ? 8 : monthNames.indexOf(name);
   return place < 0 ? Number.NaN : place;
 }
 
@@ -119,7 +137,9 @@ function timeMs({ hour = "", minute = "", second = "0", fraction = "0", half }: 
   const hours = half === undefined ? Number(hour) : hourOfHalf(Number(hour), half.toLowerCase());
   if (!(hours <= 23) || Number(minute) > 59 || Number(second) > 60) return Number.NaN;
   return (
-    (hours * 60 + Number(minute)) * minuteMs + Number(second) * secondMs + Number(fraction.padEnd(3, "0").slice(0, 3))
+    (hours * 60 + Number(minute)) * minuteMs +
+    Number(second) * secondMs +
+    Number(fraction.padEnd(3, "0").slice(0, 3))
   );
 }
 

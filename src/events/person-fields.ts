@@ -1,6 +1,8 @@
-// What an event says of its person: `$set`, `$set_once` and `$unset`, at the top level, in `properties`, or in both, become the one text of
-// each that is stored at the top level. Where only one place has an object, its bytes are copied; where both have, their members are put one
-// behind the other and the addon keeps the last of each name: so numbers keep their digits. Takes plain items only.
+// What an event says of its person: `$set`, `$set_once` and `$unset`, at the top level, in
+// `properties`, or in both, become the one text of each that is stored at the top level. Where only
+// one place has an object, its bytes are copied; where both have, their members are put one behind
+// the other and the addon keeps the last of each name: so numbers keep their digits. Takes plain
+// items only.
 
 import { Buffer } from "node:buffer";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../scan/table.ts";
@@ -8,7 +10,10 @@ import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./it
 import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
 import { type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/** Objects that are merged may take so many bytes together: as much as PostHog keeps of a person, and some 7 ms at the worst. */
+/**
+ * Objects that are merged may take so many bytes together: as much as PostHog keeps of a person,
+ * and some 7 ms at the worst.
+ */
 export const mergedBytesMax = 524_288;
 /** And lists of names, which take 2 ms. */
 export const namesBytesMax = 65_536;
@@ -28,7 +33,10 @@ export interface JsonText {
   readonly end: number;
 }
 
-/** Writes the plain form of the value to the target, as a scanner's `normalise` does, and answers its bytes; throws where it has none. */
+/**
+ * Writes the plain form of the value to the target, as a scanner's `normalise` does, and answers
+ * its bytes; throws where it has none.
+ */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
 /** Words of the table where the spans of a field's two places are; 0: that place has none. */
@@ -68,7 +76,10 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /** Fills the verdict's slices, which are valid until the next call. False: there is too much to merge. */
+  /**
+   * Fills the verdict's slices, which are valid until the next call. False: there is too much to
+   * merge.
+   */
   gather(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -80,11 +91,18 @@ export class PersonFields {
     };
     const setOnce = {
       top: objectAt(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart),
-      nested: objectAt(typeAt(extras, ExtraShift.PropertiesSetOnce), extra + Extra.PropertiesSetOnceStart),
+      nested: objectAt(
+        typeAt(extras, ExtraShift.PropertiesSetOnce),
+        extra + Extra.PropertiesSetOnceStart,
+      ),
     };
     const unset = {
       top: namesAt(typeAt(extras, ExtraShift.Unset), extra + Extra.UnsetStart, verdict),
-      nested: namesAt(typeAt(extras, ExtraShift.PropertiesUnset), extra + Extra.PropertiesUnsetStart, verdict),
+      nested: namesAt(
+        typeAt(extras, ExtraShift.PropertiesUnset),
+        extra + Extra.PropertiesUnsetStart,
+        verdict,
+      ),
     };
     this.#mergedEnd = 0;
     return (
@@ -154,14 +172,18 @@ export class PersonFields {
 
   /** Slices of the event that lie in memory that was too small stay there. */
   #makeRoom(bytes: number): void {
-    if (this.#joined.length < bytes) this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
+    if (this.#joined.length < bytes)
+      this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
     if (this.#merged.length - this.#mergedEnd >= bytes) return;
     this.#merged = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
     this.#mergedEnd = 0;
   }
 }
 
-/** The span, or none where what is there is no list of names; which is worth a remark, unless nothing is there. */
+/**
+ * The span, or none where what is there is no list of names; which is worth a remark, unless
+ * nothing is there.
+ */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;

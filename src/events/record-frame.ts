@@ -1,5 +1,6 @@
-// The constant text of one request's records, as bytes that are copied into each: to have V8 write a string into a frame takes four times
-// as long as to copy it. What requests have in common is kept for the next. ASCII.
+// The constant text of one request's records, as bytes that are copied into each: to have V8 write
+// a string into a frame takes four times as long as to copy it. What requests have in common is
+// kept for the next. ASCII.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../base/types.ts";
@@ -47,7 +48,9 @@ export class RecordFrame {
   /** A record from its beginning to its event, with room for the id at `uuidAt`. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /** What the client calls now is known, and so timestamps may be stored otherwise than they came. */
+  /**
+   * What the client calls now is known, and so timestamps may be stored otherwise than they came.
+   */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
   /** `sent_at` and `ip`, where they are known. */
@@ -57,7 +60,10 @@ export class RecordFrame {
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
-  constructor(context: RecordContext, { head, received, origin }: { head: Buffer; received: Buffer; origin: string }) {
+  constructor(
+    context: RecordContext,
+    { head, received, origin }: { head: Buffer; received: Buffer; origin: string },
+  ) {
     this.head = head;
     this.receivedAtMs = context.receivedAtMs;
     this.hasSentAt = !Number.isNaN(context.sentAtMs);
@@ -74,7 +80,8 @@ export class RecordFrame {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record: what it takes to put the pieces together is worth it for others only.
+    // Most requests have one record: what it takes to put the pieces together is worth it for
+    // others only.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
@@ -83,14 +90,20 @@ export class RecordFrame {
 
   /** The time of receipt as a record's timestamp. */
   writeReceivedAt(target: Buffer, at: number): number {
-    return at + this.#received.copy(target, at, receivedAtStart, receivedAtStart + storedTimestampBytes);
+    return (
+      at + this.#received.copy(target, at, receivedAtStart, receivedAtStart + storedTimestampBytes)
+    );
   }
 
   #endAt(index: number): Buffer {
     this.#ends ??= this.#tails.map(() => undefined);
     const known = this.#ends[index];
     if (known !== undefined) return known;
-    const end = Buffer.concat([this.#received, Buffer.from(this.#origin, "latin1"), this.#tails[index]!]);
+    const end = Buffer.concat([
+      this.#received,
+      Buffer.from(this.#origin, "latin1"),
+      this.#tails[index]!,
+    ]);
     this.#ends[index] = end;
     return end;
   }

@@ -1,5 +1,6 @@
-// The stored form of an event: one line of NDJSON, put together from byte slices of the body and constant text.
-// With the frame, the only place that knows the record's fields and their order. Must not decide anything: the verdict has.
+// The stored form of an event: one line of NDJSON, put together from byte slices of the body and
+// constant text. With the frame, the only place that knows the record's fields and their order.
+// Must not decide anything: the verdict has.
 
 import { Buffer } from "node:buffer";
 import type { FrameSink } from "../base/types.ts";
@@ -21,32 +22,49 @@ const CLOSE_BRACE = 0x7d;
 const LINE_FEED = 0x0a;
 const closingBytes = 2;
 
-/** Fewest bytes an item takes in a body if it is stored: {"distinct_id":1} and a comma, where it needs no name. */
+/**
+ * Fewest bytes an item takes in a body if it is stored: {"distinct_id":1} and a comma, where it
+ * needs no name.
+ */
 const storedItemBytesMin = 18;
-/** What a record may take beyond its item's bytes: constant text, project id, address, generated id and times, an id that had to be escaped. */
+/**
+ * What a record may take beyond its item's bytes: constant text, project id, address, generated id
+ * and times, an id that had to be escaped.
+ */
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * More than the records of a body take, but for what `$set` and its like inside `properties` take where they stand a second time. From the body
- * alone: it decides how a request is placed, also when it is sent again.
+ * More than the records of a body take, but for what `$set` and its like inside `properties` take
+ * where they stand a second time. From the body alone: it decides how a request is placed, also
+ * when it is sent again.
  */
 export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
-  return bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytesMax;
+  return (
+    bodyBytes +
+    Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytesMax
+  );
 }
 
-/** What constant text, project id, address, id and times of a record commonly come to, less the punctuation of its item. */
+/**
+ * What constant text, project id, address, id and times of a record commonly come to, less the
+ * punctuation of its item.
+ */
 const recordOverheadBytes = 256;
 
-/** About what the records of a body take, were all its items stored: nothing is stored to find out. */
+/**
+ * About what the records of a body take, were all its items stored: nothing is stored to find out.
+ */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
-  return bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes;
+  return (
+    bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
+  );
 }
 
 export interface RecordWriter {
   begin(context: RecordContext): RecordFrame;
   /**
-   * Bytes the item's line takes at most. The same for a request that is sent again, and so its frames are, although the client's clock, as we
-   * reckon it, is then another.
+   * Bytes the item's line takes at most. The same for a request that is sent again, and so its
+   * frames are, although the client's clock, as we reckon it, is then another.
    */
   measure(item: ItemView, verdict: Verdict, frame: RecordFrame): number;
   /** Appends the item's line to the sink, which has room for what `measure` said. */
@@ -57,7 +75,8 @@ export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWrit
   const frames = new RecordFrames();
 
   function measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame): number {
-    let bytes = frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
+    let bytes =
+      frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
     bytes += frame.endBytes(verdict) + closingBytes;
     bytes +=
       verdict.eventText === undefined
@@ -113,17 +132,33 @@ export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWrit
     sink.events++;
   }
 
-  /** To copy a time takes a third of what it takes to write its digits: most are the client's or ours as they are. */
-  function writeMoment(item: ItemView, verdict: Verdict, frame: RecordFrame, target: Buffer, at: number): number {
+  /**
+   * To copy a time takes a third of what it takes to write its digits: most are the client's or
+   * ours as they are.
+   */
+  function writeMoment(
+    item: ItemView,
+    verdict: Verdict,
+    frame: RecordFrame,
+    target: Buffer,
+    at: number,
+  ): number {
     if (verdict.timestampMs === frame.receivedAtMs) return frame.writeReceivedAt(target, at);
     if (isElsewhen(verdict)) return writeTimestamp(target, at, verdict.timestampMs);
     const start = item.table[item.row + Row.TimestampStart]! + 1;
     const end = item.table[item.row + Row.TimestampEnd]! - 1;
-    if (!isStoredForm(item.body, start, end)) return writeTimestamp(target, at, verdict.timestampMs);
+    if (!isStoredForm(item.body, start, end))
+      return writeTimestamp(target, at, verdict.timestampMs);
     return at + item.body.copy(target, at, start, end);
   }
 
-  function writeUuid(item: ItemView, verdict: Verdict, frame: RecordFrame, target: Buffer, at: number): void {
+  function writeUuid(
+    item: ItemView,
+    verdict: Verdict,
+    frame: RecordFrame,
+    target: Buffer,
+    at: number,
+  ): void {
     if (verdict.uuid === "sent") {
       const start = item.table[item.row + Row.UuidStart]! + 1;
       item.body.copy(target, at, start, start + uuidBytes);
@@ -147,14 +182,21 @@ function isElsewhen({ timestampMs, timestampSentMs }: Verdict): boolean {
 }
 
 function personFieldsBytes({ set, setOnce, unset }: Verdict): number {
-  return sliceBytes(beforeSet, set) + sliceBytes(beforeSetOnce, setOnce) + sliceBytes(beforeUnset, unset);
+  return (
+    sliceBytes(beforeSet, set) + sliceBytes(beforeSetOnce, setOnce) + sliceBytes(beforeUnset, unset)
+  );
 }
 
 function sliceBytes(name: Buffer, { start, end }: Slice): number {
   return end === 0 ? 0 : name.length + end - start;
 }
 
-function writeSlice(name: Buffer, { bytes, start, end }: Slice, target: Buffer, at: number): number {
+function writeSlice(
+  name: Buffer,
+  { bytes, start, end }: Slice,
+  target: Buffer,
+  at: number,
+): number {
   if (end === 0) return at;
   const valueAt = at + name.copy(target, at);
   return valueAt + bytes.copy(target, valueAt, start, end);

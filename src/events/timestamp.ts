@@ -1,6 +1,8 @@
-// Timestamps as clients write them (ISO 8601, RFC 3339 and their near relatives), read to milliseconds and written in the one stored
-// form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes. Straight from bytes and into bytes, by the calendar's arithmetic: an event
-// has up to two of them, and a Date or a string for each takes as long as the rest of its record. Must not consult the clock.
+// Timestamps as clients write them (ISO 8601, RFC 3339 and their near relatives), read to
+// milliseconds and written in the one stored form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds,
+// 24 bytes. Straight from bytes and into bytes, by the calendar's arithmetic: an event has up to
+// two of them, and a Date or a string for each takes as long as the rest of its record. Must not
+// consult the clock.
 
 import { Buffer } from "node:buffer";
 
@@ -30,9 +32,10 @@ const fractionDigitsMax = 12;
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * The moment that body[start, end), quotes not included, names, in milliseconds since 1970; NaN when it names none from year 0 to 9999.
- * A date, optionally a time after T or a space, optionally a zone: Z, +03:00, +0300 or +03; a zone needs a time before it.
- * No zone means UTC; digits past the millisecond are cut; second 60 (a leap second) is the next minute's first.
+ * The moment that body[start, end), quotes not included, names, in milliseconds since 1970; NaN
+ * when it names none from year 0 to 9999. A date, optionally a time after T or a space, optionally
+ * a zone: Z, +03:00, +0300 or +03; a zone needs a time before it. No zone means UTC; digits past
+ * the millisecond are cut; second 60 (a leap second) is the next minute's first.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
   // Almost all SDKs send exactly this.
@@ -42,15 +45,16 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
   const month = twoDigits(body, start + 5);
   const day = twoDigits(body, start + 8);
-  if (year < 0 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return Number.NaN;
+  if (year < 0 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month))
+    return Number.NaN;
   const days = daysBefore(year, month, day);
   const ms = length === 10 ? days * dayMs : days * dayMs + timeMs(body, start + 10, end);
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
 /**
- * Whether what may be a timestamp has the stored form, so that what can be read of it can be copied. With second 60 it has not: that stands
- * for the next minute.
+ * Whether what may be a timestamp has the stored form, so that what can be read of it can be
+ * copied. With second 60 it has not: that stands for the next minute.
  */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
@@ -66,7 +70,8 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
 
 /** The same as `timestampMs` says of what has the stored form. */
 function storedFormMs(body: Buffer, start: number): number {
-  if (body[start + 4] !== DASH || body[start + 7] !== DASH || body[start + 13] !== COLON) return Number.NaN;
+  if (body[start + 4] !== DASH || body[start + 7] !== DASH || body[start + 13] !== COLON)
+    return Number.NaN;
   const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
   const month = twoDigits(body, start + 5);
   const day = twoDigits(body, start + 8);
@@ -74,13 +79,18 @@ function storedFormMs(body: Buffer, start: number): number {
   const minute = twoDigits(body, start + 14);
   const second = twoDigits(body, start + 17);
   const hundredths = twoDigits(body, start + 20);
-  if (year < 0 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return Number.NaN;
-  if (!inRange(hour, 23) || !inRange(minute, 59) || !inRange(second, 59) || hundredths < 0) return Number.NaN;
-  const ofDay = ((hour * 60 + minute) * 60 + second) * 1_000 + hundredths * 10 + body[start + 22]! - DIGIT_0;
+  if (year < 0 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month))
+    return Number.NaN;
+  if (!inRange(hour, 23) || !inRange(minute, 59) || !inRange(second, 59) || hundredths < 0)
+    return Number.NaN;
+  const ofDay =
+    ((hour * 60 + minute) * 60 + second) * 1_000 + hundredths * 10 + body[start + 22]! - DIGIT_0;
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** What `timestampMs` says of a whole JSON token, body[start, end): NaN also for what is no string. */
+/**
+ * What `timestampMs` says of a whole JSON token, body[start, end): NaN also for what is no string.
+ */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== QUOTE || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -152,8 +162,8 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// The arithmetic below counts years from March, so that a leap day is a year's last, and from 400 years (one cycle of the calendar) before
-// year 0, so that nothing is negative.
+// The arithmetic below counts years from March, so that a leap day is a year's last, and from 400
+// years (one cycle of the calendar) before year 0, so that nothing is negative.
 const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
@@ -166,7 +176,10 @@ function daysBefore(year: number, month: number, day: number): number {
   return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
 }
 
-/** Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; answers where it ends. */
+/**
+ * Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; answers where it
+ * ends.
+ */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
   // Integers from here on: what divides doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;
@@ -174,7 +187,8 @@ export function writeTimestamp(target: Buffer, at: number, ms: number): number {
   const ofCycles = days + cycleDaysBefore1970;
   const cycle = (ofCycles / cycleDays) | 0;
   const ofCycle = ofCycles - cycle * cycleDays;
-  const leapless = ofCycle - ((ofCycle / 1_460) | 0) + ((ofCycle / 36_524) | 0) - ((ofCycle / 146_096) | 0);
+  const leapless =
+    ofCycle - ((ofCycle / 1_460) | 0) + ((ofCycle / 36_524) | 0) - ((ofCycle / 146_096) | 0);
   const yearOfCycle = (leapless / 365) | 0;
   const ofYear = ofCycle - (yearOfCycle * 365 + (yearOfCycle >> 2) - ((yearOfCycle / 100) | 0));
   const monthFromMarch = ((5 * ofYear + 2) / 153) | 0;

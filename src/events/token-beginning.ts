@@ -1,21 +1,31 @@
-// The beginning of a JSON token as text. A token may be as long as its body; whatever is read of it to judge an event is in its first
-// 4 KiB, so that no client decides how long a string this process makes.
+// The beginning of a JSON token as text. A token may be as long as its body; whatever is read of it
+// to judge an event is in its first 4 KiB, so that no client decides how long a string this process
+// makes.
 
 import type { Buffer } from "node:buffer";
 
-/** How much of a string, or of a value that stands for one, is looked at: twenty times what any rule asks for. */
+/**
+ * How much of a string, or of a value that stands for one, is looked at: twenty times what any rule
+ * asks for.
+ */
 export const tokenBytesRead = 4_096;
 
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
 
-/** The text of the string token body[start, end), quotes included, or of as many whole characters of it as are read. */
+/**
+ * The text of the string token body[start, end), quotes included, or of as many whole characters of
+ * it as are read.
+ */
 export function stringBeginning(body: Buffer, start: number, end: number): string {
   if (end - start <= tokenBytesRead) return JSON.parse(body.toString("utf8", start, end)) as string;
   return JSON.parse(`${body.toString("utf8", start, wholeEscapesEnd(body, start + 1))}"`) as string;
 }
 
-/** Where the last character or escape ends that lies in the bytes read. A surrogate pair written as two escapes may be parted. */
+/**
+ * Where the last character or escape ends that lies in the bytes read. A surrogate pair written as
+ * two escapes may be parted.
+ */
 function wholeEscapesEnd(body: Buffer, start: number): number {
   const limit = start + tokenBytesRead - 2;
   let at = start;

@@ -1,10 +1,25 @@
-// What the rules say of one event, for the record writer and for the answer. The rules write it, nobody else.
+// What the rules say of one event, for the record writer and for the answer. The rules write it,
+// nobody else.
 
 import { Buffer } from "node:buffer";
-import { type DropCode, type ItemErrorCode, type WarningCode, warningCodes } from "../base/errors.ts";
+import {
+  type DropCode,
+  type ItemErrorCode,
+  type WarningCode,
+  warningCodes,
+} from "../base/errors.ts";
 
 /** As records name them. */
-export const kinds = ["custom", "pageview", "screen", "identify", "alias", "group_identify", "survey", "set"] as const;
+export const kinds = [
+  "custom",
+  "pageview",
+  "screen",
+  "identify",
+  "alias",
+  "group_identify",
+  "survey",
+  "set",
+] as const;
 /** What an event is, by its name: index in `kinds`. */
 export const Kind = {
   Custom: 0,
@@ -19,12 +34,14 @@ export const Kind = {
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
 /** Bit n of `Verdict.warnings` is warningCodes[n]. */
-export const warningBit = Object.fromEntries(warningCodes.map((code, bit) => [code, 1 << bit])) as Record<
-  WarningCode,
-  number
->;
+export const warningBit = Object.fromEntries(
+  warningCodes.map((code, bit) => [code, 1 << bit]),
+) as Record<WarningCode, number>;
 
-/** The two remarks that are not of the rules: who repaired the body, or read the envelope, knows of it. */
+/**
+ * The two remarks that are not of the rules: who repaired the body, or read the envelope, knows of
+ * it.
+ */
 export const invalidUtf8Warning = warningBit.invalid_utf8;
 export const invalidSentAtWarning = warningBit.invalid_sent_at;
 
@@ -49,8 +66,8 @@ export class Slice {
 }
 
 /**
- * What the rules say of one item; one object, reused for every item. Where a `…Text` is undefined, the record copies the token
- * from the body; otherwise it holds what to store instead.
+ * What the rules say of one item; one object, reused for every item. Where a `…Text` is undefined,
+ * the record copies the token from the body; otherwise it holds what to store instead.
  */
 export class Verdict {
   /** `removed`: of no use to anybody, and nobody is told. */
@@ -63,7 +80,10 @@ export class Verdict {
   /** The event has no name of its own: it is stored under this one. */
   eventText: string | undefined = undefined;
   personProfile = true;
-  /** Span of the token that is the distinct id, quotes included; not used when there is a `distinctIdText`. */
+  /**
+   * Span of the token that is the distinct id, quotes included; not used when there is a
+   * `distinctIdText`.
+   */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
@@ -75,7 +95,10 @@ export class Verdict {
   timestampMs = 0;
   /** The same as the client's timestamp said; NaN where none came, or none that can be read. */
   timestampSentMs = Number.NaN;
-  /** Some of $set, $set_once and $unset came, in one place or the other: the three slices are to be filled. */
+  /**
+   * Some of $set, $set_once and $unset came, in one place or the other: the three slices are to be
+   * filled.
+   */
   hasPersonFields = false;
   readonly set = new Slice();
   readonly setOnce = new Slice();

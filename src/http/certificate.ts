@@ -1,5 +1,6 @@
-// The public port's certificate as files that others renew: looks at them every second and says when a new pair is whole. Does
-// not serve it, and never gives up one that works for one that does not.
+// The public port's certificate as files that others renew: looks at them every second and says
+// when a new pair is whole. Does not serve it, and never gives up one that works for one that does
+// not.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -8,7 +9,10 @@ import { certificateFile, isPair, keyFile } from "../base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const lookEveryMs = 1_000;
-/** Files that were not fit are tried again after so many looks, changed or not: what was in the way may have passed. */
+/**
+ * Files that were not fit are tried again after so many looks, changed or not: what was in the way
+ * may have passed.
+ */
 const looksBetweenTries = 60;
 
 export interface CertificateLog {
@@ -41,11 +45,13 @@ interface Certificate {
 }
 
 /**
- * For a pair that is in use from now on; throws when the files do not hold one. They are read again when they have changed and
- * then were the same at two looks, so that a pair is not taken while it is being written. Links are followed: Kubernetes
- * renews secrets by pointing a link elsewhere.
+ * For a pair that is in use from now on; throws when the files do not hold one. They are read again
+ * when they have changed and then were the same at two looks, so that a pair is not taken while it
+ * is being written. Links are followed: Kubernetes renews secrets by pointing a link elsewhere.
  */
-export async function watchCertificate(options: CertificateWatchOptions): Promise<CertificateWatch> {
+export async function watchCertificate(
+  options: CertificateWatchOptions,
+): Promise<CertificateWatch> {
   const { files, log, nowMs, renew, everyMs = lookEveryMs } = options;
   let seen = await stateOf(files);
   let settled = seen;
@@ -80,22 +86,30 @@ export async function watchCertificate(options: CertificateWatchOptions): Promis
       const found = `${state} ${(error as Error).message}`;
       if (found === failure) return;
       failure = found;
-      log.error({ ...files, err: error }, "renew the certificate: the files are not fit, the old one stays in use");
+      log.error(
+        { ...files, err: error },
+        "renew the certificate: the files are not fit, the old one stays in use",
+      );
     }
   }
 
   function putToUse(next: Certificate): void {
     renew();
     current = next;
-    log.info({ ...files, expires: new Date(next.notAfterMs).toISOString() }, "the certificate was renewed");
+    log.info(
+      { ...files, expires: new Date(next.notAfterMs).toISOString() },
+      "the certificate was renewed",
+    );
     remark(next);
   }
 
   function remark({ notBeforeMs, notAfterMs }: Certificate): void {
     const now = nowMs();
     const expires = new Date(notAfterMs).toISOString();
-    if (now > notAfterMs) log.warn({ ...files, expires }, "the certificate has expired: clients will refuse it");
-    else if (now < notBeforeMs) log.warn({ ...files }, "the certificate is not valid yet: clients will refuse it");
+    if (now > notAfterMs)
+      log.warn({ ...files, expires }, "the certificate has expired: clients will refuse it");
+    else if (now < notBeforeMs)
+      log.warn({ ...files }, "the certificate is not valid yet: clients will refuse it");
   }
 
   return {

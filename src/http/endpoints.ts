@@ -1,5 +1,5 @@
-// The paths that take events, and what each is called in metrics. What is done with a body is the same on all of them, but for one thing:
-// see Exchange.isEngage.
+// The paths that take events, and what each is called in metrics. What is done with a body is the
+// same on all of them, but for one thing: see Exchange.isEngage.
 
 import type { Route } from "../base/types.ts";
 
@@ -11,16 +11,20 @@ const labels = {
   "/track": "track",
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
-  // Batches of what language models did: events like others, from SDKs that send them by a way of their own.
+  // Batches of what language models did: events like others, from SDKs that send them by a way of
+  // their own.
   "/i/v0/ai/batch": "batch",
 } as const satisfies Record<string, Route>;
 
 /** Each path, with the slash at its end and without. */
-export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(labels).flatMap(
-  ([path, route]) => [[path, route] as const, [`${path}/`, route] as const],
-);
+export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
+  labels,
+).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
-/** Any number of slashes at the beginning as one: SDKs put a host that ends in a slash before a path that begins with one. */
+/**
+ * Any number of slashes at the beginning as one: SDKs put a host that ends in a slash before a path
+ * that begins with one.
+ */
 export function withOneSlash(path: string): string {
   let slashes = 0;
   while (path.charCodeAt(slashes) === 0x2f) slashes++;

@@ -1,4 +1,5 @@
-// What an exchange is made with: what the head of a request says, which is gone once it has been handled, and where faults are told.
+// What an exchange is made with: what the head of a request says, which is gone once it has been
+// handled, and where faults are told.
 
 import type { RouteLabel } from "./exchange.ts";
 

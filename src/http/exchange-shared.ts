@@ -40,7 +40,10 @@ export interface ExchangeShared {
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly look: EarlyLook | undefined;
-  /** Requests whose head has come and that are not done: not answered, nor given up by client and intake. */
+  /**
+   * Requests whose head has come and that are not done: not answered, nor given up by client and
+   * intake.
+   */
   inflight: number;
   draining: boolean;
   /** Requests that are answered as they are read, in this turn of the event loop. */

@@ -1,5 +1,6 @@
-// One HTTP request from its head to its one answer. Holds what the body reader and the intake need, and sees to it
-// that a response is written once, never after the client has gone, and that bytes and counts are given back.
+// One HTTP request from its head to its one answer. Holds what the body reader and the intake need,
+// and sees to it that a response is written once, never after the client has gone, and that bytes
+// and counts are given back.
 
 import { errorTable, type Problem } from "../base/errors.ts";
 import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../base/types.ts";
@@ -15,8 +16,9 @@ import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Requests answered as they are read, in one turn of the event loop. Those beyond get their answer when the turn has read all it has: such
- * requests can stand in one buffer by the thousand, and the library goes on through it for as long as each is answered before the next.
+ * Requests answered as they are read, in one turn of the event loop. Those beyond get their answer
+ * when the turn has read all it has: such requests can stand in one buffer by the thousand, and the
+ * library goes on through it for as long as each is answered before the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
@@ -34,14 +36,20 @@ export class HttpExchange implements Exchange {
   contentEncoding: string;
   readonly bytesDeclared: number;
   readonly clientAddress: string;
-  /** The client's, whether addresses are recorded or not: tells senders apart while the request lasts, and goes nowhere else. */
+  /**
+   * The client's, whether addresses are recorded or not: tells senders apart while the request
+   * lasts, and goes nowhere else.
+   */
   readonly senderAddress: string;
   readonly receivedAtMs: number;
   readonly startedMs: number;
   deadlineMs = 0;
   projectId = "";
   library = "";
-  /** As its connection's first request has said it, or this one where a proxy's brings the requests of many. */
+  /**
+   * As its connection's first request has said it, or this one where a proxy's brings the requests
+   * of many.
+   */
   userAgent = "";
   hint: BodyHint | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
@@ -49,12 +57,16 @@ export class HttpExchange implements Exchange {
   /** The connection ends with the answer. */
   close = false;
   /**
-   * What follows on the connection may be the rest of this request to a proxy before us, and another request to us. So the connection
-   * ends with the answer, and the answer comes in a turn of its own: uWS ends a connection on which a request comes before the answer to
-   * the one ahead of it, and goes on reading where the answer is there already.
+   * What follows on the connection may be the rest of this request to a proxy before us, and
+   * another request to us. So the connection ends with the answer, and the answer comes in a turn
+   * of its own: uWS ends a connection on which a request comes before the answer to the one ahead
+   * of it, and goes on reading where the answer is there already.
    */
   endsInDoubt = false;
-  /** Its last piece is being read: an answer that comes now comes before uWS looks at what is behind it. */
+  /**
+   * Its last piece is being read: an answer that comes now comes before uWS looks at what is behind
+   * it.
+   */
   isBeingRead = false;
   #isPutOff = false;
   /** As the query names it, or where that does not, the form. */
@@ -78,7 +90,10 @@ export class HttpExchange implements Exchange {
   /** Bytes of the admission budget this request holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
-  /** What is answered once the body has come, whatever more of it comes: that is thrown away. A problem, or all that is answered here. */
+  /**
+   * What is answered once the body has come, whatever more of it comes: that is thrown away. A
+   * problem, or all that is answered here.
+   */
   verdict: Problem | FixedAnswer | undefined = undefined;
   /** Stops work on the body that the intake has not seen yet. */
   cancel: (() => void) | undefined = undefined;
@@ -120,7 +135,10 @@ export class HttpExchange implements Exchange {
     return this.label === "engage";
   }
 
-  /** What the SDK says of itself goes before what its HTTP library says: in the newer protocol in a header, else in the body. */
+  /**
+   * What the SDK says of itself goes before what its HTTP library says: in the newer protocol in a
+   * header, else in the body.
+   */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
@@ -135,7 +153,8 @@ export class HttpExchange implements Exchange {
     if (this.#comesLater() && this.#putsOff(() => this.answerStored(report))) return;
     const response = this.#finish();
     if (response === undefined) return;
-    if (this.answersNothing) this.#closesAfter(response, this.#shared.reply.nothing(response, this));
+    if (this.answersNothing)
+      this.#closesAfter(response, this.#shared.reply.nothing(response, this));
     else this.#shared.reply.stored(response, report, this);
     this.#count(this.answersNothing ? 204 : 200);
   }
@@ -170,11 +189,17 @@ export class HttpExchange implements Exchange {
   #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
     this.release();
     const writeHead = (): void => writeResultsHead(response, hasRetry, this.origin);
-    this.#stopWriting = this.#shared.long.write(response, text, { writeHead, ...this.#beginWriting(response, 200) });
+    this.#stopWriting = this.#shared.long.write(response, text, {
+      writeHead,
+      ...this.#beginWriting(response, 200),
+    });
   }
 
   /** Until the answer is handed over whole, the request goes on, and may be aborted. */
-  #beginWriting(response: HttpResponse, status: number): { close: boolean; sent: (mustClose: boolean) => void } {
+  #beginWriting(
+    response: HttpResponse,
+    status: number,
+  ): { close: boolean; sent: (mustClose: boolean) => void } {
     this.#isPutOff = false;
     this.taken = false;
     const sent = (mustClose: boolean): void => {
@@ -195,7 +220,9 @@ export class HttpExchange implements Exchange {
     this.#count(errorTable[problem.code].status);
   }
 
-  /** Answers now, in the middle of a body in too small chunks: what more of it has come is not read. */
+  /**
+   * Answers now, in the middle of a body in too small chunks: what more of it has come is not read.
+   */
   answerAndEnd(problem: Problem): void {
     this.#shared.chunkSenders.tell(this.senderAddress);
     this.endsInDoubt = false;
@@ -212,7 +239,8 @@ export class HttpExchange implements Exchange {
   }
 
   #closesAfter(response: HttpResponse, written: Written): void {
-    if (written === "to be closed") this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
+    if (written === "to be closed")
+      this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
   }
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
@@ -254,7 +282,10 @@ export class HttpExchange implements Exchange {
     return this.#shared.admission.isLarge(Math.max(this.bytesHeld, this.bytesDeclared));
   }
 
-  /** Gives the client 8 to 12 seconds more to send 160 KiB: uWS begins to count anew when a request is resumed. */
+  /**
+   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS begins to count anew when a request
+   * is resumed.
+   */
   keepOpen(): void {
     this.#response?.pause();
     this.#response?.resume();
@@ -268,7 +299,10 @@ export class HttpExchange implements Exchange {
     this.#response?.resume();
   }
 
-  /** Ends the connection at the head of the request, without an answer: nothing behind the head is read then. */
+  /**
+   * Ends the connection at the head of the request, without an answer: nothing behind the head is
+   * read then.
+   */
   turnAway(): void {
     this.#response?.close();
   }
@@ -287,7 +321,10 @@ export class HttpExchange implements Exchange {
     return this.hint?.projectId !== undefined;
   }
 
-  /** Looks at what has come of the body, or of what it inflates to, unless that has told all already. */
+  /**
+   * Looks at what has come of the body, or of what it inflates to, unless that has told all
+   * already.
+   */
   look(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
     if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
@@ -296,7 +333,10 @@ export class HttpExchange implements Exchange {
 
   /** What the budget lacks for tryHold to answer true. */
   lacking(bytes: number): number {
-    return this.#shared.admission.lacking(bytes, Math.max(this.bytesHeld + bytes, this.bytesDeclared));
+    return this.#shared.admission.lacking(
+      bytes,
+      Math.max(this.bytesHeld + bytes, this.bytesDeclared),
+    );
   }
 
   /** The body is what it will be: it is the intake's now. */

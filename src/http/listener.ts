@@ -1,5 +1,5 @@
-// The public port: listens alone or with other processes, in plain or with a certificate that can be renewed. Knows no routes:
-// it is told how to put them on an app.
+// The public port: listens alone or with other processes, in plain or with a certificate that can
+// be renewed. Knows no routes: it is told how to put them on an app.
 
 import { createServer } from "node:net";
 import { portFault } from "./port-fault.ts";
@@ -17,8 +17,8 @@ import {
 } from "./uws.ts";
 
 /**
- * `alone`: nobody else may have the port, now or later. `first`: nobody else may have it now, and the processes that come as
- * `joining` listen on it too.
+ * `alone`: nobody else may have the port, now or later. `first`: nobody else may have it now, and
+ * the processes that come as `joining` listen on it too.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
@@ -33,7 +33,10 @@ export interface Listener {
   listen(host: string, port: number, sharing: PortSharing): Promise<number>;
   /** Closes the port; open connections go on. */
   stop(): void;
-  /** Shows connections from now on what the files hold now; open ones go on. Throws when they do not do, and changes nothing. */
+  /**
+   * Shows connections from now on what the files hold now; open ones go on. Throws when they do not
+   * do, and changes nothing.
+   */
   renewCertificate(): void;
   /** Drops all connections. */
   close(): void;
@@ -45,8 +48,14 @@ interface Front {
   close(): void;
 }
 
-/** `prepare` puts filter and routes on an app: on one, or with a certificate on one for each time it is renewed. */
-export function createListener(prepare: (app: TemplatedApp) => void, files?: CertificateFiles): Listener {
+/**
+ * `prepare` puts filter and routes on an app: on one, or with a certificate on one for each time it
+ * is renewed.
+ */
+export function createListener(
+  prepare: (app: TemplatedApp) => void,
+  files?: CertificateFiles,
+): Listener {
   const front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   let listening: us_listen_socket | undefined;
 
@@ -58,11 +67,16 @@ export function createListener(prepare: (app: TemplatedApp) => void, files?: Cer
     return us_socket_local_port(listening);
   }
 
-  function listenAs(sharing: PortSharing, host: string, port: number): us_listen_socket | undefined {
+  function listenAs(
+    sharing: PortSharing,
+    host: string,
+    port: number,
+  ): us_listen_socket | undefined {
     if (sharing === "joining") return listenShared(front.acceptor, host, port);
     const alone = listenExclusively(front.acceptor, host, port);
     if (alone === undefined || sharing === "alone") return alone;
-    // That nobody has the port is known now, and its number, so it can be let go for one that is shared.
+    // That nobody has the port is known now, and its number, so it can be let go for one that is
+    // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
     return listenShared(front.acceptor, host, portFound);
@@ -88,8 +102,9 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * An app keeps the certificate it was made with. So one app accepts, and hands each connection, before its first byte is
- * read, to the app with the newest certificate; those with older ones keep the connections they have.
+ * An app keeps the certificate it was made with. So one app accepts, and hands each connection,
+ * before its first byte is read, to the app with the newest certificate; those with older ones keep
+ * the connections they have.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
   // Without a certificate of its own: should it ever be left with a connection, that fails.
@@ -118,7 +133,10 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   try {
     return SSLApp({ cert_file_name: cert, key_file_name: key });
   } catch (cause) {
-    throw new Error(`Load the certificate ${cert} and its key ${key}: the TLS library does not take them`, { cause });
+    throw new Error(
+      `Load the certificate ${cert} and its key ${key}: the TLS library does not take them`,
+      { cause },
+    );
   }
 }
 

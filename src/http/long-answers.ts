@@ -1,5 +1,6 @@
-// Long answers that are made for one client each, from when they are written until the client has read them: their bytes are in flight, and
-// who reads too slowly is cut off, so that nobody holds others' room by not reading. What is cut off was stored as the answer would have said.
+// Long answers that are made for one client each, from when they are written until the client has
+// read them: their bytes are in flight, and who reads too slowly is cut off, so that nobody holds
+// others' room by not reading. What is cut off was stored as the answer would have said.
 
 import type { Admission } from "../base/types.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
@@ -7,7 +8,10 @@ import type { HttpResponse } from "./uws.ts";
 
 /** All together hold so much of the bytes in flight, then the slowest is cut off, and the next. */
 const shareOfBudget = 1 / 4;
-/** What a client is given before it can be the slowest; before it can be too slow; and the bytes a second it must read from then on. */
+/**
+ * What a client is given before it can be the slowest; before it can be too slow; and the bytes a
+ * second it must read from then on.
+ */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;

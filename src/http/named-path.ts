@@ -1,5 +1,5 @@
-// A path at which there is nothing, or no such script, as answers and people who watch may see it: a stranger's text, so its beginning, in
-// printable ASCII, without what may be a key.
+// A path at which there is nothing, or no such script, as answers and people who watch may see it:
+// a stranger's text, so its beginning, in printable ASCII, without what may be a key.
 
 import { withoutKeys } from "../base/without-keys.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
@@ -17,10 +17,15 @@ export function namedPath(path: string): string {
     .map(namedSegment)
     .join("/")
     .replace(/[^!-~]/g, "?");
-  return named.length > charsShownMax || path.length > charsReadMax ? `${named.slice(0, charsShownMax)}…` : named;
+  return named.length > charsShownMax || path.length > charsReadMax
+    ? `${named.slice(0, charsShownMax)}…`
+    : named;
 }
 
-/** A key goes as far as its segment does, in which it is percent-encoded as often as clients and proxies like. */
+/**
+ * A key goes as far as its segment does, in which it is percent-encoded as often as clients and
+ * proxies like.
+ */
 function namedSegment(segment: string): string {
   // No key, and no word either.
   if (/^(.)\1*$/.test(segment)) return segment;

@@ -1,5 +1,6 @@
-// The path that was probably meant by one at which there is nothing. Reads a bounded part of it, and names only paths that are there; one at
-// which events are thrown away only for a slip of a letter, since who goes there by our word would lose them.
+// The path that was probably meant by one at which there is nothing. Reads a bounded part of it,
+// and names only paths that are there; one at which events are thrown away only for a slip of a
+// letter, since who goes there by our word would lose them.
 
 import { lettersApart } from "../base/letters-apart.ts";
 import { TurnBudget } from "./body/turn-budget.ts";
@@ -17,7 +18,10 @@ const calledElsewhere: ReadonlyMap<string, string> = new Map([
   ...["bulk", "import", "batches"].map((name) => [name, "/batch/"] as const),
 ]);
 
-/** Looked for in one turn of the event loop, each 0.1 ms at most: who asks by the hundred is told no more than that there is nothing. */
+/**
+ * Looked for in one turn of the event loop, each 0.1 ms at most: who asks by the hundred is told no
+ * more than that there is nothing.
+ */
 const looksPerTurn = 8;
 
 /** Finds what nearPath does, as often as a turn has time for it. */
@@ -32,10 +36,14 @@ export class NearPaths {
 }
 
 /**
- * `paths`: those that are there and take events, in any order; `others`: those that are there and take none. Answers one of them, with the
- * slash at its end where there is such a one.
+ * `paths`: those that are there and take events, in any order; `others`: those that are there and
+ * take none. Answers one of them, with the slash at its end where there is such a one.
  */
-export function nearPath(path: string, paths: readonly string[], others: readonly string[] = []): string | undefined {
+export function nearPath(
+  path: string,
+  paths: readonly string[],
+  others: readonly string[] = [],
+): string | undefined {
   if (path.length > charsReadMax) return undefined;
   const sent = plain(path);
   if (sent === "") return undefined;
@@ -46,14 +54,21 @@ export function nearPath(path: string, paths: readonly string[], others: readonl
   if (near !== undefined) return near;
   // The longest, so that `/x/i/v0/e` is not taken for `/e`.
   const below = known
-    .filter((one) => plain(one) !== "" && (sent.endsWith(plain(one)) || sent.startsWith(`${plain(one)}/`)))
+    .filter(
+      (one) =>
+        plain(one) !== "" && (sent.endsWith(plain(one)) || sent.startsWith(`${plain(one)}/`)),
+    )
     .sort((one, other) => other.length - one.length)[0];
   if (below !== undefined) return below;
   const elsewhere = calledElsewhere.get(sent.slice(sent.lastIndexOf("/") + 1));
   return elsewhere !== undefined && known.includes(elsewhere) ? elsewhere : undefined;
 }
 
-function nearest(sent: string, known: readonly string[], others: readonly string[]): string | undefined {
+function nearest(
+  sent: string,
+  known: readonly string[],
+  others: readonly string[],
+): string | undefined {
   let found: string | undefined;
   let least = sent.length < oneSlipFrom ? 1 : sent.length < twoSlipsFrom ? 2 : 3;
   const look = (one: string): void => {

@@ -1,5 +1,6 @@
-// Writes a long answer as its client reads it, a piece a turn of the event loop, so that no copy of it waits for a socket and nobody waits
-// while one is copied. Owns nothing: who calls keeps the body until it is sent, and stops the writing when the client goes before that.
+// Writes a long answer as its client reads it, a piece a turn of the event loop, so that no copy of
+// it waits for a socket and nobody waits while one is copied. Owns nothing: who calls keeps the
+// body until it is sent, and stops the writing when the client goes before that.
 
 import type { HttpResponse } from "./uws.ts";
 
@@ -13,15 +14,20 @@ export interface PiecewiseOptions {
   readonly writeHead: (response: HttpResponse) => void;
   /** The connection is to end with it. */
   readonly close: boolean;
-  /** Called once the socket has taken it all; with `mustClose` nothing but the caller ends the connection. Not called when the client goes before that. */
+  /**
+   * Called once the socket has taken it all; with `mustClose` nothing but the caller ends the
+   * connection. Not called when the client goes before that.
+   */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Answers a function that stops the writing, to be called when the client is gone: the response is not touched after it.
+ * Answers a function that stops the writing, to be called when the client is gone: the response is
+ * not touched after it.
  *
- * Where uWS is told not to keep what the socket does not take, it cannot close the connection. To that end it is told of one byte more to
- * come than the client is: the answer never ends, and a request behind it ends the connection, as does the caller.
+ * Where uWS is told not to keep what the socket does not take, it cannot close the connection. To
+ * that end it is told of one byte more to come than the client is: the answer never ends, and a
+ * request behind it ends the connection, as does the caller.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -43,7 +49,10 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /** From `offset` on: in the next turn where the socket takes the piece, else when it can take more. */
+  /**
+   * From `offset` on: in the next turn where the socket takes the piece, else when it can take
+   * more.
+   */
   function goOn(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);

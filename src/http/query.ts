@@ -1,5 +1,6 @@
-// What a request says of itself in its query, as browser SDKs do: the payload itself, how it is compressed, when it was sent. Parameters
-// that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy adds) are passed over.
+// What a request says of itself in its query, as browser SDKs do: the payload itself, how it is
+// compressed, when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`, what
+// a proxy adds) are passed over.
 
 import { type Compression, compressionNamed } from "./body/compression.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
@@ -16,7 +17,10 @@ const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The last that a date can have. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** Notes what the query says. Of a parameter that stands twice, the first that says something counts. */
+/**
+ * Notes what the query says. Of a parameter that stands twice, the first that says something
+ * counts.
+ */
 export function readQuery(query: string, target: QueryTarget): void {
   for (let start = 0; start < query.length; ) {
     let end = query.indexOf("&", start);
@@ -50,7 +54,10 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/** Milliseconds since the epoch; an infinity for what is no time, and what was known before where nothing is said. */
+/**
+ * Milliseconds since the epoch; an infinity for what is no time, and what was known before where
+ * nothing is said.
+ */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;

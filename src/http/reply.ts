@@ -1,5 +1,6 @@
-// What goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides nothing about requests
-// and counts nothing. A response is written in one cork, so that it is one system call.
+// What goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides
+// nothing about requests and counts nothing. A response is written in one cork, so that it is one
+// system call.
 
 import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../base/errors.ts";
 import type { IntakeReport } from "../base/types.ts";
@@ -9,7 +10,10 @@ import type { HttpResponse } from "./uws.ts";
 const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/** So many different seconds are named to clients refused at once, from the first that makes sense on. */
+/**
+ * So many different seconds are named to clients refused at once, from the first that makes sense
+ * on.
+ */
 const RETRY_AFTER_SPREAD = 5;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
@@ -33,7 +37,10 @@ const statusLines = {
   503: "503 Service Unavailable",
 } as const satisfies Record<200 | 204 | ErrorRow["status"], string>;
 
-/** `to be closed`: it is whole, and the caller is to close its connection once the client has had the time to. */
+/**
+ * `to be closed`: it is whole, and the caller is to close its connection once the client has had
+ * the time to.
+ */
 export type Written = "done" | "to be closed";
 
 export interface ReplyOptions {
@@ -84,7 +91,11 @@ export class ReplyWriter {
   }
 
   /** What became of each event of a request. */
-  results(response: HttpResponse, { text, hasRetry }: EventResultsText, { origin, close }: ReplyOptions): void {
+  results(
+    response: HttpResponse,
+    { text, hasRetry }: EventResultsText,
+    { origin, close }: ReplyOptions,
+  ): void {
     response.cork(() => {
       writeResultsHead(response, hasRetry, origin);
       response.end(text, close);
@@ -122,14 +133,23 @@ export class ReplyWriter {
     if (origin !== "") {
       writeCorsHeaders(response, origin);
       // Where a path takes less than others, a page can so read the 405 that says it.
-      response.writeHeader("Access-Control-Allow-Methods", allow === v1Methods ? allow : allowedMethods);
-      if (requestedHeaders !== "") response.writeHeader("Access-Control-Allow-Headers", requestedHeaders);
+      response.writeHeader(
+        "Access-Control-Allow-Methods",
+        allow === v1Methods ? allow : allowedMethods,
+      );
+      if (requestedHeaders !== "")
+        response.writeHeader("Access-Control-Allow-Headers", requestedHeaders);
       response.writeHeader("Access-Control-Max-Age", PREFLIGHT_SECONDS);
     }
     response.end("", true);
   }
 
-  #send(response: HttpResponse, code: ErrorCode | undefined, body: string, options: ReplyOptions): Written {
+  #send(
+    response: HttpResponse,
+    code: ErrorCode | undefined,
+    body: string,
+    options: ReplyOptions,
+  ): Written {
     this.#response = response;
     this.#code = code;
     this.#body = body;
@@ -161,7 +181,9 @@ export class ReplyWriter {
 
   #writeProblemHead(response: HttpResponse, code: ErrorCode, isV1: boolean): void {
     const { status } = errorTable[code];
-    response.writeStatus(statusLines[status]).writeHeader("Content-Type", isV1 ? JSON_TYPE : PROBLEM_TYPE);
+    response
+      .writeStatus(statusLines[status])
+      .writeHeader("Content-Type", isV1 ? JSON_TYPE : PROBLEM_TYPE);
     if (status === 405) response.writeHeader("Allow", this.#allow);
     if (status === 429 || status === 503) response.writeHeader("Retry-After", this.#retryAfter());
   }
@@ -183,9 +205,10 @@ export function writeResultsHead(response: HttpResponse, hasRetry: boolean, orig
 }
 
 /**
- * Ends a head that is all of the answer, on a connection that is to end. uWS says a length of 0 wherever it closes a connection, which is none
- * for a 204 or 304, and not that of a HEAD. So it is handed the end of the head as that of a line of it, behind the Date that it would add
- * itself, and the answer does not end for it: a request behind it ends the connection, as does the caller.
+ * Ends a head that is all of the answer, on a connection that is to end. uWS says a length of 0
+ * wherever it closes a connection, which is none for a 204 or 304, and not that of a HEAD. So it is
+ * handed the end of the head as that of a line of it, behind the Date that it would add itself, and
+ * the answer does not end for it: a request behind it ends the connection, as does the caller.
  */
 export function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");

@@ -1,5 +1,6 @@
-// What SDKs and browsers ask for beside taking events: flags, configuration, scripts, places for recordings and logs. A closed table from path to
-// answer. Nothing here is stored, nothing waits for the store, and no body is read for what is in it.
+// What SDKs and browsers ask for beside taking events: flags, configuration, scripts, places for
+// recordings and logs. A closed table from path to answer. Nothing here is stored, nothing waits
+// for the store, and no body is read for what is in it.
 
 import type { Problem } from "../base/errors.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
@@ -53,10 +54,20 @@ const readOrSent = ["get", "head", "post"];
 
 /** Paths without the slash at the end, which may stand there. */
 const entries: Readonly<Record<string, Entry>> = {
-  "/flags": { label: "flags", methods: readOrSent, answer: (request, nowMs) => flags(request, false, nowMs) },
-  "/decide": { label: "flags", methods: readOrSent, answer: (request, nowMs) => flags(request, true, nowMs) },
+  "/flags": {
+    label: "flags",
+    methods: readOrSent,
+    answer: (request, nowMs) => flags(request, false, nowMs),
+  },
+  "/decide": {
+    label: "flags",
+    methods: readOrSent,
+    answer: (request, nowMs) => flags(request, true, nowMs),
+  },
   "/flags/definitions": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
-  "/api/feature_flag/local_evaluation": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
+  "/api/feature_flag/local_evaluation": feature(
+    '{"flags":[],"group_type_mapping":{},"cohorts":{}}',
+  ),
   "/api/surveys": feature('{"surveys":[],"survey_config":null}'),
   "/api/early_access_features": feature('{"earlyAccessFeatures":[]}'),
   "/api/web_experiments": feature('{"experiments":[]}'),
@@ -87,10 +98,14 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 
 /** What a path segment can hold: each character as it is, or percent-encoded. */
-const ofKey = /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
+const ofKey =
+  /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 /** As projects may have them. */
 const isKey = /^[!-~]{1,200}$/;
-/** What a flag would give, encrypted: SDKs read the answer's body as the payload, whatever its status. */
+/**
+ * What a flag would give, encrypted: SDKs read the answer's body as the payload, whatever its
+ * status.
+ */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
@@ -112,7 +127,8 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
     if (ofPayload.test(path)) return routed(noPayload, namedPath(url));
     const [, segment, asked] = ofKey.exec(path) ?? [];
     const key = segment === undefined ? undefined : keyIn(segment);
-    if (key !== undefined && asked === "config") return routed(configAs(JSON_TYPE, configJson(key)), namedPath(url));
+    if (key !== undefined && asked === "config")
+      return routed(configAs(JSON_TYPE, configJson(key)), namedPath(url));
     if (key !== undefined && asked === "config.js")
       return routed(configAs(SCRIPT_TYPE, configScript(key)), namedPath(url));
     const script = key === undefined ? ofScript.exec(path)?.[1] : asked;
@@ -121,7 +137,8 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
   }
 
   function routed({ label, methods, answer }: Entry, path: string): SdkRoute {
-    const answerTo = (request: HttpRequest) => ifTaken(request, methods, () => answer(request, wallMs()));
+    const answerTo = (request: HttpRequest) =>
+      ifTaken(request, methods, () => answer(request, wallMs()));
     return { label, path, allow: allowOf(methods), answerTo };
   }
 
@@ -140,13 +157,20 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
   function noScript(path: string, name: string): Problem {
     const near = nearPaths.find(`/static/${name}`, scripts);
     const meant = near === undefined ? "" : `; ${near} is meant?`;
-    return { code: "not_found", detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}` };
+    return {
+      code: "not_found",
+      detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}`,
+    };
   }
 
   return { routeOf };
 }
 
-function ifTaken(request: HttpRequest, methods: readonly string[], answer: () => FixedAnswer): FixedAnswer | Problem {
+function ifTaken(
+  request: HttpRequest,
+  methods: readonly string[],
+  answer: () => FixedAnswer,
+): FixedAnswer | Problem {
   if (methods.includes(request.getMethod())) return answer();
   const allow = allowOf(methods);
   return { code: "method_not_allowed", detail: `This path takes ${allow}`, allow };
@@ -189,7 +213,11 @@ function json(body: string): FixedAnswer {
 
 function flags(request: HttpRequest, isDecide: boolean, nowMs: number): FixedAnswer {
   const version = Number.parseInt(request.getQuery("v") ?? "", 10);
-  const asked = { version: version > 0 ? version : 1, withConfig: request.getQuery("config") === "true", isDecide };
+  const asked = {
+    version: version > 0 ? version : 1,
+    withConfig: request.getQuery("config") === "true",
+    isDecide,
+  };
   return {
     status: 200,
     headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],

@@ -1,5 +1,5 @@
-// The public endpoints: routes, refusals before the body is read, listening and draining. Knows nothing of events;
-// bodies go to the intake, answers come back through the exchange.
+// The public endpoints: routes, refusals before the body is read, listening and draining. Knows
+// nothing of events; bodies go to the intake, answers come back through the exchange.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../base/errors.ts";
@@ -57,24 +57,34 @@ export interface HttpServerOptions {
 }
 
 export interface HttpServer {
-  /** The port, 0 being any free one, or an Error that says what is in the way. `sharing` is `alone` unless given. */
+  /**
+   * The port, 0 being any free one, or an Error that says what is in the way. `sharing` is `alone`
+   * unless given.
+   */
   listen(host: string, port: number, sharing?: PortSharing): Promise<number>;
   /**
-   * Stops listening; events that still come on open connections are answered 503 `draining`, and all else as always. Resolves to the
-   * requests still in flight: 0 when there are none, after a moment for those on their way, else what is left after `timeoutMs`.
+   * Stops listening; events that still come on open connections are answered 503 `draining`, and
+   * all else as always. Resolves to the requests still in flight: 0 when there are none, after a
+   * moment for those on their way, else what is left after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<number>;
   /** Requests begun and not yet answered. */
   inflight(): number;
   /** Connections open, how many may be, and how many were closed because they were one too many. */
   readonly connections: ConnectionLimits;
-  /** Shows new connections what the certificate's files hold now. Throws when they do not do; then nothing has changed. */
+  /**
+   * Shows new connections what the certificate's files hold now. Throws when they do not do; then
+   * nothing has changed.
+   */
   renewCertificate(): void;
   /** Drops all connections. */
   close(): void;
 }
 
-/** Clients that had their last answer before the drain send the next request on the same connection: they get an answer, not a reset. */
+/**
+ * Clients that had their last answer before the drain send the next request on the same connection:
+ * they get an answer, not a reset.
+ */
 const lingerMsMax = 100;
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
@@ -127,7 +137,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     monotonicMs: () => clock.monotonicMs(),
   });
   const sdk = createSdkRequests({ files: options.files, nearPaths, wallMs: () => clock.wallMs() });
-  const clients = createAddressSource(config, { connectionId: options.connectionId, log: options.log });
+  const clients = createAddressSource(config, {
+    connectionId: options.connectionId,
+    log: options.log,
+  });
   const listener = createListener(prepare, options.certificate);
 
   return {
@@ -174,7 +187,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (query !== "" && query !== undefined) readQuery(query, exchange);
     }
     response.onAborted(() => exchange.abort());
-    if (bytesDeclared < 0 && request.getHeader("transfer-encoding") !== "" && takesNoChunks(senderAddress)) {
+    if (
+      bytesDeclared < 0 &&
+      request.getHeader("transfer-encoding") !== "" &&
+      takesNoChunks(senderAddress)
+    ) {
       exchange.turnAway();
       return exchange;
     }
@@ -188,7 +205,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const framing = framingOf(request, bytesDeclared, everyLine);
     if (framing !== "sure") exchange.endsInDoubt = true;
     const problem =
-      typeof framing === "object" ? framing : (problemOfRoute(exchange, routed) ?? problemAtHead(exchange));
+      typeof framing === "object"
+        ? framing
+        : (problemOfRoute(exchange, routed) ?? problemAtHead(exchange));
     if (problem !== undefined) refuse(exchange, problem);
     return exchange;
   }
@@ -208,7 +227,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (method === "options") preflight(response, request, { ...at, allow: methodsAt(isV1) });
     else if (method === "post") begin(response, request, at);
     else if (method === "get" && !isV1) begin(response, request, { ...at, isGet: true });
-    else begin(response, request, { ...at, problem: METHOD_NOT_ALLOWED }).headOnly = method === "head";
+    else
+      begin(response, request, { ...at, problem: METHOD_NOT_ALLOWED }).headOnly = method === "head";
   }
 
   /** A request at a path that takes no events, unless it has more than one slash before it. */
@@ -221,18 +241,28 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     const found = sdk.routeOf(url);
     if (request.getMethod() === "options") {
-      const { label, path, allow } = found ?? { label: "other", path: namedPath(url), allow: allowedMethods };
+      const { label, path, allow } = found ?? {
+        label: "other",
+        path: namedPath(url),
+        allow: allowedMethods,
+      };
       preflight(response, request, { label, path, allow });
       return;
     }
     const exchange =
-      found === undefined ? beginNowhere(response, request, request.getUrl()) : beginFound(response, request, found);
+      found === undefined
+        ? beginNowhere(response, request, request.getUrl())
+        : beginFound(response, request, found);
     exchange.headOnly = request.getMethod() === "head";
   }
 
   function beginNowhere(response: HttpResponse, request: HttpRequest, url: string): HttpExchange {
     const path = namedPath(url);
-    return begin(response, request, { label: "other", path, problem: notFound(path, url, nearPaths) });
+    return begin(response, request, {
+      label: "other",
+      path,
+      problem: notFound(path, url, nearPaths),
+    });
   }
 
   function beginFound(response: HttpResponse, request: HttpRequest, found: SdkRoute): HttpExchange {
@@ -246,13 +276,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   /** Its query means nothing, and neither do forms around its body. */
   function beginV1(exchange: HttpExchange, request: HttpRequest): void {
-    const answerResults = (text: Buffer, hasRetry: boolean) => exchange.answerResults(text, hasRetry);
+    const answerResults = (text: Buffer, hasRetry: boolean) =>
+      exchange.answerResults(text, hasRetry);
     exchange.v1 = { ...readV1Head(request), answerResults };
     exchange.layers |= Layer.Form | Layer.Base64;
   }
 
   /** Why it is refused even where there is room, and a store that takes events. */
-  function problemOfRoute({ queryData }: HttpExchange, { problem, isGet = false }: Routed): Problem | undefined {
+  function problemOfRoute(
+    { queryData }: HttpExchange,
+    { problem, isGet = false }: Routed,
+  ): Problem | undefined {
     return isGet && queryData === "" ? NOTHING_SENT : problem;
   }
 
@@ -264,26 +298,34 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (lengthy !== undefined) return lengthy;
     if (exchange.isV1 && !isV1Encoding(exchange.contentEncoding)) return unsupportedEncoding;
     // Whether a larger one has room shows as it arrives: others may be done or give way by then.
-    if (!admission.tryTake(0, 0) && !reader.makeRoom(exchange, admission.lacking(0, 0))) return problemOf("overloaded");
+    if (!admission.tryTake(0, 0) && !reader.makeRoom(exchange, admission.lacking(0, 0)))
+      return problemOf("overloaded");
     const code = options.refusal?.();
     return code === undefined ? undefined : problemOf(code);
   }
 
   function tooLong(exchange: HttpExchange): Problem | undefined {
-    return exchange.bytesDeclared > config.bodyBytesMax ? bodyTooLarge(exchange, config.bodyBytesMax) : undefined;
+    return exchange.bytesDeclared > config.bodyBytesMax
+      ? bodyTooLarge(exchange, config.bodyBytesMax)
+      : undefined;
   }
 
   function refuse(exchange: HttpExchange, problem: Problem): void {
     reader.refuse(exchange, problem);
   }
 
-  function preflight(response: HttpResponse, request: HttpRequest, routed: Routed & { readonly allow: string }): void {
+  function preflight(
+    response: HttpResponse,
+    request: HttpRequest,
+    routed: Routed & { readonly allow: string },
+  ): void {
     const framing = framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true);
     if (typeof framing === "object") {
       begin(response, request, { ...routed, problem: framing }).endsInDoubt = true;
       return;
     }
-    // Not for its address: what is asked of a connection's first request is not to be asked of a later one.
+    // Not for its address: what is asked of a connection's first request is not to be asked of a
+    // later one.
     clients.of(response, request);
     const origin = request.getHeader("origin");
     const requestedHeaders = request.getHeader("access-control-request-headers");
@@ -294,7 +336,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // Put off to a turn of its own, as every answer to a request whose end nobody says.
     setImmediate(() => {
       if (!isGone)
-        response.cork(() => shared.reply.preflight(response, { origin, requestedHeaders, allow: routed.allow }));
+        response.cork(() =>
+          shared.reply.preflight(response, { origin, requestedHeaders, allow: routed.allow }),
+        );
       metrics.requestFinished(routed.label, 200, 0, 0);
     });
   }
@@ -329,5 +373,8 @@ function bytesDeclaredIn(contentLength: string): number {
 function notFound(named: string, path: string, nearPaths: NearPaths): Problem {
   const near = nearPaths.find(path, eventPaths, otherPaths);
   const meant = near === undefined ? "" : `; ${near} is meant?`;
-  return { code: "not_found", detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}` };
+  return {
+    code: "not_found",
+    detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}`,
+  };
 }

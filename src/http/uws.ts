@@ -1,29 +1,45 @@
-// The one place that imports uWebSockets.js, so that another build of it is swapped in here and in package.json alone; and what it can
-// do that its declarations do not say. No rule of ours here.
+// The one place that imports uWebSockets.js, so that another build of it is swapped in here and in
+// package.json alone; and what it can do that its declarations do not say. No rule of ours here.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
-/** LIBUS_LISTEN_EXCLUSIVE_PORT: without it the port is shared by SO_REUSEPORT, with whoever else has it open. */
+/**
+ * LIBUS_LISTEN_EXCLUSIVE_PORT: without it the port is shared by SO_REUSEPORT, with whoever else has
+ * it open.
+ */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
 
 interface ListenWithHostAndOptions {
-  listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): unknown;
+  listen(
+    host: string,
+    port: number,
+    options: number,
+    callback: (socket: us_listen_socket | false) => void,
+  ): unknown;
 }
 
 /** Listens on a port nobody else has. Undefined when that fails: uWS does not say why. */
-export function listenExclusively(app: TemplatedApp, host: string, port: number): us_listen_socket | undefined {
+export function listenExclusively(
+  app: TemplatedApp,
+  host: string,
+  port: number,
+): us_listen_socket | undefined {
   return listenAs(app, { host, port, options: EXCLUSIVE_PORT });
 }
 
 /**
- * Listens on a port together with others of the same user who share it too; the kernel spreads the connections. Not for
- * port 0, which uWS never shares. Undefined when that fails.
+ * Listens on a port together with others of the same user who share it too; the kernel spreads the
+ * connections. Not for port 0, which uWS never shares. Undefined when that fails.
  */
-export function listenShared(app: TemplatedApp, host: string, port: number): us_listen_socket | undefined {
+export function listenShared(
+  app: TemplatedApp,
+  host: string,
+  port: number,
+): us_listen_socket | undefined {
   return listenAs(app, { host, port, options: SHARED_PORT });
 }
 
@@ -45,7 +61,10 @@ interface ParentApp {
   removeChildAppDescriptor(descriptor: unknown): void;
 }
 
-/** Connections that `acceptor` accepts from now on belong to `app`, in turn with the other apps it hands them to. */
+/**
+ * Connections that `acceptor` accepts from now on belong to `app`, in turn with the other apps it
+ * hands them to.
+ */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -1,4 +1,5 @@
-// The headers of a request of the newer protocol (v1), as they came: the intake judges them, and knows whose the key is.
+// The headers of a request of the newer protocol (v1), as they came: the intake judges them, and
+// knows whose the key is.
 
 import type { V1Request } from "../base/types.ts";
 import { codingOf } from "./body/content-encoding.ts";

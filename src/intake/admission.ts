@@ -1,5 +1,6 @@
-// The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged. Full means refuse now;
-// nothing queues here, and nothing here knows what the bytes are. Large requests cannot take what small ones need.
+// The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged. Full
+// means refuse now; nothing queues here, and nothing here knows what the bytes are. Large requests
+// cannot take what small ones need.
 
 import type { Admission } from "../base/types.ts";
 
@@ -38,7 +39,8 @@ class ByteBudget implements Admission {
 
   release(bytes: number): void {
     this.bytes -= bytes;
-    if (this.bytes < 0) throw new Error(`Release of bytes in flight: ${-this.bytes} more than were taken`);
+    if (this.bytes < 0)
+      throw new Error(`Release of bytes in flight: ${-this.bytes} more than were taken`);
   }
 }
 

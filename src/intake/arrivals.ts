@@ -1,12 +1,14 @@
-// The order of history among the bodies that are not placed in the turn in which they came: who has to wait for whom. Whose body it
-// is may be known when it arrives, or when it has been scanned. Knows nothing else of what is in a body.
+// The order of history among the bodies that are not placed in the turn in which they came: who has
+// to wait for whom. Whose body it is may be known when it arrives, or when it has been scanned.
+// Knows nothing else of what is in a body.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BodyHint, Lane } from "../base/types.ts";
 
 /**
- * A body that does not show whose it is stands before all history, for as long as a scan takes where not many wait; for longer only before
- * those that do not show it either. Else bodies without a key would hold up everybody's.
+ * A body that does not show whose it is stands before all history, for as long as a scan takes
+ * where not many wait; for longer only before those that do not show it either. Else bodies without
+ * a key would hold up everybody's.
  */
 const unknownMsMax = 50;
 
@@ -20,7 +22,10 @@ export interface Arrival {
 }
 
 export interface Arrivals {
-  /** What is known of the body so far, or likely: where that turns out wrong, it has arrived when it is known. */
+  /**
+   * What is known of the body so far, or likely: where that turns out wrong, it has arrived when it
+   * is known.
+   */
   arrive(whose: BodyHint, body: Pick<Arrival, "bytes" | "deadlineMs">): Arrival;
   /** The scan has said whose it is. */
   know(arrival: Arrival, whose: BodyHint): void;
@@ -28,7 +33,10 @@ export interface Arrivals {
   leave(arrival: Arrival): void;
   /** Whether history of the project that arrives now must wait for a body before it. */
   mustWait(projectId: string): boolean;
-  /** Fulfilled when nothing that came before may belong to the same history; undefined when it is so now. */
+  /**
+   * Fulfilled when nothing that came before may belong to the same history; undefined when it is so
+   * now.
+   */
   turnOf(arrival: Arrival): Promise<void> | undefined;
 }
 
@@ -45,15 +53,28 @@ interface Place extends Arrival {
 
 /** `nowMs`: monotonic milliseconds. */
 export function createArrivals(nowMs: () => number): Arrivals {
-  // What is or may be history, by project, "" for the unknown; each in the order of arrival. No project has that id.
+  // What is or may be history, by project, "" for the unknown; each in the order of arrival. No
+  // project has that id.
   const histories = new Map<string, Place[]>();
   let lastNumber = 0;
 
-  function arrive({ projectId, lane }: BodyHint, { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">): Place {
+  function arrive(
+    { projectId, lane }: BodyHint,
+    { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">,
+  ): Place {
     const changed = Promise.withResolvers<void>();
     const wasHidden = projectId === undefined || lane === undefined;
     const number = ++lastNumber;
-    const place = { projectId, lane, bytes, deadlineMs, number, arrivedMs: nowMs(), wasHidden, changed };
+    const place = {
+      projectId,
+      lane,
+      bytes,
+      deadlineMs,
+      number,
+      arrivedMs: nowMs(),
+      wasHidden,
+      changed,
+    };
     enter(place);
     return place;
   }
@@ -93,7 +114,10 @@ export function createArrivals(nowMs: () => number): Arrivals {
 
   /** The last before it: that one waits for those before itself. */
   function placeBefore({ projectId, number, wasHidden }: Place): Place | undefined {
-    return lastBefore(projectId ?? "", number) ?? (wasHidden ? lastBefore("", number) : lastUnknownBefore(number));
+    return (
+      lastBefore(projectId ?? "", number) ??
+      (wasHidden ? lastBefore("", number) : lastUnknownBefore(number))
+    );
   }
 
   function lastUnknownBefore(number: number): Place | undefined {
@@ -121,7 +145,9 @@ export function createArrivals(nowMs: () => number): Arrivals {
     arrive,
     know,
     leave,
-    mustWait: (projectId) => histories.has(projectId) || lastUnknownBefore(lastNumber + 1) !== undefined,
-    turnOf: (arrival) => (placeBefore(arrival as Place) === undefined ? undefined : wait(arrival as Place)),
+    mustWait: (projectId) =>
+      histories.has(projectId) || lastUnknownBefore(lastNumber + 1) !== undefined,
+    turnOf: (arrival) =>
+      placeBefore(arrival as Place) === undefined ? undefined : wait(arrival as Place),
   };
 }

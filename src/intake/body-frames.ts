@@ -1,5 +1,5 @@
-// Frames of a large request, which would fill frames by itself: under ids that come out the same when the client sends the same body again,
-// if its events have ids too.
+// Frames of a large request, which would fill frames by itself: under ids that come out the same
+// when the client sends the same body again, if its events have ids too.
 
 import type { FrameSink, FrameWaiter } from "../base/types.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
@@ -10,7 +10,10 @@ export class BodyFrames extends OwnFrames {
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** By what lines may take, not by what they take: a frame is to be cut at the same item when the body is sent again. */
+  /**
+   * By what lines may take, not by what they take: a frame is to be cut at the same item when the
+   * body is sent again.
+   */
   #bytesPlanned = 0;
 
   /** `bodyId` names project, lane and body, and nothing else in the stream. */
@@ -21,7 +24,8 @@ export class BodyFrames extends OwnFrames {
 
   sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
     const { publisher, lane, project } = this.options;
-    if (this.frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher)) this.finish();
+    if (this.frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher))
+      this.finish();
     if (this.frame === undefined) {
       this.frame = publisher.ownFrame(lane, project, Math.max(bytes, ownFrameBytes(publisher)));
       this.#bytesPlanned = 0;
@@ -35,12 +39,15 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Names the items, not just a number: should a retry be cut into frames elsewhere (another max_payload, a longer address), no frame is
-   * taken for one that held other events. Two equal batches without uuids may both be meant: one of them taken for a retry would be lost
-   * behind a 200.
+   * Names the items, not just a number: should a retry be cut into frames elsewhere (another
+   * max_payload, a longer address), no frame is taken for one that held other events. Two equal
+   * batches without uuids may both be meant: one of them taken for a retry would be lost behind a
+   * 200.
    */
   protected messageIdOf({ events }: FrameSink): string {
-    return this.#haveUuids ? `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}` : "";
+    return this.#haveUuids
+      ? `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`
+      : "";
   }
 
   protected waiter(): FrameWaiter {

@@ -1,4 +1,5 @@
-// What names a body among all that are stored, so that frames of it can be known again when a client sends it once more.
+// What names a body among all that are stored, so that frames of it can be known again when a
+// client sends it once more.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -15,12 +16,22 @@ export interface IdentifiedBody extends Envelope {
   readonly scanner: { readonly table: Uint32Array };
 }
 
-/** In slices: a hash of lane, project, and the body's bytes without the value of `sent_at`, which some clients write anew each time they send the same events. */
-export async function bodyIdOf({ lane, project, body, scanner }: IdentifiedBody, share: LoopShare): Promise<string> {
+/**
+ * In slices: a hash of lane, project, and the body's bytes without the value of `sent_at`, which
+ * some clients write anew each time they send the same events.
+ */
+export async function bodyIdOf(
+  { lane, project, body, scanner }: IdentifiedBody,
+  share: LoopShare,
+): Promise<string> {
   const hash = createHash("sha256");
   const { table } = scanner;
   const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
-  for (const piece of [Buffer.from(`${lane} ${project.id} `), body.subarray(0, start), body.subarray(end)]) {
+  for (const piece of [
+    Buffer.from(`${lane} ${project.id} `),
+    body.subarray(0, start),
+    body.subarray(end),
+  ]) {
     for (let at = 0; at < piece.length; at += hashedBytesPerSlice) {
       await share.slice(() => void hash.update(piece.subarray(at, at + hashedBytesPerSlice)));
     }

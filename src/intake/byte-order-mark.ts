@@ -1,4 +1,5 @@
-// U+FEFF in UTF-8, which some clients put before what they send. RFC 8259 (8.1): it may be passed over.
+// U+FEFF in UTF-8, which some clients put before what they send. RFC 8259 (8.1): it may be passed
+// over.
 
 import type { Buffer } from "node:buffer";
 

@@ -1,11 +1,20 @@
-// Whose a body is and on which lane it goes, from its first bytes, and its last where they are there. It puts bodies in an order and
-// into queues before they are scanned, and decides nothing: a member may come again further on, and the scan has the last word.
-// Reads a bounded number of bytes, whatever they are, and makes no objects of them. Must not answer anybody.
+// Whose a body is and on which lane it goes, from its first bytes, and its last where they are
+// there. It puts bodies in an order and into queues before they are scanned, and decides nothing: a
+// member may come again further on, and the scan has the last word. Reads a bounded number of
+// bytes, whatever they are, and makes no objects of them. Must not answer anybody.
 
 import type { Buffer } from "node:buffer";
 import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../base/types.ts";
 import { withoutMark } from "./byte-order-mark.ts";
-import { Byte, endOfValue, spaceEnd, spaceStart, startOfValue, stringEnd, stringStart } from "./details/json-bytes.ts";
+import {
+  Byte,
+  endOfValue,
+  spaceEnd,
+  spaceStart,
+  startOfValue,
+  stringEnd,
+  stringStart,
+} from "./details/json-bytes.ts";
 
 /** How far from the start, and from the end, a look goes. */
 export const lookedAtBytesMax = 4_096;
@@ -39,16 +48,27 @@ export function createEarlyLook(projects: ProjectLookup): EarlyLook {
     const end = Math.min(body.length, lookedAtBytesMax);
     const start = spaceEnd(body, 0, end);
     const seen =
-      body[start] === Byte.OpenBracket ? readArray(body, { start, end }) : readRoot(body, { start, end }, isWhole);
+      body[start] === Byte.OpenBracket
+        ? readArray(body, { start, end })
+        : readRoot(body, { start, end }, isWhole);
     const key = apiKey ?? keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
     const projectId = project?.enabled === true ? project.id : undefined;
-    return projectId === undefined && seen.lane === undefined ? nothing : { projectId, lane: seen.lane };
+    return projectId === undefined && seen.lane === undefined
+      ? nothing
+      : { projectId, lane: seen.lane };
   }
 }
 
 function nothingSeen(): Seen {
-  return { apiKey: "", token: "", dollarToken: "", propertiesToken: "", isEnvelope: false, lane: undefined };
+  return {
+    apiKey: "",
+    token: "",
+    dollarToken: "",
+    propertiesToken: "",
+    isEnvelope: false,
+    lane: undefined,
+  };
 }
 
 /** In the order in which the scan takes them. */
@@ -76,7 +96,9 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
     seen = nothingSeen();
     const itemStart = spaceEnd(body, at + 1, end);
     const isObject = body[itemStart] === Byte.OpenBrace;
-    const itemEnd = isObject ? readEvent(body, { start: itemStart, end }, seen) : endOfValue(body, itemStart, end);
+    const itemEnd = isObject
+      ? readEvent(body, { start: itemStart, end }, seen)
+      : endOfValue(body, itemStart, end);
     seen.isEnvelope = false;
     at = itemEnd < 0 ? end : spaceEnd(body, itemEnd, end);
   } while (at < end && body[at] === Byte.Comma && keyIn(seen) === "");
@@ -84,14 +106,18 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
   return seen;
 }
 
-/** An event or an envelope, from its first member on. Answers one past its last byte, or -1 where that is not reached. */
+/**
+ * An event or an envelope, from its first member on. Answers one past its last byte, or -1 where
+ * that is not reached.
+ */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return readMembers(body, range, (member) => {
     if (isProperties(body, member)) {
       seen.propertiesToken = "";
       readMembers(body, { start: member.valueStart, end: member.valueEnd }, (property) => {
         const isWhole = property.valueEnd < member.valueEnd;
-        if (isWhole && nameIs(body, property, "token")) seen.propertiesToken = keyAt(body, property);
+        if (isWhole && nameIs(body, property, "token"))
+          seen.propertiesToken = keyAt(body, property);
       });
     } else if (member.valueEnd < range.end) {
       note(body, seen, member);
@@ -119,8 +145,9 @@ function readMembers(body: Buffer, { start, end }: Range, take: (member: Member)
 }
 
 /**
- * The root's members from the end backwards, as far as they are plain texts, numbers and words: behind the batch come no others.
- * Where the body is JSON, what is read so is a member of the root and nothing else, because its `}` is the last.
+ * The root's members from the end backwards, as far as they are plain texts, numbers and words:
+ * behind the batch come no others. Where the body is JSON, what is read so is a member of the root
+ * and nothing else, because its `}` is the last.
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - lookedAtFromEndBytesMax);
@@ -170,7 +197,10 @@ function note(body: Buffer, seen: Seen, member: Member): void {
   else if (nameIs(body, member, "properties")) seen.propertiesToken = "";
   else if (nameIs(body, member, "batch")) seen.isEnvelope = true;
   else if (nameIs(body, member, "historical_migration")) {
-    seen.lane = valueEnd - valueStart === "true".length && isText(body, "true", valueStart) ? "historical" : "live";
+    seen.lane =
+      valueEnd - valueStart === "true".length && isText(body, "true", valueStart)
+        ? "historical"
+        : "live";
   }
 }
 

@@ -19,10 +19,17 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/** The problem of a body that did not scan Ok. `markBytes`: so many stood before it in what was sent. */
+/**
+ * The problem of a body that did not scan Ok. `markBytes`: so many stood before it in what was
+ * sent.
+ */
 export function scanProblem(
   status: ScanStatus,
-  { body, scanner, markBytes = 0 }: { body: Buffer; scanner: { readonly table: Uint32Array }; markBytes?: number },
+  {
+    body,
+    scanner,
+    markBytes = 0,
+  }: { body: Buffer; scanner: { readonly table: Uint32Array }; markBytes?: number },
 ): Problem {
   const offset = scanner.table[Header.ErrorOffset]!;
   switch (status) {
@@ -42,8 +49,15 @@ function notUtf8(body: Buffer, offset: number): string {
   return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
 }
 
-/** The envelope of the body in the table, or what is wrong with it. The key is judged before the shape of the batch. */
-export function readEnvelope(body: Buffer, table: Uint32Array, projects: ProjectLookup): Envelope | Problem {
+/**
+ * The envelope of the body in the table, or what is wrong with it. The key is judged before the
+ * shape of the batch.
+ */
+export function readEnvelope(
+  body: Buffer,
+  table: Uint32Array,
+  projects: ProjectLookup,
+): Envelope | Problem {
   const rootType = table[Header.RootType]!;
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
     return { code: "invalid_payload", detail: noEvents(body, rootType) };
@@ -63,7 +77,8 @@ export function readEnvelope(body: Buffer, table: Uint32Array, projects: Project
   if ("code" in project) return project;
   const batchType = table[Header.BatchType]!;
   if (batchType === TokenType.Absent) return { project, lane: "live" };
-  if (batchType !== TokenType.Array) return { code: "invalid_payload", detail: "batch must be an array" };
+  if (batchType !== TokenType.Array)
+    return { code: "invalid_payload", detail: "batch must be an array" };
   const lane = laneOf(table);
   return typeof lane === "string" ? { project, lane } : lane;
 }
@@ -91,9 +106,12 @@ export function laneOf(table: Uint32Array): Lane | Problem {
 }
 
 function missingKey(table: Uint32Array): string {
-  if (table[Header.BatchType] !== TokenType.Absent) return "api_key (or token) must be a string that is not empty";
+  if (table[Header.BatchType] !== TokenType.Absent)
+    return "api_key (or token) must be a string that is not empty";
   const places = "api_key (or token, $token, properties.token) must be a string that is not empty";
-  return table[Header.RootType] === TokenType.Array ? `${places}, in one item of the array at least` : places;
+  return table[Header.RootType] === TokenType.Array
+    ? `${places}, in one item of the array at least`
+    : places;
 }
 
 const rootWords: Readonly<Record<number, string>> = {
@@ -107,7 +125,9 @@ const rootWords: Readonly<Record<number, string>> = {
 };
 
 function noEvents(body: Buffer, type: number): string {
-  const isTwice = type === TokenType.EscapedString && /^\s*"\s*[{[]/.test(body.toString("latin1", 0, rootBytesRead));
+  const isTwice =
+    type === TokenType.EscapedString &&
+    /^\s*"\s*[{[]/.test(body.toString("latin1", 0, rootBytesRead));
   const word = `${rootWords[type] ?? "something else"}${isTwice ? " that looks like JSON encoded twice" : ""}`;
   return `The body must be a JSON object or array (an event, a batch of events, an array of events): it is ${word}`;
 }
@@ -124,7 +144,8 @@ function keyText(body: Buffer, table: Uint32Array): string {
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
   const [start, end] = [table[Header.KeyStart]!, table[Header.KeyEnd]!];
   if (end - start > keyTokenBytesMax) return nobodysKey;
-  if (type === TokenType.EscapedString) return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
+  if (type === TokenType.EscapedString)
+    return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
   // Read as Latin-1: keys are ASCII, and what is not cannot match one.
   return body.toString("latin1", start + 1, end - 1).trim();
 }

@@ -1,6 +1,7 @@
-// The story of one request, from its whole body to its answer: scan, key, rules, lines, frames, PubAcks. A small body goes through in
-// one turn of the event loop; a large one is scanned in the thread pool and placed in slices, so that nobody waits for it.
-// Holds the branching; the helpers compute. Must not know HTTP, N-API or NATS.
+// The story of one request, from its whole body to its answer: scan, key, rules, lines, frames,
+// PubAcks. A small body goes through in one turn of the event loop; a large one is scanned in the
+// thread pool and placed in slices, so that nobody waits for it. Holds the branching; the helpers
+// compute. Must not know HTTP, N-API or NATS.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
@@ -64,17 +65,24 @@ export interface IntakeOptions {
   readonly onBug?: (bug: unknown) => void;
   /** Monotonic milliseconds; the clock of the deadlines. */
   readonly nowMs: () => number;
-  /** Milliseconds for which this thread had a processor; by them what a turn has had is counted. `nowMs` unless given. */
+  /**
+   * Milliseconds for which this thread had a processor; by them what a turn has had is counted.
+   * `nowMs` unless given.
+   */
   readonly workMs?: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so that it is not in memory twice. */
+/**
+ * Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so
+ * that it is not in memory twice.
+ */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } = options;
+  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } =
+    options;
   const { caps = noCaps, shares, onBug = () => {}, workMs = nowMs } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
   const slips = new Slips();
@@ -99,7 +107,10 @@ export function createIntake(options: IntakeOptions): Intake {
     return work;
   }
 
-  /** From scan to frames in this turn, unless it turns out to be more than a little work, or others are first. */
+  /**
+   * From scan to frames in this turn, unless it turns out to be more than a little work, or others
+   * are first.
+   */
   function takeAtOnce(exchange: Exchange, received: Buffer): Promise<void> | undefined {
     const refused = refusedNow();
     if (refused !== undefined) {
@@ -108,7 +119,8 @@ export function createIntake(options: IntakeOptions): Intake {
     }
     const body = withoutMark(received);
     const status = ownScanner.scan(body);
-    if (isRepairable(status, ownScanner)) return takeInTurns(exchange, kept(received), whoseOf(exchange, received));
+    if (isRepairable(status, ownScanner))
+      return takeInTurns(exchange, kept(received), whoseOf(exchange, received));
     const markBytes = received.length - body.length;
     const request = openRequest(exchange, { body, markBytes, scanner: ownScanner }, status);
     if ("code" in request) {
@@ -118,12 +130,17 @@ export function createIntake(options: IntakeOptions): Intake {
     const plainWork = workOf(body.length, request.events);
     const work = request.v1 === undefined ? plainWork : plainWork + slowWorkOf(body.length);
     const isCounted = received.length <= littleBytesMax && request.events > fewEventsMax;
-    const isTooMuch = work > placedAtOnceMax || work > publisher.frameBytesMax || (isCounted && share.isSpent);
+    const isTooMuch =
+      work > placedAtOnceMax || work > publisher.frameBytesMax || (isCounted && share.isSpent);
     if (isTooMuch || mustWait(request)) {
-      return takeInTurns(exchange, kept(received), { projectId: request.project.id, lane: request.lane });
+      return takeInTurns(exchange, kept(received), {
+        projectId: request.project.id,
+        lane: request.lane,
+      });
     }
     const known = request.v1 === undefined ? nothingKnown : readUuids(request);
-    const overrun = "code" in known ? known : isLateAtOnce(exchange) ? tooLate : overLimits(request);
+    const overrun =
+      "code" in known ? known : isLateAtOnce(exchange) ? tooLate : overLimits(request);
     if (overrun !== undefined || "code" in known) {
       if (overrun !== undefined) exchange.answerProblem(overrun);
       return undefined;
@@ -157,7 +174,10 @@ export function createIntake(options: IntakeOptions): Intake {
 
   /** The same in many turns, with the scan in the thread pool. */
   async function takeInTurns(exchange: Exchange, received: Buffer, whose: BodyHint): Promise<void> {
-    const arrival = arrivals.arrive(whose, { bytes: received.length, deadlineMs: exchange.deadlineMs });
+    const arrival = arrivals.arrive(whose, {
+      bytes: received.length,
+      deadlineMs: exchange.deadlineMs,
+    });
     try {
       const problem = await scanInTurn(exchange, received, arrival);
       if (problem !== undefined) exchange.answerProblem(problem);
@@ -166,25 +186,37 @@ export function createIntake(options: IntakeOptions): Intake {
     }
   }
 
-  /** Waits for its turn, without a scanner: as long as the first reading, or a hint before it, says whose the body is. */
-  async function scanInTurn(exchange: Exchange, received: Buffer, arrival: Arrival): Promise<Problem | undefined> {
+  /**
+   * Waits for its turn, without a scanner: as long as the first reading, or a hint before it, says
+   * whose the body is.
+   */
+  async function scanInTurn(
+    exchange: Exchange,
+    received: Buffer,
+    arrival: Arrival,
+  ): Promise<Problem | undefined> {
     const body = withoutMark(received);
     const markBytes = received.length - body.length;
     for (;;) {
-      if (arrival.lane === "historical" && arrival.projectId !== undefined) await arrivals.turnOf(arrival);
+      if (arrival.lane === "historical" && arrival.projectId !== undefined)
+        await arrivals.turnOf(arrival);
       const scanner = await scanners.take(arrival);
       if (scanner === undefined) return tooManyBefore;
       try {
         const request = refusedNow() ?? (await scanWhole(exchange, { body, markBytes, scanner }));
         if ("code" in request) return request;
-        if (isMine(arrival, request) || mayGoOn(arrival, request)) return await placeInTurns(exchange, request);
+        if (isMine(arrival, request) || mayGoOn(arrival, request))
+          return await placeInTurns(exchange, request);
       } finally {
         scanners.give(arrival, scanner);
       }
     }
   }
 
-  /** What is not UTF-8 is scanned again with U+FFFD in its place. If it is no JSON then either, the first scan's word counts. */
+  /**
+   * What is not UTF-8 is scanned again with U+FFFD in its place. If it is no JSON then either, the
+   * first scan's word counts.
+   */
   async function scanWhole(exchange: Exchange, scanned: Scanned): Promise<OpenRequest | Problem> {
     const { body, scanner } = scanned;
     const status = await scanner.scanInBackground(body);
@@ -192,25 +224,38 @@ export function createIntake(options: IntakeOptions): Intake {
     const problem = scanProblem(status, scanned);
     const repaired = await repairedBody(body, scanner, share);
     const again = await scanner.scanInBackground(repaired.body);
-    return again === ScanStatus.Ok ? openRequest(exchange, { ...repaired, scanner }, again) : problem;
+    return again === ScanStatus.Ok
+      ? openRequest(exchange, { ...repaired, scanner }, again)
+      : problem;
   }
 
-  /** The scan says otherwise, or more: whether the body has its turn all the same. Else it waits for it, and is scanned again. */
+  /**
+   * The scan says otherwise, or more: whether the body has its turn all the same. Else it waits for
+   * it, and is scanned again.
+   */
   function mayGoOn(arrival: Arrival, { project, lane }: OpenRequest): boolean {
     arrivals.know(arrival, { projectId: project.id, lane });
     return scanners.keep(arrival) && (lane === "live" || arrivals.turnOf(arrival) === undefined);
   }
 
-  async function placeInTurns(exchange: Exchange, request: OpenRequest): Promise<Problem | undefined> {
+  async function placeInTurns(
+    exchange: Exchange,
+    request: OpenRequest,
+  ): Promise<Problem | undefined> {
     const known = request.v1 === undefined ? nothingKnown : await readUuidsInTurns(request, share);
     if ("code" in known) return known;
     const overrun = isLate(exchange) ? tooLate : overLimits(request);
     if (overrun !== undefined) return overrun;
-    const bodyId = request.v1 === undefined && fillsFrames(request) ? await bodyIdOf(request, share) : undefined;
+    const bodyId =
+      request.v1 === undefined && fillsFrames(request) ? await bodyIdOf(request, share) : undefined;
     const placing = startPlacing(request, parts, { ...known, bodyId });
     const { pending, scanner, frames } = placing;
     try {
-      for (let rows = rowCount(placing); rows > 0; rows = pending.failed ? 0 : await nextRows(placing)) {
+      for (
+        let rows = rowCount(placing);
+        rows > 0;
+        rows = pending.failed ? 0 : await nextRows(placing)
+      ) {
         let start = 0;
         const slice = (): void => {
           if (isLate(exchange)) {
@@ -246,13 +291,19 @@ export function createIntake(options: IntakeOptions): Intake {
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
-  /** What is stored past its deadline is told "unknown" at the best, and its retry stores it again. */
+  /**
+   * What is stored past its deadline is told "unknown" at the best, and its retry stores it again.
+   */
   function isLate({ deadlineMs }: Exchange): boolean {
     return nowMs() >= deadlineMs;
   }
 
   /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
-  function openRequest(exchange: Exchange, scanned: Scanned, status: ScanStatus): OpenRequest | Problem {
+  function openRequest(
+    exchange: Exchange,
+    scanned: Scanned,
+    status: ScanStatus,
+  ): OpenRequest | Problem {
     const { body, scanner, malformed } = scanned;
     if (status !== ScanStatus.Ok) return scanProblem(status, scanned);
     const v1 = exchange.v1 === undefined ? undefined : readV1Head(exchange.v1);
@@ -270,11 +321,26 @@ export function createIntake(options: IntakeOptions): Intake {
     const bytes = body.length;
     const eventsTaken = 0;
     const bytesTaken = 0;
-    const request = { exchange, body, malformed, scanner, lane, project, v1, events, bytes, eventsTaken, bytesTaken };
+    const request = {
+      exchange,
+      body,
+      malformed,
+      scanner,
+      lane,
+      project,
+      v1,
+      events,
+      bytes,
+      eventsTaken,
+      bytesTaken,
+    };
     return overCaps(request, caps) ?? request;
   }
 
-  /** Holds the request against what its stream is fit for, and what its project may send: once a request, as soon as the project is known. */
+  /**
+   * Holds the request against what its stream is fit for, and what its project may send: once a
+   * request, as soon as the project is known.
+   */
   function overLimits(request: OpenRequest): Problem | undefined {
     const unfit = publisher.refusalOf(request.lane, request.project.id);
     if (unfit !== undefined) return unfit;
@@ -285,19 +351,29 @@ export function createIntake(options: IntakeOptions): Intake {
     return overRate(request, waitMs);
   }
 
-  /** More lines than a frame takes: the request gets frames of its own. Decided by the body alone, so a retry of it is placed the same way. */
+  /**
+   * More lines than a frame takes: the request gets frames of its own. Decided by the body alone,
+   * so a retry of it is placed the same way.
+   */
   function fillsFrames({ body, events }: OpenRequest): boolean {
     return recordsBytesMax(body.length, events) > publisher.frameBytesMax;
   }
 
-  /** All lines are placed: the request is answered when its frames are settled, or now if it has none. */
+  /**
+   * All lines are placed: the request is answered when its frames are settled, or now if it has
+   * none.
+   */
   function finish(exchange: Exchange, placing: Placing): void {
     const { lane, project, scanner, tally, pending, frames } = placing;
     if (pending.failed) frames.abandon();
     else frames.finish();
     tally.countWork(metrics);
     if (tally.dropped > 0) mending.noteLibrary(exchange, placing);
-    if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === scanner.table[Header.ItemCount]) {
+    if (
+      !tally.answersInPart &&
+      tally.errorsTotal > 0 &&
+      tally.errorsTotal === scanner.table[Header.ItemCount]
+    ) {
       tally.countTold(lane, metrics, true);
       project.meter.countDropped(tally.dropped, pending);
       exchange.answerProblem(problemOfItems(tally));
@@ -317,4 +393,7 @@ const tooLate: Problem = {
   code: "timeout",
   detail: "The time for the request was over before any of it was stored: send it again",
 };
-const tooManyBefore: Problem = { code: "overloaded", detail: "Too many large bodies came before this one" };
+const tooManyBefore: Problem = {
+  code: "overloaded",
+  detail: "Too many large bodies came before this one",
+};

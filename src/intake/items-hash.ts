@@ -1,10 +1,14 @@
-// What names some items of a body, so that they are known again when they come in another body: a hash of their bytes, and of nothing that
-// stands between them. So it is the same whether other items stood between them or not.
+// What names some items of a body, so that they are known again when they come in another body: a
+// hash of their bytes, and of nothing that stands between them. So it is the same whether other
+// items stood between them or not.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
 
-/** Items are gathered up to this, because to hash each by itself takes several times as long as to copy it. */
+/**
+ * Items are gathered up to this, because to hash each by itself takes several times as long as to
+ * copy it.
+ */
 const gatheredBytesMax = 16_384;
 /** Behind each item. JSON has it nowhere, so no two lists of items have the same bytes. */
 const END = 0;
@@ -30,7 +34,8 @@ export class ItemsHash {
   /** The item is body[start, end). */
   add(start: number, end: number): void {
     const bytes = end - start + 1;
-    if (this.#gatheredBytes + bytes > this.#gathered.length) this.#takeIn(this.#gathered, 0, this.#gatheredBytes);
+    if (this.#gatheredBytes + bytes > this.#gathered.length)
+      this.#takeIn(this.#gathered, 0, this.#gatheredBytes);
     if (bytes > this.#gathered.length) {
       this.#takeIn(this.#body, start, end);
     } else {

@@ -1,16 +1,28 @@
-// The items of a body, one after another: judged by the rules, the good ones written into frames. Synchronous and shared: the
-// verdict and the cursors serve whichever body is at hand, so a call must end before the next begins.
+// The items of a body, one after another: judged by the rules, the good ones written into frames.
+// Synchronous and shared: the verdict and the cursors serve whichever body is at hand, so a call
+// must end before the next begins.
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../base/errors.ts";
 import { distinctIdCharactersMax } from "../events/distinct-id.ts";
 import { judgeItem } from "../events/guards.ts";
 import type { ItemView } from "../events/item-view.ts";
-import { type JsonText, mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
+import {
+  type JsonText,
+  mergedBytesMax,
+  namesBytesMax,
+  PersonFields,
+} from "../events/person-fields.ts";
 import type { RecordWriter } from "../events/record.ts";
 import type { RecordFrame } from "../events/record-frame.ts";
 import { eventNameCharactersMax, isNameTooLong } from "../events/text-length.ts";
-import { invalidSentAtWarning, invalidUtf8Warning, type RequestFacts, refuse, Verdict } from "../events/verdict.ts";
+import {
+  invalidSentAtWarning,
+  invalidUtf8Warning,
+  type RequestFacts,
+  refuse,
+  Verdict,
+} from "../events/verdict.ts";
 import {
   type BackgroundScanner,
   depthMax,
@@ -30,12 +42,20 @@ import type { Slips } from "./details/slips.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
-import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "./v1/additions.ts";
+import {
+  additionsTo,
+  bytesWithAdditions,
+  takesAdditions,
+  writeWithAdditions,
+} from "./v1/additions.ts";
 
 /** A request on its way from table to frames. */
 export interface Job extends RequestFacts {
   readonly body: Buffer;
-  /** Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that came as UTF-8. */
+  /**
+   * Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that
+   * came as UTF-8.
+   */
   readonly malformed: Uint32Array | undefined;
   /** Holds the table of the body. */
   readonly scanner: BackgroundScanner;
@@ -51,7 +71,10 @@ export interface Job extends RequestFacts {
 }
 
 export interface ItemTakerOptions {
-  /** Reads what the slow path has normalised, while another scanner still holds the table of the body. */
+  /**
+   * Reads what the slow path has normalised, while another scanner still holds the table of the
+   * body.
+   */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly slips: Slips;
@@ -60,7 +83,9 @@ export interface ItemTakerOptions {
 }
 
 export interface ItemTaker {
-  /** Takes the items whose rows are from `start` up to `end`, counted from the table's first row. */
+  /**
+   * Takes the items whose rows are from `start` up to `end`, counted from the table's first row.
+   */
   takeRows(job: Job, start: number, end: number): void;
 }
 
@@ -77,11 +102,14 @@ interface Cursor extends ItemView {
 }
 
 /**
- * Largest item that is normalised, which is done at once, on the event loop: up to 8 ms for the most tokens that fit, 1 ms where it is text.
- * SDKs cut their events far below.
+ * Largest item that is normalised, which is done at once, on the event loop: up to 8 ms for the
+ * most tokens that fit, 1 ms where it is text. SDKs cut their events far below.
  */
 const slowItemBytesMax = 1_048_576;
-/** An item is scanned again as a batch of one: alone, one that holds a `batch` would be taken for an envelope. */
+/**
+ * An item is scanned again as a batch of one: alone, one that holds a `batch` would be taken for an
+ * envelope.
+ */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
@@ -92,7 +120,12 @@ const bugsToldMax = 32;
 /** No memory for the item now: not its fault, so the whole request is to be sent again. */
 class OutOfMemoryError extends Error {}
 
-export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTakerOptions): ItemTaker {
+export function createItemTaker({
+  slowScanner,
+  records,
+  slips,
+  onBug,
+}: ItemTakerOptions): ItemTaker {
   const verdict = new Verdict();
   const personFields = new PersonFields(plainForm);
   const told = new Set<string>();
@@ -149,16 +182,23 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
       return;
     }
     records.write(item, verdict, record, frames.sinkFor(bytes, index, verdict.uuid !== "new"));
-    if (job.malformed !== undefined && hasMalformed(job.malformed)) verdict.warnings |= invalidUtf8Warning;
+    if (job.malformed !== undefined && hasMalformed(job.malformed))
+      verdict.warnings |= invalidUtf8Warning;
     // It is about the request, and said once.
     if (job.hasInvalidSentAt && tally.accepted === 0) verdict.warnings |= invalidSentAtWarning;
     tally.store(index, verdict);
   }
 
-  /** Fills the verdict; answers the view to write the record from: the item in the body, or its normalised form. */
+  /**
+   * Fills the verdict; answers the view to write the record from: the item in the body, or its
+   * normalised form.
+   */
   function judge(job: Job): ItemView {
     const plain = isPlain(cursor) ? cursor : normalised(cursor, job.tally);
-    const item = job.additions === undefined || plain === undefined ? plain : withAdditions(plain, job.additions);
+    const item =
+      job.additions === undefined || plain === undefined
+        ? plain
+        : withAdditions(plain, job.additions);
     if (item === undefined) return cursor;
     judgeItem(item, job, verdict);
     if (job.additions !== undefined && isStorable()) judgeLengths(item);
@@ -201,7 +241,10 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
   function withAdditions(item: ItemView, lib: string): ItemView | undefined {
     const additions = additionsTo(item, lib);
     if (additions === undefined) {
-      return refused("invalid_options", "options must be an object of known types, session_id and window_id strings");
+      return refused(
+        "invalid_options",
+        "options must be an object of known types, session_id and window_id strings",
+      );
     }
     if (additions === "" || !takesAdditions(item)) return item;
     const bytes = bytesWithAdditions(item, additions);
@@ -211,15 +254,26 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
         `An event may have ${slowItemBytesMax} bytes here, with what is added to its properties`,
       );
     }
-    if (addedTo.length < bytes) addedTo = Buffer.allocUnsafeSlow(Math.min(slowItemBytesMax, 2 * bytes));
-    return rescanned({ body: addedTo, start: 0, end: writeWithAdditions(item, additions, addedTo) });
+    if (addedTo.length < bytes)
+      addedTo = Buffer.allocUnsafeSlow(Math.min(slowItemBytesMax, 2 * bytes));
+    return rescanned({
+      body: addedTo,
+      start: 0,
+      end: writeWithAdditions(item, additions, addedTo),
+    });
   }
 
   function judgeLengths(item: ItemView): void {
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {
-      refused("distinct_id_too_long", `A distinct id may have ${distinctIdCharactersMax} characters`);
+      refused(
+        "distinct_id_too_long",
+        `A distinct id may have ${distinctIdCharactersMax} characters`,
+      );
     } else if (isNameTooLong(item)) {
-      refused("event_name_too_long", `The name of an event may have ${eventNameCharactersMax} characters`);
+      refused(
+        "event_name_too_long",
+        `The name of an event may have ${eventNameCharactersMax} characters`,
+      );
     }
   }
 
@@ -229,15 +283,18 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
     const itemEnd = itemPrefix.length + plainForm(text, room, itemPrefix.length);
     slowCursor.body = room.subarray(0, itemEnd + room.write(itemSuffix, itemEnd, "latin1"));
     const status = slowScanner.scan(slowCursor.body);
-    if (status === ScanStatus.OutOfMemory) throw new OutOfMemoryError("Scanning a normalised event: no memory");
-    if (status !== ScanStatus.Ok) throw new Error(`Scanning a normalised event: it has status ${status}`);
+    if (status === ScanStatus.OutOfMemory)
+      throw new OutOfMemoryError("Scanning a normalised event: no memory");
+    if (status !== ScanStatus.Ok)
+      throw new Error(`Scanning a normalised event: it has status ${status}`);
     return slowCursor;
   }
 
   /** Writes it to the target from `at` on; answers how many bytes it takes. */
   function plainForm({ body, start, end }: JsonText, target: Buffer, at: number): number {
     const written = slowScanner.normalise(body, start, end, target, at);
-    if (written === NotNormal.OutOfMemory) throw new OutOfMemoryError("Normalising an event: no memory");
+    if (written === NotNormal.OutOfMemory)
+      throw new OutOfMemoryError("Normalising an event: no memory");
     if (written < 0) throw new Error("Normalising an event: what was scanned is no JSON");
     return written;
   }
@@ -246,7 +303,9 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
   function plainTextIn(itemBytes: number): Buffer {
     const bytes = itemPrefix.length + itemBytes + itemSuffix.length;
     if (plainText.length < bytes) {
-      plainText = Buffer.allocUnsafeSlow(Math.min(slowBufferBytesMax, Math.max(bytes, 2 * plainText.length)));
+      plainText = Buffer.allocUnsafeSlow(
+        Math.min(slowBufferBytesMax, Math.max(bytes, 2 * plainText.length)),
+      );
       plainText.write(itemPrefix, 0, "latin1");
     }
     return plainText;
@@ -257,10 +316,15 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
     return hasPlaceIn(malformed, table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
   }
 
-  /** The item is one of several, or might be. Told by the body's table: what was normalised is in a batch of its own. */
+  /**
+   * The item is one of several, or might be. Told by the body's table: what was normalised is in a
+   * batch of its own.
+   */
   function isBatch(): boolean {
     const { table } = cursor;
-    return table[Header.BatchType] !== TokenType.Absent || table[Header.RootType] === TokenType.Array;
+    return (
+      table[Header.BatchType] !== TokenType.Absent || table[Header.RootType] === TokenType.Array
+    );
   }
 
   function tellOnce(bug: unknown): void {
@@ -279,11 +343,13 @@ export function createItemTaker({ slowScanner, records, slips, onBug }: ItemTake
 }
 
 /**
- * Whether the table says all there is to say of the item. A distinct id that is an object or array is to be compact text, and the same
- * however its strings were written.
+ * Whether the table says all there is to say of the item. A distinct id that is an object or array
+ * is to be compact text, and the same however its strings were written.
  */
 export function isPlain(item: Pick<ItemView, "table" | "row">): boolean {
-  return flagsOf(item) === 0 && (item.table[item.row + Row.FieldTypes]! & containerDistinctIds) === 0;
+  return (
+    flagsOf(item) === 0 && (item.table[item.row + Row.FieldTypes]! & containerDistinctIds) === 0
+  );
 }
 
 /** ItemFlag bits. */

@@ -1,5 +1,5 @@
-// Which SDK made a body, as its first event says: for people who look for whoever sends what is refused. A stranger's word: short, of
-// letters and digits, and nothing is decided by it.
+// Which SDK made a body, as its first event says: for people who look for whoever sends what is
+// refused. A stranger's word: short, of letters and digits, and nothing is decided by it.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../scan/table.ts";
@@ -28,7 +28,11 @@ export function libraryOf(body: Buffer, table: Uint32Array): string {
   return named(body, ofItem, ["library", "library_version"]);
 }
 
-function named(body: Buffer, members: readonly Member[], [name, version]: readonly [string, string]): string {
+function named(
+  body: Buffer,
+  members: readonly Member[],
+  [name, version]: readonly [string, string],
+): string {
   const library = textOf(body, members, name);
   if (library === "") return "";
   return `${names.get(library) ?? library} ${textOf(body, members, version)}`.trimEnd();

@@ -1,10 +1,13 @@
-// What scanning and placing may take of one turn of the event loop, for all requests together: a hundred bodies of a millisecond each
-// hold up a neighbour as long as one of a hundred. Knows nothing of bodies.
+// What scanning and placing may take of one turn of the event loop, for all requests together: a
+// hundred bodies of a millisecond each hold up a neighbour as long as one of a hundred. Knows
+// nothing of bodies.
 
 /**
- * Requests that are placed as they come are not held up below this: a read of all sockets brings as much under full load. Of the time that
- * this thread had a processor: by a clock, which goes on while another process has it, batches of a hundred went to the thread pool and cost
- * 6 % more; reckoned from bytes and events it was a quarter of what usual events count as, and three times what some do.
+ * Requests that are placed as they come are not held up below this: a read of all sockets brings as
+ * much under full load. Of the time that this thread had a processor: by a clock, which goes on
+ * while another process has it, batches of a hundred went to the thread pool and cost 6 % more;
+ * reckoned from bytes and events it was a quarter of what usual events count as, and three times
+ * what some do.
  */
 const atOnceMsMax = 8;
 /** Slices that wait get so much of a turn, but at least one of them. */
@@ -43,8 +46,8 @@ export class LoopShare {
   }
 
   /**
-   * Runs a slice of work in a later turn. In the order of asking, so of bodies that ask again and again each has its turn. Rejects with
-   * what the slice throws.
+   * Runs a slice of work in a later turn. In the order of asking, so of bodies that ask again and
+   * again each has its turn. Rejects with what the slice throws.
    */
   slice(run: () => void): Promise<void> {
     this.#awaitTurn();

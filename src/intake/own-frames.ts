@@ -1,13 +1,14 @@
-// Frames that only one request has lines in, one after another: how each is handed over or given back. Where one ends and what it is
-// called is for those who fill it to say.
+// Frames that only one request has lines in, one after another: how each is handed over or given
+// back. Where one ends and what it is called is for those who fill it to say.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import type { RequestFrames, RequestFramesOptions } from "./request-frames.ts";
 
 /**
- * A frame of a large request holds up what comes behind it for as long as the disk takes. Measured beside two clients that post
- * 19 MB batches: single events took 3.4 ms (p99 12.5) behind frames of 512 KiB and 2.3 ms (9.3) behind these, which cost the batches
- * 13 %; half of that gained nothing more at the p99 (9.8) and cost them 33 %.
+ * A frame of a large request holds up what comes behind it for as long as the disk takes. Measured
+ * beside two clients that post 19 MB batches: single events took 3.4 ms (p99 12.5) behind frames of
+ * 512 KiB and 2.3 ms (9.3) behind these, which cost the batches 13 %; half of that gained nothing
+ * more at the p99 (9.8) and cost them 33 %.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -26,7 +27,10 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
 
-  /** Of the frame as it is now: the same when the client sends its events again, or "" for one of this submission alone. */
+  /**
+   * Of the frame as it is now: the same when the client sends its events again, or "" for one of
+   * this submission alone.
+   */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;

@@ -1,6 +1,7 @@
-// A request whose lines wait for their PubAcks: collects the outcome of every frame that carries one of them, then answers,
-// once. Never 200 while one frame is open, refused or unknown. Also says to metrics and the project's meter what the request came to:
-// what is stored counts as stored, also where the answer is a 503.
+// A request whose lines wait for their PubAcks: collects the outcome of every frame that carries
+// one of them, then answers, once. Never 200 while one frame is open, refused or unknown. Also says
+// to metrics and the project's meter what the request came to: what is stored counts as stored,
+// also where the answer is a 503.
 
 import type { ErrorCode } from "../base/errors.ts";
 import type {
@@ -17,9 +18,11 @@ import type {
 import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// Some frames of a large request may be stored while another is refused, so none of these says that nothing is.
+// Some frames of a large request may be stored while another is refused, so none of these says that
+// nothing is.
 const details: Partial<Record<ErrorCode, string>> = {
-  timeout: "The store did not acknowledge in time, so events may be stored or not: send the request again",
+  timeout:
+    "The store did not acknowledge in time, so events may be stored or not: send the request again",
   store_full: "The store is full: send the request again later",
   project_full: "The project has filled its share of the store: send the request again later",
   unavailable: "The store cannot be reached: send the request again later",
@@ -102,9 +105,15 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     });
   }
 
-  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
+  frameSettled(
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+    events: number,
+    bytes: number,
+  ): void {
     if (outcome === "unknown") {
-      // It outweighs refused: the client must not be told less doubt than there is, and `timeout` is the one code that says so.
+      // It outweighs refused: the client must not be told less doubt than there is, and `timeout`
+      // is the one code that says so.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -178,7 +187,10 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
   }
 
-  /** A bug ended the request, and whoever caught it answers. What became of its frames counts all the same. */
+  /**
+   * A bug ended the request, and whoever caught it answers. What became of its frames counts all
+   * the same.
+   */
   abandon(): void {
     this.#abandoned = true;
     this.release();

@@ -1,4 +1,5 @@
-// A request that is going to be stored: what its items are judged by, where its lines go, and who waits for their frames.
+// A request that is going to be stored: what its items are judged by, where its lines go, and who
+// waits for their frames.
 
 import type { Buffer } from "node:buffer";
 import type { Lane, MeteredProject, Publisher } from "../base/types.ts";
@@ -57,16 +58,24 @@ export interface Known {
 /** One for all requests. */
 export const nothingKnown: Known = {};
 
-export function startPlacing(request: OpenRequest, parts: PlacingParts, { uuids, bodyId }: Known): Placing {
+export function startPlacing(
+  request: OpenRequest,
+  parts: PlacingParts,
+  { uuids, bodyId }: Known,
+): Placing {
   const { exchange, body, malformed, scanner, lane, project, v1 } = request;
   const { publisher, records, share } = parts;
   const { receivedAtMs, clientAddress, deadlineMs, isEngage } = exchange;
   const sentAt =
-    v1 === undefined ? readSentAt(body, scanner.table, exchange.sentAtMs) : { ms: v1.sentAtMs, isInvalid: false };
+    v1 === undefined
+      ? readSentAt(body, scanner.table, exchange.sentAtMs)
+      : { ms: v1.sentAtMs, isInvalid: false };
   const sentAtMs = sentAt.ms;
   const results = uuids === undefined ? undefined : new EventResults(uuids, share);
   const tally =
-    results === undefined || exchange.v1 === undefined ? new Tally() : new ResultTally(exchange.v1, results);
+    results === undefined || exchange.v1 === undefined
+      ? new Tally()
+      : new ResultTally(exchange.v1, results);
   const pending = new PendingRequest(request, tally, parts);
   const place = { publisher, lane, project, pending, deadlineMs };
   let frames: RequestFrames;

@@ -1,5 +1,6 @@
-// A body that is not UTF-8, with U+FFFD in place of what is malformed: one event's bad bytes must not cost its neighbours. In slices of
-// the event loop's time, and bounded by the scan, which says how much there is to mend. Must not judge events.
+// A body that is not UTF-8, with U+FFFD in place of what is malformed: one event's bad bytes must
+// not cost its neighbours. In slices of the event loop's time, and bounded by the scan, which says
+// how much there is to mend. Must not judge events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../scan/table.ts";
@@ -19,15 +20,22 @@ export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table
   return status === ScanStatus.InvalidUtf8 && table[Header.Malformed]! > 0;
 }
 
-/** Only after `isRepairable`. The scanner and its table are free once this has returned its promise. */
-export async function repairedBody(body: Buffer, scanner: Scanner, share: LoopShare): Promise<RepairedBody> {
+/**
+ * Only after `isRepairable`. The scanner and its table are free once this has returned its promise.
+ */
+export async function repairedBody(
+  body: Buffer,
+  scanner: Scanner,
+  share: LoopShare,
+): Promise<RepairedBody> {
   const repair = {
     text: Buffer.allocUnsafeSlow(scanner.table[Header.RepairedBytes]!),
     places: new Uint32Array(scanner.table[Header.Malformed]!),
     progress: new Uint32Array(3),
   };
   const { progress } = repair;
-  const slice = (): void => scanner.repair(body, Math.min(body.length, progress[0]! + bytesPerSlice), repair);
+  const slice = (): void =>
+    scanner.repair(body, Math.min(body.length, progress[0]! + bytesPerSlice), repair);
   while (progress[0]! < body.length) await share.slice(slice);
   return { body: repair.text, malformed: repair.places };
 }

@@ -1,11 +1,21 @@
-// What one request may come to, whoever sends it: asked before anything of it is placed. A few bytes can hold millions of events, since
-// equal ones compress a thousand times, and each is stored as a line of some 300 bytes.
+// What one request may come to, whoever sends it: asked before anything of it is placed. A few
+// bytes can hold millions of events, since equal ones compress a thousand times, and each is stored
+// as a line of some 300 bytes.
 
 import type { Problem } from "../base/errors.ts";
 import type { Excess, Exchange, MeteredProject, RequestCost } from "../base/types.ts";
 import { typeAt } from "../events/item-view.ts";
 import { recordsBytesLikely } from "../events/record.ts";
-import { Extra, ExtraShift, extraOf, Header, hasExtra, MoreShift, Row, TokenType } from "../scan/table.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  Header,
+  hasExtra,
+  MoreShift,
+  Row,
+  TokenType,
+} from "../scan/table.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
@@ -13,7 +23,10 @@ export interface RequestCaps {
   readonly expansionMax: number;
 }
 
-export const noCaps: RequestCaps = { eventsMax: Number.POSITIVE_INFINITY, expansionMax: Number.POSITIVE_INFINITY };
+export const noCaps: RequestCaps = {
+  eventsMax: Number.POSITIVE_INFINITY,
+  expansionMax: Number.POSITIVE_INFINITY,
+};
 
 export interface CappedRequest extends RequestCost {
   readonly exchange: Pick<Exchange, "bytesArrived">;
@@ -30,7 +43,8 @@ export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | u
   if (events > eventsMax) return tooMany(events, `a request may hold ${eventsMax}`);
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (request.v1?.lib.length ?? 0);
-  // What is said of a person is in the body once. To look for it takes time, and only what is near the limit needs to know.
+  // What is said of a person is in the body once. To look for it takes time, and only what is near
+  // the limit needs to know.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(request);
   if (likely > expandedMax && !project.meter.takesExpansion(likely)) {
     const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
@@ -40,12 +54,16 @@ export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | u
   return excess === undefined ? undefined : overLimit(excess, request);
 }
 
-/** About what `$set` and its like inside of `properties` take when they stand a second time. Events past the table's rows are taken for alike. */
+/**
+ * About what `$set` and its like inside of `properties` take when they stand a second time. Events
+ * past the table's rows are taken for alike.
+ */
 function personBytesLikely({ events, scanner }: CappedRequest): number {
   const { table } = scanner;
   const rows = table[Header.RowCount]!;
   let sum = 0;
-  for (let index = 0; index < rows; index++) sum += personBytesOf(table, Header.Words + index * Row.Words);
+  for (let index = 0; index < rows; index++)
+    sum += personBytesOf(table, Header.Words + index * Row.Words);
   return rows === 0 ? 0 : Math.ceil((sum * events) / rows);
 }
 
@@ -58,7 +76,8 @@ function personBytesOf(table: Uint32Array, row: number): number {
   const types = table[extra + Extra.Types]!;
   let sum = 0;
   for (const [shift, start] of personParts) {
-    if (typeAt(types, shift) !== TokenType.Absent) sum += table[extra + start + 1]! - table[extra + start]!;
+    if (typeAt(types, shift) !== TokenType.Absent)
+      sum += table[extra + start + 1]! - table[extra + start]!;
   }
   return sum;
 }
@@ -77,7 +96,10 @@ export function overRate(request: CappedRequest, retryAfterMs: number): Problem 
 }
 
 /** Names the project's limit, so that whoever reads it knows what to send, or what to ask for. */
-function overLimit({ what, perSecond, requestMax }: Excess, { events, bytes }: RequestCost): Problem {
+function overLimit(
+  { what, perSecond, requestMax }: Excess,
+  { events, bytes }: RequestCost,
+): Problem {
   const most = `the limit of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
   if (what === "events") return tooMany(events, most);
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };

@@ -1,4 +1,5 @@
-// Where the lines of one request go: those of a small one into its project's shared frame. Others have frames of their own (`own-frames.ts`).
+// Where the lines of one request go: those of a small one into its project's shared frame. Others
+// have frames of their own (`own-frames.ts`).
 
 import type { FrameSink, Lane, Project, Publisher } from "../base/types.ts";
 import type { PendingRequest } from "./pending-request.ts";
@@ -13,11 +14,14 @@ export interface RequestFramesOptions {
 
 export interface RequestFrames {
   /**
-   * A sink with room for a line of `bytes`, for the item at `index`, which came with a valid uuid of its own or did not. Valid until the
-   * next call.
+   * A sink with room for a line of `bytes`, for the item at `index`, which came with a valid uuid
+   * of its own or did not. Valid until the next call.
    */
   sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
-  /** Before other requests get a turn: a shared frame that has their lines too may leave in it, so what is in it is handed over. */
+  /**
+   * Before other requests get a turn: a shared frame that has their lines too may leave in it, so
+   * what is in it is handed over.
+   */
   endTurn(): void;
   /** Hands over the last lines. */
   finish(): void;
@@ -38,7 +42,8 @@ export class SharedFrames implements RequestFrames {
 
   sinkFor(bytes: number): FrameSink {
     const { publisher, lane, project } = this.#options;
-    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax) this.finish();
+    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax)
+      this.finish();
     if (this.#frame === undefined) {
       this.#frame = publisher.sharedFrame(lane, project, bytes);
       this.#length = this.#frame.length;

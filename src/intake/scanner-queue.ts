@@ -1,16 +1,26 @@
-// Scanners for bodies that are scanned in the thread pool, and who gets one when not all can: fair between projects, whatever they send,
-// and within a project the body that came first beside the one that is shortest. Nobody holds one while it waits for another body.
+// Scanners for bodies that are scanned in the thread pool, and who gets one when not all can: fair
+// between projects, whatever they send, and within a project the body that came first beside the
+// one that is shortest. Nobody holds one while it waits for another body.
 
 import type { BackgroundScanner } from "../scan/table.ts";
 import type { Arrival } from "./arrivals.ts";
 
 /** Bodies worked on at a time. The others wait, in the budget of bytes in flight. */
 const scannersMax = 6;
-/** Of one project: one is scanned while another is placed. Bodies of which nobody knows whose they are count as one project's together. */
+/**
+ * Of one project: one is scanned while another is placed. Bodies of which nobody knows whose they
+ * are count as one project's together.
+ */
 const ofProjectMax = 2;
-/** History is stored one frame after another, so it holds its scanner for long: of a project one, and of all no more than so many. */
+/**
+ * History is stored one frame after another, so it holds its scanner for long: of a project one,
+ * and of all no more than so many.
+ */
 const historicalMax = 3;
-/** Bodies of which the index takes up to four times as much: of a project one, and of all no more than so many. */
+/**
+ * Bodies of which the index takes up to four times as much: of a project one, and of all no more
+ * than so many.
+ */
 const hugeBytesMin = 33_554_432;
 const hugeMax = 2;
 /** Rows of a table, which takes some 1.4 MB: what is beyond is scanned in several passes. */
@@ -33,7 +43,9 @@ export interface ScannerQueueOptions {
 
 export class ScannerQueue {
   readonly #options: ScannerQueueOptions;
-  /** By project, "" where it is not known; the project that has waited longest for its turn first. */
+  /**
+   * By project, "" where it is not known; the project that has waited longest for its turn first.
+   */
   readonly #waiting = new Map<string, Waiter[]>();
   readonly #running = new Set<Arrival>();
   #free: BackgroundScanner[] = [];
@@ -44,7 +56,10 @@ export class ScannerQueue {
     this.#options = options;
   }
 
-  /** A scanner of its own; undefined when there was none until the body's deadline. Rejects when none can be made. */
+  /**
+   * A scanner of its own; undefined when there was none until the body's deadline. Rejects when
+   * none can be made.
+   */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     return new Promise((resolve, reject) => {
       const group = arrival.projectId ?? "";
@@ -52,11 +67,15 @@ export class ScannerQueue {
       waiters.push({ arrival, resolve, reject });
       this.#waiting.set(group, waiters);
       this.#startWaiting();
-      if (this.#waiting.size > 0) this.#tickTimer ??= setTimeout(() => this.#tick(), tickMs).unref();
+      if (this.#waiting.size > 0)
+        this.#tickTimer ??= setTimeout(() => this.#tick(), tickMs).unref();
     });
   }
 
-  /** Whether a body that has one may keep it, now that it is known whose it is. If not, the caller gives it back. */
+  /**
+   * Whether a body that has one may keep it, now that it is known whose it is. If not, the caller
+   * gives it back.
+   */
   keep(arrival: Arrival): boolean {
     if (!this.#fits(arrival)) return false;
     this.#startWaiting();
@@ -88,7 +107,10 @@ export class ScannerQueue {
     }
   }
 
-  /** The first of those that may have one, if the project has none; else the shortest. So neither waits for the other kind for ever. */
+  /**
+   * The first of those that may have one, if the project has none; else the shortest. So neither
+   * waits for the other kind for ever.
+   */
   #nextOf(group: string, waiters: readonly Waiter[]): Waiter | undefined {
     const own = [...this.#running].filter(({ projectId }) => (projectId ?? "") === group).length;
     if (own >= ofProjectMax) return undefined;

@@ -1,5 +1,5 @@
-// What a request calls now: `sent_at` in its body, or a parameter of its query. Against the time of receipt it shows how far the client's
-// clock is off.
+// What a request calls now: `sent_at` in its body, or a parameter of its query. Against the time of
+// receipt it shows how far the client's clock is off.
 
 import type { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampTokenMs } from "../events/timestamp.ts";
@@ -18,7 +18,9 @@ export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): S
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;
   if (!inBody && Number.isNaN(queryMs)) return notSaid;
-  const bodyMs = inBody ? timestampTokenMs(body, table[Header.SentAtStart]!, table[Header.SentAtEnd]!) : Number.NaN;
+  const bodyMs = inBody
+    ? timestampTokenMs(body, table[Header.SentAtStart]!, table[Header.SentAtEnd]!)
+    : Number.NaN;
   if (!Number.isNaN(bodyMs)) return { ms: bodyMs, isInvalid: false };
   const isReadable = queryMs >= storedMsMin && queryMs <= storedMsMax;
   return { ms: isReadable ? queryMs : Number.NaN, isInvalid: inBody || !isReadable };

@@ -8,7 +8,14 @@ import {
   type WarningCode,
   warningCodes,
 } from "../base/errors.ts";
-import type { Exchange, IntakeReport, ItemNote, Lane, RemarkOrigin, RemarkTaker } from "../base/types.ts";
+import type {
+  Exchange,
+  IntakeReport,
+  ItemNote,
+  Lane,
+  RemarkOrigin,
+  RemarkTaker,
+} from "../base/types.ts";
 import type { Verdict } from "../events/verdict.ts";
 import { type Said, textOf } from "./details/item-details.ts";
 
@@ -17,10 +24,20 @@ export const itemNotesMax = 20;
 
 /** Once a request at most: plain additions. */
 export interface IntakeMetrics {
-  /** `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`: stored or not. `rate_limited`: of a request that was refused whole. */
+  /**
+   * `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`:
+   * stored or not. `rate_limited`: of a request that was refused whole.
+   */
   events(
     lane: Lane,
-    reason: "none" | "duplicate" | "timeout" | "rate_limited" | "performance_event" | DropCode | ItemErrorCode,
+    reason:
+      | "none"
+      | "duplicate"
+      | "timeout"
+      | "rate_limited"
+      | "performance_event"
+      | DropCode
+      | ItemErrorCode,
     count: number,
   ): void;
   warnings(code: WarningCode, count: number): void;
@@ -37,9 +54,12 @@ const warningDetails: Record<WarningCode, string> = {
   invalid_timestamp:
     'timestamp cannot be read, and must be ISO 8601 text, as "2026-11-22T07:00:00.000Z": stored with the time of receipt, or with what offset says',
   timestamp_in_future: "the event lies more than 23 hours ahead: stored with the time of receipt",
-  invalid_sent_at: "sent_at cannot be read: timestamps are stored as they came, unless the query says when it was sent",
-  invalid_offset: "offset is no number of milliseconds that leads to a year from 0 to 9999: left aside",
-  invalid_unset: "$unset is to be an array of names, or an object with them: what is neither is left aside",
+  invalid_sent_at:
+    "sent_at cannot be read: timestamps are stored as they came, unless the query says when it was sent",
+  invalid_offset:
+    "offset is no number of milliseconds that leads to a year from 0 to 9999: left aside",
+  invalid_unset:
+    "$unset is to be an array of names, or an object with them: what is neither is left aside",
   invalid_uuid: "uuid is not a UUID: stored with a new one",
   invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
   invalid_utf8: "bytes that are not UTF-8: stored with U+FFFD in their place",
@@ -67,12 +87,18 @@ export class Tally implements IntakeReport {
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
-  /** Whether a client hears of each event what became of it: then a request of which something is stored needs no answer for the whole of it. */
+  /**
+   * Whether a client hears of each event what became of it: then a request of which something is
+   * stored needs no answer for the whole of it.
+   */
   get answersInPart(): boolean {
     return false;
   }
 
-  /** All that is to be stored is; or part of it, where the client is told which, and `notSent` says why the store was not asked for the rest. */
+  /**
+   * All that is to be stored is; or part of it, where the client is told which, and `notSent` says
+   * why the store was not asked for the rest.
+   */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -165,8 +191,9 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Adds what the rules found, once the client is told so: what is answered with a 503 comes again, and would count each time. Not `isWhole`:
-   * some of what is to be stored is not. Stored events are counted when they are stored.
+   * Adds what the rules found, once the client is told so: what is answered with a 503 comes again,
+   * and would count each time. Not `isWhole`: some of what is to be stored is not. Stored events
+   * are counted when they are stored.
    */
   countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
@@ -177,7 +204,8 @@ export class Tally implements IntakeReport {
       for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
     }
     if (this.warningsTotal === 0) return;
-    for (const [bit, count] of this.warningCounts(isWhole)) metrics.warnings(warningCodes[bit]!, count);
+    for (const [bit, count] of this.warningCounts(isWhole))
+      metrics.warnings(warningCodes[bit]!, count);
   }
 
   /** By bit. */

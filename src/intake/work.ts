@@ -1,4 +1,5 @@
-// How much work a body makes, and how much of it is done at a time. What is large is decided here: by the work, not by the bytes.
+// How much work a body makes, and how much of it is done at a time. What is large is decided here:
+// by the work, not by the bytes.
 
 import { Buffer } from "node:buffer";
 import { mayNeedMerging } from "../events/person-fields.ts";
@@ -6,22 +7,37 @@ import { recordOverheadBytesMax } from "../events/record.ts";
 import { Header, Row } from "../scan/table.ts";
 import { isPlain } from "./items.ts";
 
-/** Up to here a body of few events goes through at once, however much others did in the same turn, and nobody asks how long it took: 0.05 ms at most. */
+/**
+ * Up to here a body of few events goes through at once, however much others did in the same turn,
+ * and nobody asks how long it took: 0.05 ms at most.
+ */
 export const littleBytesMax = 2_048;
 /** More of them, of which 2 KiB hold up to 70, take as long as a body of ten times the bytes. */
 export const fewEventsMax = 8;
-/** A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so many take 0.8 ms. */
+/**
+ * A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so
+ * many take 0.8 ms.
+ */
 export const scannedAtOnceBytesMax = 131_072;
-/** A body from here on lies in memory of its own until the intake is done with it; of a shorter one a copy is kept. */
+/**
+ * A body from here on lies in memory of its own until the intake is done with it; of a shorter one
+ * a copy is kept.
+ */
 export const borrowedBytesMax = 1_048_576;
-/** What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much. Some 0.4 ms. */
+/**
+ * What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much.
+ * Some 0.4 ms.
+ */
 export const placedAtOnceMax = 524_288;
 /** Rows of the table that serves the bodies placed at once. */
 export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
 /** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
 const slowPathFactor = 8;
 
-/** What placing a body takes that is not in plain form, in bytes copied, beside what it takes in any case. */
+/**
+ * What placing a body takes that is not in plain form, in bytes copied, beside what it takes in any
+ * case.
+ */
 export function slowWorkOf(bytes: number): number {
   return bytes * slowPathFactor;
 }
@@ -31,7 +47,10 @@ export function workOf(bytes: number, events: number): number {
   return bytes + events * recordOverheadBytesMax;
 }
 
-/** How far a slice goes from row `start`, by at least one row. `isSlow`: each item is written anew, be it plain or not. */
+/**
+ * How far a slice goes from row `start`, by at least one row. `isSlow`: each item is written anew,
+ * be it plain or not.
+ */
 export function endOfSlice(
   table: Uint32Array,
   start: number,

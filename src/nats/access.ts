@@ -1,15 +1,23 @@
-// How a connection to NATS is asked for, by the gateway and by the commands on the side: which servers, who we are, and by
-// what certificates. Files are read at every connect, so that what was renewed on disk counts from the next reconnect on.
-// Says nothing of how long to wait or how often to try.
+// How a connection to NATS is asked for, by the gateway and by the commands on the side: which
+// servers, who we are, and by what certificates. Files are read at every connect, so that what was
+// renewed on disk counts from the next reconnect on. Says nothing of how long to wait or how often
+// to try.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { Authenticator, ConnectionOptions, TlsOptions } from "@nats-io/nats-core";
-import { credsAuthenticator, tokenAuthenticator, usernamePasswordAuthenticator } from "@nats-io/nats-core";
+import {
+  credsAuthenticator,
+  tokenAuthenticator,
+  usernamePasswordAuthenticator,
+} from "@nats-io/nats-core";
 
 export interface NatsAccess {
-  /** One or several, with commas between. One that begins with `tls://` asks for TLS with all of them. */
+  /**
+   * One or several, with commas between. One that begins with `tls://` asks for TLS with all of
+   * them.
+   */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
   /** Files. A certificate authority asks for TLS too, as does a certificate of our own. */
@@ -19,7 +27,10 @@ export interface NatsAccess {
   readonly natsKey?: string | undefined;
 }
 
-/** What of the client's options says where to and as whom. Throws when the credentials file cannot be read now. */
+/**
+ * What of the client's options says where to and as whom. Throws when the credentials file cannot
+ * be read now.
+ */
 export function accessOptions(access: NatsAccess): ConnectionOptions {
   const { places, userInfo } = splitUrls(access.natsUrl);
   const authenticator = authenticatorOf(access, userInfo);
@@ -34,9 +45,11 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
 /** Why a connect failed, in words for whoever set it up. */
 export function connectFault(error: unknown, access: NatsAccess): string {
   const { message } = error as Error;
-  // By TLS 1.3 a server looks at our certificate when we are done already, and the client does not pass on what it said then.
+  // By TLS 1.3 a server looks at our certificate when we are done already, and the client does not
+  // pass on what it said then.
   if (message !== "timeout" || tlsOptionsOf(access) === undefined) return message;
-  const shown = access.natsCert === undefined ? "a client certificate" : "another client certificate than ours";
+  const shown =
+    access.natsCert === undefined ? "a client certificate" : "another client certificate than ours";
   return `timeout: if the server ended it after the TLS handshake, it asks for ${shown}`;
 }
 
@@ -48,10 +61,18 @@ export function shownUrls(natsUrl: string): string {
     .join(",");
 }
 
-/** `host:port` of each, which is all that the client uses of a url, and the first `user:password` or token in them. */
+/**
+ * `host:port` of each, which is all that the client uses of a url, and the first `user:password` or
+ * token in them.
+ */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
-  const parts = natsUrl.split(",").map((url) => /^(?:[a-z]+:\/\/)?(?:(.*)@)?(.*)$/i.exec(url.trim()) ?? []);
-  return { places: parts.map((part) => part[2] ?? ""), userInfo: parts.find((part) => part[1] !== undefined)?.[1] };
+  const parts = natsUrl
+    .split(",")
+    .map((url) => /^(?:[a-z]+:\/\/)?(?:(.*)@)?(.*)$/i.exec(url.trim()) ?? []);
+  return {
+    places: parts.map((part) => part[2] ?? ""),
+    userInfo: parts.find((part) => part[1] !== undefined)?.[1],
+  };
 }
 
 function authenticatorOf(
@@ -64,7 +85,10 @@ function authenticatorOf(
   const colon = userInfo.indexOf(":");
   // As NATS has it: one word before the @ is a token.
   if (colon < 0) return tokenAuthenticator(unescaped(userInfo));
-  return usernamePasswordAuthenticator(unescaped(userInfo.slice(0, colon)), unescaped(userInfo.slice(colon + 1)));
+  return usernamePasswordAuthenticator(
+    unescaped(userInfo.slice(0, colon)),
+    unescaped(userInfo.slice(colon + 1)),
+  );
 }
 
 function unescaped(text: string): string {
@@ -75,7 +99,10 @@ function unescaped(text: string): string {
   }
 }
 
-/** An authenticator that throws closes the client for good, so a file that is half written leaves the credentials as they were. */
+/**
+ * An authenticator that throws closes the client for good, so a file that is half written leaves
+ * the credentials as they were.
+ */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => {
     const bytes = readFileSync(file);
@@ -106,8 +133,9 @@ function tlsOptionsOf({ natsUrl, natsCa, natsCert, natsKey }: NatsAccess): TlsOp
 }
 
 /**
- * The client gives Node no name to hold the certificate against when a url has an address, and Node then takes "localhost". `this` are
- * the options of the TLS connection; without them the check is Node's own, which then refuses.
+ * The client gives Node no name to hold the certificate against when a url has an address, and Node
+ * then takes "localhost". `this` are the options of the TLS connection; without them the check is
+ * Node's own, which then refuses.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

@@ -1,6 +1,6 @@
-// The connection to NATS: waits for the first one for ever, reconnects for ever, says when it comes and goes.
-// The client drops what is pending at a disconnect and has no limit of its own on what it holds: nothing may be published
-// while `connected` is false. Must not know of streams or frames.
+// The connection to NATS: waits for the first one for ever, reconnects for ever, says when it comes
+// and goes. The client drops what is pending at a disconnect and has no limit of its own on what it
+// holds: nothing may be published while `connected` is false. Must not know of streams or frames.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,7 +21,10 @@ export interface NatsLinkOptions {
   readonly log: PublishLog;
   /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** How often the server is asked whether it is there. A link counts as dead after three silent ones. */
+  /**
+   * How often the server is asked whether it is there. A link counts as dead after three silent
+   * ones.
+   */
   readonly pingIntervalMs?: number | undefined;
 }
 
@@ -31,11 +34,15 @@ export interface NatsLink {
   /** What the server says it takes in one message, headers included. Kept while disconnected. */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message, such as HPUB, from the memory it is in; that must stay as it is until the server has answered.
-   * Throws when the connection is closed. Its size is the caller's to mind: past max_payload the server cuts the connection.
+   * Sends one whole protocol message, such as HPUB, from the memory it is in; that must stay as it
+   * is until the server has answered. Throws when the connection is closed. Its size is the
+   * caller's to mind: past max_payload the server cuts the connection.
    */
   send(message: Buffer): void;
-  /** Ends the connection and makes one to the next server there is; false, and nothing done, where there is no other. */
+  /**
+   * Ends the connection and makes one to the next server there is; false, and nothing done, where
+   * there is no other.
+   */
   tryAnotherServer(): boolean;
   /** Hears of each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
@@ -47,10 +54,12 @@ const reconnectWaitMs = 100;
 const reconnectJitterMs = 150;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// A dead link is noticed after 4 s: no later than the rest of a cluster has agreed on leaders without the node behind it.
+// A dead link is noticed after 4 s: no later than the rest of a cluster has agreed on leaders
+// without the node behind it.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// The client says a dead link is stale and then waits for its last bytes to leave. Past this the socket is cut.
+// The client says a dead link is stale and then waits for its last bytes to leave. Past this the
+// socket is cut.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
 /** How often waiting is said again in the log. */
@@ -103,7 +112,10 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
   let connected = true;
   const protocol = protocolOf(connection);
   let messageBytesMax = connection.info?.max_payload ?? 0;
-  /** The server that is to be left, and how often that is tried: the client goes round, and may come to the same one first. */
+  /**
+   * The server that is to be left, and how often that is tried: the client goes round, and may come
+   * to the same one first.
+   */
   let leaving = { server: "", tries: 0 };
 
   function changeTo(now: boolean): void {
@@ -142,7 +154,9 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
     changeTo(false);
   }
 
-  follow().catch((error: unknown) => log.error({ err: error }, "following the NATS connection failed"));
+  follow().catch((error: unknown) =>
+    log.error({ err: error }, "following the NATS connection failed"),
+  );
   return {
     connection,
     get connected() {
@@ -167,7 +181,10 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
       if (connection.isClosed()) return;
       // Draining needs an answer from the server; it may never come.
       if (connected)
-        await Promise.race([connection.drain().catch(() => {}), delay(drainMsMax, undefined, { ref: false })]);
+        await Promise.race([
+          connection.drain().catch(() => {}),
+          delay(drainMsMax, undefined, { ref: false }),
+        ]);
       await connection.close();
     },
   };
@@ -175,11 +192,15 @@ function watch(connection: NatsConnection, log: PublishLog): NatsLink {
 
 /** The client's own door for whole protocol messages: its `publish` would copy them. */
 function protocolOf(connection: NatsConnection): ProtocolHandler {
-  if (!(connection instanceof NatsConnectionImpl)) throw new Error("use NATS connection: of an unknown kind");
+  if (!(connection instanceof NatsConnectionImpl))
+    throw new Error("use NATS connection: of an unknown kind");
   return connection.protocol;
 }
 
-/** The client has no way to cut a connection whose send buffer is full, so this takes hold of its socket. */
+/**
+ * The client has no way to cut a connection whose send buffer is full, so this takes hold of its
+ * socket.
+ */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;

@@ -1,5 +1,6 @@
-// The names: which partition a project is in, which subject its frames go to, which stream takes them.
-// Stored data depends on them, so they must not change: consumers filter by subject, and order is kept per partition.
+// The names: which partition a project is in, which subject its frames go to, which stream takes
+// them. Stored data depends on them, so they must not change: consumers filter by subject, and
+// order is kept per partition.
 
 import type { Lane } from "../base/types.ts";
 
@@ -9,12 +10,14 @@ const fnvPrime = 0x01000193;
 export const lanes: readonly Lane[] = ["live", "historical"];
 
 /**
- * The partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids are ASCII), modulo the count.
- * Easy to write in any language, which is what a consumer that looks for one project needs.
+ * The partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids are
+ * ASCII), modulo the count. Easy to write in any language, which is what a consumer that looks for
+ * one project needs.
  */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
-  for (let at = 0; at < projectId.length; at++) hash = Math.imul(hash ^ projectId.charCodeAt(at), fnvPrime);
+  for (let at = 0; at < projectId.length; at++)
+    hash = Math.imul(hash ^ projectId.charCodeAt(at), fnvPrime);
   return (hash >>> 0) % partitions;
 }
 
@@ -23,17 +26,24 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** In place of the project id, in the subject of messages that hold events of several projects. No project id has a `~`. */
+/**
+ * In place of the project id, in the subject of messages that hold events of several projects. No
+ * project id has a `~`.
+ */
 export const manyProjects = "~";
 
 /**
- * Whose lines a shared frame of the live lane takes. Only there: imports are batches, which fill frames by themselves, and own
- * frames have one project by their nature.
+ * Whose lines a shared frame of the live lane takes. Only there: imports are batches, which fill
+ * frames by themselves, and own frames have one project by their nature.
  */
 export type FrameScope = "project" | "partition";
 
 /** `penstock.live.0.<project id>`, or `penstock.live.0.~`. */
-export function subjectOf(prefix: string, lane: Lane, target: { partition: number; projectId: string }): string {
+export function subjectOf(
+  prefix: string,
+  lane: Lane,
+  target: { partition: number; projectId: string },
+): string {
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 

@@ -1,5 +1,6 @@
-// What is known of each stream on the way to a 200: whether it has room, whether it is fit to keep what a 200 promises, and how far its
-// acknowledgements have come. The publisher and the watch write what they find here; it asks JetStream nothing.
+// What is known of each stream on the way to a 200: whether it has room, whether it is fit to keep
+// what a 200 promises, and how far its acknowledgements have come. The publisher and the watch
+// write what they find here; it asks JetStream nothing.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/types.ts";
@@ -11,7 +12,10 @@ export interface StreamState {
   readonly lane: Lane;
   /** Monotonic milliseconds. Until then frames for it are refused without a publish. */
   fullUntilMs: number;
-  /** Why it would not keep what a 200 promises: nothing is sent to it, and what it acknowledges does not count. */
+  /**
+   * Why it would not keep what a 200 promises: nothing is sent to it, and what it acknowledges does
+   * not count.
+   */
   refusal: Problem | undefined;
   /** What it takes in one message, headers included; Infinity without a limit of its own. */
   messageBytesMax: number;
@@ -21,15 +25,26 @@ export interface StreamState {
   sequence: number;
   /** Monotonic milliseconds of the last acknowledgement. */
   ackedAtMs: number;
-  /** Monotonic milliseconds: since then a frame has come to its deadline without an answer, and no acknowledgement has come. */
+  /**
+   * Monotonic milliseconds: since then a frame has come to its deadline without an answer, and no
+   * acknowledgement has come.
+   */
   silentAtMs: number | undefined;
-  /** Why its events are refused while it answers questions and acknowledges nothing, but for a request at times. Ends with an acknowledgement. */
+  /**
+   * Why its events are refused while it answers questions and acknowledges nothing, but for a
+   * request at times. Ends with an acknowledgement.
+   */
   silence: Problem | undefined;
   /** Monotonic milliseconds: from then on the next request is sent to it all the same. */
   probeAtMs: number;
-  /** An acknowledgement has shown that what the stream had before is gone. Stays until a leader's reading has judged it. */
+  /**
+   * An acknowledgement has shown that what the stream had before is gone. Stays until a leader's
+   * reading has judged it.
+   */
   wentBack: WentBack | undefined;
-  /** Monotonic milliseconds of the last time it went back: frames from before it prove nothing more. */
+  /**
+   * Monotonic milliseconds of the last time it went back: frames from before it prove nothing more.
+   */
   wentBackAtMs: number;
   /** Monotonic milliseconds: whoever sends a frame from then on has the stream asked for. */
   askAtMs: number;
@@ -37,15 +52,18 @@ export interface StreamState {
   ask: () => void;
 }
 
-/** A sequence that was acknowledged, and one not above it that a frame was given which was sent later. */
+/**
+ * A sequence that was acknowledged, and one not above it that a frame was given which was sent
+ * later.
+ */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream of that name, made after the first
- * was deleted or its disk was lost.
+ * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream
+ * of that name, made after the first was deleted or its disk was lost.
  */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
@@ -61,12 +79,18 @@ export interface StreamStates {
   of(lane: Lane, partition: number): StreamState;
   /** The whole server or account has no room. */
   allFullUntil(untilMs: number): void;
-  /** One stream with room is enough for undefined: a full history must not cost live events, nor the other way round. */
+  /**
+   * One stream with room is enough for undefined: a full history must not cost live events, nor the
+   * other way round.
+   */
   refusalOfAll(nowMs: () => number): "store_full" | "unavailable" | undefined;
 }
 
 /** Why nothing may be sent to the stream now. */
-export function refusalNow({ refusal, fullUntilMs }: StreamState, nowMs: number): ErrorCode | undefined {
+export function refusalNow(
+  { refusal, fullUntilMs }: StreamState,
+  nowMs: number,
+): ErrorCode | undefined {
   return refusal?.code ?? (nowMs < fullUntilMs ? "store_full" : undefined);
 }
 
@@ -83,7 +107,10 @@ export function doubt(state: StreamState, wentBack: WentBack, nowMs: number): vo
 /** How often a request is let through to a stream that is silent. */
 const probeEveryMs = 1_000;
 
-/** From now on its requests are refused, and the first of each second finds out whether that is still right. */
+/**
+ * From now on its requests are refused, and the first of each second finds out whether that is
+ * still right.
+ */
 export function refuseSilent(state: StreamState, silence: Problem, nowMs: number): void {
   state.silence = silence;
   state.probeAtMs = nowMs + probeEveryMs;

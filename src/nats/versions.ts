@@ -1,5 +1,6 @@
-// What is known of nats-server's versions that concerns the promise of a 200, and which version ended it. One table, for the gateway's
-// log at its start and for doctor. The numbers in brackets are pull requests and issues of the project nats-io/nats-server.
+// What is known of nats-server's versions that concerns the promise of a 200, and which version
+// ended it. One table, for the gateway's log at its start and for doctor. The numbers in brackets
+// are pull requests and issues of the project nats-io/nats-server.
 
 import type { NatsLink } from "./link.ts";
 
@@ -18,7 +19,9 @@ interface Row extends VersionFault {
   readonly until: Version;
   /** One node alone does not have it. */
   readonly inClusterOnly: boolean;
-  /** On one node it takes a power cut at one moment: doctor says it, the log at each start does not. */
+  /**
+   * On one node it takes a power cut at one moment: doctor says it, the log at each start does not.
+   */
   readonly isQuietOnOneNode?: true;
 }
 
@@ -39,21 +42,24 @@ const rows: readonly Row[] = [
     until: [2, 11, 0],
     inClusterOnly: true,
     isGrave: true,
-    bites: "calls a message that it has not stored a duplicate, with sequence 0 (5827, fixed in 2.11)",
+    bites:
+      "calls a message that it has not stored a duplicate, with sequence 0 (5827, fixed in 2.11)",
   },
   {
     from: beginning,
     until: [2, 12, 0],
     inClusterOnly: true,
     isGrave: true,
-    bites: "loses acknowledged messages when one node's disk is lost while another one lags (7038, fixed in 2.12)",
+    bites:
+      "loses acknowledged messages when one node's disk is lost while another one lags (7038, fixed in 2.12)",
   },
   {
     from: beginning,
     until: [2, 14, 0],
     inClusterOnly: true,
     isGrave: false,
-    bites: "can lose acknowledged messages when nodes are killed or cut off (Jepsen; 7580, 7620, fixed in 2.14)",
+    bites:
+      "can lose acknowledged messages when nodes are killed or cut off (Jepsen; 7580, 7620, fixed in 2.14)",
   },
   {
     from: beginning,
@@ -87,7 +93,10 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
   );
 }
 
-/** Says in the log what is known against the server, and against another version that a reconnect leads to. */
+/**
+ * Says in the log what is known against the server, and against another version that a reconnect
+ * leads to.
+ */
 export function tellVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,
@@ -99,11 +108,16 @@ export function tellVersionFaults(
     if (version === "" || told.has(version)) return;
     told.add(version);
     const isClustered = replicas > 1 || cluster !== undefined;
-    const said = rowsOf(version, isClustered).filter(({ isQuietOnOneNode }) => isClustered || !isQuietOnOneNode);
+    const said = rowsOf(version, isClustered).filter(
+      ({ isQuietOnOneNode }) => isClustered || !isQuietOnOneNode,
+    );
     const faults = said.map(({ bites }) => bites);
     if (faults.length === 0) return;
     const wanted = isClustered ? { wanted: clusterVersionsWanted } : {};
-    log.warn({ version, faults, ...wanted }, "this version of nats-server can break what a 200 promises: upgrade it");
+    log.warn(
+      { version, faults, ...wanted },
+      "this version of nats-server can break what a 200 promises: upgrade it",
+    );
   };
   tell();
   link.onChange((connected) => {

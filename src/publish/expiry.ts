@@ -1,5 +1,6 @@
-// What a deadline does to a frame: each waiter of a shared frame has its own, and one that is past concerns nobody else. Lines that
-// are certainly not in the store leave the frame with their waiter; others stay, and their waiter hears that nobody knows.
+// What a deadline does to a frame: each waiter of a shared frame has its own, and one that is past
+// concerns nobody else. Lines that are certainly not in the store leave the frame with their
+// waiter; others stay, and their waiter hears that nobody knows.
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "../base/types.ts";
@@ -28,7 +29,10 @@ export function isPast({ shares }: Frame, nowMs: number): boolean {
   return true;
 }
 
-/** Takes the waiters out whose deadline is past, and their lines too where the outcome is `refused`. Lines that nobody has joined with go. */
+/**
+ * Takes the waiters out whose deadline is past, and their lines too where the outcome is `refused`.
+ * Lines that nobody has joined with go.
+ */
 export function takeExpired(frame: Frame, nowMs: number, { outcome }: Expiry): Expired {
   const { waiters, shares, buffer } = frame;
   const cuts = outcome === "refused";

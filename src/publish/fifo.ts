@@ -16,7 +16,8 @@ export class Fifo<T> {
     const item = this.#items[this.#head];
     if (item === undefined) return undefined;
     this.#items[this.#head++] = undefined;
-    // Moving the rest down once half is spent keeps the memory in proportion and the cost per item constant.
+    // Moving the rest down once half is spent keeps the memory in proportion and the cost per item
+    // constant.
     if (this.#head * 2 >= this.#items.length) {
       this.#items.copyWithin(0, this.#head);
       this.#items.length -= this.#head;
@@ -25,7 +26,9 @@ export class Fifo<T> {
     return item;
   }
 
-  /** Takes out the items the test answers true for, and answers them; the others keep their order. */
+  /**
+   * Takes out the items the test answers true for, and answers them; the others keep their order.
+   */
   take(test: (item: T) => boolean): T[] {
     const taken: T[] = [];
     const kept: T[] = [];

@@ -1,5 +1,6 @@
-// Which queue a frame goes through, and so which frames keep their order, wait for each other and may hold one another's
-// lines: those of one project, or, where the settings say so, the small live requests of a whole partition.
+// Which queue a frame goes through, and so which frames keep their order, wait for each other and
+// may hold one another's lines: those of one project, or, where the settings say so, the small live
+// requests of a whole partition.
 
 import type { Lane } from "../base/types.ts";
 import type { FrameScope } from "../nats/names.ts";
@@ -8,8 +9,9 @@ import type { StreamStates } from "../nats/readiness.ts";
 import { FrameQueue } from "./frame.ts";
 
 /**
- * The ways frames take. On the live lane, the frames of large requests go beside the shared ones (`bulk`), so that a single event
- * does not wait for megabytes that came before it. History has one way, which keeps its order.
+ * The ways frames take. On the live lane, the frames of large requests go beside the shared ones
+ * (`bulk`), so that a single event does not wait for megabytes that came before it. History has one
+ * way, which keeps its order.
  */
 export type Way = Lane | "bulk";
 
@@ -24,10 +26,11 @@ export interface FrameQueues {
 }
 
 /**
- * Frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For history one is what keeps the order, also when a frame is sent
- * again. For live events it was measured (sync_interval always, 128 requests at a time, two cores shared with the server):
- * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000 fsyncs per million; a wider
- * one spends on more PubAcks what it gains in overlap, for frames of 512 KiB too.
+ * Frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For history
+ * one is what keeps the order, also when a frame is sent again. For live events it was measured
+ * (sync_interval always, 128 requests at a time, two cores shared with the server): windows of 1, 2
+ * and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000 fsyncs per million;
+ * a wider one spends on more PubAcks what it gains in overlap, for frames of 512 KiB too.
  */
 const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
 

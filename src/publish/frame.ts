@@ -1,5 +1,5 @@
-// A frame, the queue it belongs to, and the pool its buffer comes from. State only: when a frame leaves and what
-// becomes of it is the publisher's.
+// A frame, the queue it belongs to, and the pool its buffer comes from. State only: when a frame
+// leaves and what becomes of it is the publisher's.
 
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
@@ -27,7 +27,11 @@ export class FrameQueue {
   /** Among the queues that have anything under way. */
   busy = false;
 
-  constructor(lane: Lane, stream: StreamState, options: { subject: string; window: number; background: boolean }) {
+  constructor(
+    lane: Lane,
+    stream: StreamState,
+    options: { subject: string; window: number; background: boolean },
+  ) {
     this.lane = lane;
     this.stream = stream;
     this.subject = options.subject;
@@ -40,10 +44,12 @@ export class FrameQueue {
   }
 }
 
-// A frame's memory has room for the protocol's line and headers before the lines, and for the CRLF behind them, so that the
-// message is one piece, which the client writes to its socket from where it is when it is the only one of an event-loop turn.
-// Several of one turn it packs together, which copies them. Handed to the client in pieces, every message was copied into fresh
-// memory for each send: a third of the gateway's time under batches went into clearing those pages and collecting them.
+// A frame's memory has room for the protocol's line and headers before the lines, and for the CRLF
+// behind them, so that the message is one piece, which the client writes to its socket from where
+// it is when it is the only one of an event-loop turn. Several of one turn it packs together, which
+// copies them. Handed to the client in pieces, every message was copied into fresh memory for each
+// send: a third of the gateway's time under batches went into clearing those pages and collecting
+// them.
 const headRoomBytes = 1_024;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
@@ -59,10 +65,15 @@ export class Frame implements FrameSink {
   events = 0;
   /** Empty until the caller or the publisher names it; the same on every attempt. */
   messageId = "";
-  /** Named by its caller, so that others may have sent it before. Else its id is of this process alone. */
+  /**
+   * Named by its caller, so that others may have sent it before. Else its id is of this process
+   * alone.
+   */
   isNamed = false;
   waiters: FrameWaiter[] = [];
-  /** Of each waiter its deadline, its events and its bytes, one after another: no object a waiter. */
+  /**
+   * Of each waiter its deadline, its events and its bytes, one after another: no object a waiter.
+   */
   shares: number[] = [];
   /** The earliest deadline of its waiters, monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
@@ -71,13 +82,22 @@ export class Frame implements FrameSink {
   joinedBytes = 0;
   /** What it took of the background's window when it left. */
   departedBytes = 0;
-  /** Names this frame in its reply subject; no other frame ever has it, so a late reply finds nothing. */
+  /**
+   * Names this frame in its reply subject; no other frame ever has it, so a late reply finds
+   * nothing.
+   */
   token = "";
   sends = 0;
-  /** Sends that were answered with a refusal. While there are as many as sends, it is certainly not stored. */
+  /**
+   * Sends that were answered with a refusal. While there are as many as sends, it is certainly not
+   * stored.
+   */
   refusals = 0;
   firstSentMs = 0;
-  /** The highest sequence that its stream had acknowledged when it was first sent: its own is higher. */
+  /**
+   * The highest sequence that its stream had acknowledged when it was first sent: its own is
+   * higher.
+   */
   sequenceBefore = 0;
   /** When to send it again if nothing is heard before. */
   retryAtMs = Number.POSITIVE_INFINITY;
@@ -90,7 +110,10 @@ export class Frame implements FrameSink {
     this.buffer = roomForLines(memory);
   }
 
-  /** The lines since the last call are this waiter's. Lines follow one another in the order of the waiters. Answers their bytes. */
+  /**
+   * The lines since the last call are this waiter's. Lines follow one another in the order of the
+   * waiters. Answers their bytes.
+   */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
     this.waiters.push(waiter);
@@ -114,13 +137,19 @@ export class Frame implements FrameSink {
     this.isNamed = true;
   }
 
-  /** Gives up its memory: a line that comes too late finds no room, rather than the memory of another frame. */
+  /**
+   * Gives up its memory: a line that comes too late finds no room, rather than the memory of
+   * another frame.
+   */
   letGo(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
-  /** The message as the protocol has it (HPUB), in the frame's own memory. The lines stay as they are, so it can be made again. */
+  /**
+   * The message as the protocol has it (HPUB), in the frame's own memory. The lines stay as they
+   * are, so it can be made again.
+   */
   message(reply: string): Buffer {
     const headers =
       `NATS/1.0\r\nNats-Msg-Id: ${this.messageId}\r\nPenstock-Events: ${this.events}\r\n` +
@@ -128,7 +157,10 @@ export class Frame implements FrameSink {
     const { subject } = this.queue;
     const head = `HPUB ${subject} ${reply} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
     const start = headRoomBytes - head.length;
-    if (start < 0) throw new Error(`make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`);
+    if (start < 0)
+      throw new Error(
+        `make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
+      );
     const end = headRoomBytes + this.length;
     this.memory.write(head, start, "latin1");
     CRLF.copy(this.memory, end);
@@ -176,7 +208,8 @@ export function createMemoryPool(frameBytesMax: number): MemoryPool {
     pooledBytes = 0;
     for (const kept of free.values()) {
       // To the allocator now, which passes it on: an idle process collects no garbage.
-      for (const memory of kept.splice(0)) if (memory.buffer instanceof ArrayBuffer) memory.buffer.transfer(0);
+      for (const memory of kept.splice(0))
+        if (memory.buffer instanceof ArrayBuffer) memory.buffer.transfer(0);
     }
   }
 

@@ -1,5 +1,6 @@
-// The frames that were sent and are not settled: publishes them, reads the replies, sends again under the same message id,
-// and gives up at the deadline. Says `refused` only when every send was answered with a refusal. Must not choose what is sent.
+// The frames that were sent and are not settled: publishes them, reads the replies, sends again
+// under the same message id, and gives up at the deadline. Says `refused` only when every send was
+// answered with a refusal. Must not choose what is sent.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
@@ -43,9 +44,15 @@ export interface InFlight {
 const refusedPauseMs = 100;
 /** While an earlier send waits to be committed, which answers both. */
 const inFlightPauseMs = 250;
-/** The server may close the subscription to the PubAcks, as when permissions change. Until it is made again nothing is acknowledged. */
+/**
+ * The server may close the subscription to the PubAcks, as when permissions change. Until it is
+ * made again nothing is acknowledged.
+ */
 const subscribeAgainMs = 1_000;
-/** Frames given up whose acknowledgement is still heard, since it says that their stream stores. The oldest make way. */
+/**
+ * Frames given up whose acknowledgement is still heard, since it says that their stream stores. The
+ * oldest make way.
+ */
 const lateMax = 1_000;
 
 export function createInFlight(options: InFlightOptions): InFlight {
@@ -59,14 +66,20 @@ export function createInFlight(options: InFlightOptions): InFlight {
   let subscribeTimer: NodeJS.Timeout | undefined;
   let lastToken = 0;
   const lateStreams = new Map<string, StreamState>();
-  /** Since when acknowledgements can come: what was sent before may have been answered into a connection that was lost. */
+  /**
+   * Since when acknowledgements can come: what was sent before may have been answered into a
+   * connection that was lost.
+   */
   let hearsSinceMs = nowMs();
 
   function subscribe(): Subscription {
     return connection.subscribe(`${replyPrefix}*`, { callback: onReply });
   }
 
-  /** Tried again for as long as the server closes it again. What it missed is asked for by sending again. */
+  /**
+   * Tried again for as long as the server closes it again. What it missed is asked for by sending
+   * again.
+   */
   function subscribeAgain(): void {
     if (connection.isClosed()) return;
     subscription = subscribe();
@@ -89,7 +102,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
     frame.retryAtMs = now + ackTimeoutMs;
     if (frame.length + headerBytesMax > link.messageBytesMax) {
       // The server we came to takes less than the one the frame was made for.
-      log.error({ bytes: frame.length, bytesMax: link.messageBytesMax }, "a frame is too large for this server");
+      log.error(
+        { bytes: frame.length, bytesMax: link.messageBytesMax },
+        "a frame is too large for this server",
+      );
       finish(frame, outcomeUnacked(frame), "unavailable");
       return;
     }
@@ -104,7 +120,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
 
   function onReply(error: Error | null, message: Msg): void {
     if (error !== null) {
-      log.error({ reason: error.message }, "the subscription to PubAcks was closed: it is made again");
+      log.error(
+        { reason: error.message },
+        "the subscription to PubAcks was closed: it is made again",
+      );
       hearsSinceMs = Number.POSITIVE_INFINITY;
       clearTimeout(subscribeTimer);
       subscribeTimer = setTimeout(subscribeAgain, subscribeAgainMs).unref();
@@ -121,7 +140,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
     else notAcknowledged(frame, ack);
   }
 
-  /** The frame is settled. That it was stored too late for its waiters does not make its stream a silent one. */
+  /**
+   * The frame is settled. That it was stored too late for its waiters does not make its stream a
+   * silent one.
+   */
   function lateReply(token: string, message: Msg): void {
     const stream = lateStreams.get(token);
     if (stream === undefined) return;
@@ -143,7 +165,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
       case "too_large":
         frame.refusals++;
         metrics.ackFailed("refused");
-        log.error({ subject: frame.queue.subject, bytes: frame.length }, "the stream's max_msg_size refuses a frame");
+        log.error(
+          { subject: frame.queue.subject, bytes: frame.length },
+          "the stream's max_msg_size refuses a frame",
+        );
         finish(frame, outcomeUnacked(frame), "unavailable");
         break;
       case "no_responders":
@@ -177,7 +202,8 @@ export function createInFlight(options: InFlightOptions): InFlight {
     const { lane, stream } = frame.queue;
     const now = nowMs();
     const outcome = ack.duplicate === true && !isOwnRepeat(frame, ack) ? "duplicate" : "stored";
-    // What another request had stored before says nothing of now: a leader without a majority still knows it.
+    // What another request had stored before says nothing of now: a leader without a majority still
+    // knows it.
     if (outcome === "stored") heardFrom(stream, now);
     // A named frame may have been stored by another request, before this one was sent.
     const isOfAnother = ack.duplicate === true && frame.isNamed;
@@ -201,8 +227,9 @@ export function createInFlight(options: InFlightOptions): InFlight {
   }
 
   /**
-   * The frame was sent after an acknowledgement of a higher sequence than its own: what that one acknowledged is gone, and who gives a
-   * sequence twice, as a nats-server whose disk is full, or a stream that has taken the place of this one, may keep neither.
+   * The frame was sent after an acknowledgement of a higher sequence than its own: what that one
+   * acknowledged is gone, and who gives a sequence twice, as a nats-server whose disk is full, or a
+   * stream that has taken the place of this one, may keep neither.
    */
   function wentBack(frame: Frame, sequence: number): void {
     const { sequenceBefore, queue } = frame;
@@ -228,7 +255,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
       kept = await isKept(queue.stream.name, sequence, messageId);
     } catch (error) {
       // It is sent again after the pause, and asked again.
-      log.warn({ err: error, stream: queue.stream.name, sequence }, "nobody says whether a duplicate's first is kept");
+      log.warn(
+        { err: error, stream: queue.stream.name, sequence },
+        "nobody says whether a duplicate's first is kept",
+      );
       return;
     }
     // Its deadline has come, or another answer.
@@ -242,7 +272,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
     }
   }
 
-  /** Under an id of its own, which is the same for all that find the same one gone, and a token that no answer to an earlier send names. */
+  /**
+   * Under an id of its own, which is the same for all that find the same one gone, and a token that
+   * no answer to an earlier send names.
+   */
   function sendAnew(frame: Frame, goneSequence: number): void {
     const messageId = `${frame.messageId}~${goneSequence}`;
     log.warn(
@@ -299,7 +332,10 @@ export function createInFlight(options: InFlightOptions): InFlight {
     else expired(frame, now, { outcome, code });
   }
 
-  /** Only a frame that has waited as long as an acknowledgement may take says anything of its stream: others were just sent too late. */
+  /**
+   * Only a frame that has waited as long as an acknowledgement may take says anything of its
+   * stream: others were just sent too late.
+   */
   function noteSilence({ token, firstSentMs, queue: { stream } }: Frame): void {
     lateStreams.set(token, stream);
     if (lateStreams.size > lateMax) lateStreams.delete(lateStreams.keys().next().value!);
@@ -335,12 +371,18 @@ export function createInFlight(options: InFlightOptions): InFlight {
   };
 }
 
-/** The stream had the frame already, from an earlier send of it that was not answered, and not from a request that came before. */
+/**
+ * The stream had the frame already, from an earlier send of it that was not answered, and not from
+ * a request that came before.
+ */
 function isOwnRepeat({ sends, sequenceBefore }: Frame, { seq }: PubAck): boolean {
   return sends > 1 && seq > sequenceBefore;
 }
 
-/** Without an acknowledgement: refused for certain, or possibly stored by a send that nobody answered. */
+/**
+ * Without an acknowledgement: refused for certain, or possibly stored by a send that nobody
+ * answered.
+ */
 function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.refusals >= frame.sends ? "refused" : "unknown";
 }

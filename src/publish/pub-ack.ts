@@ -1,5 +1,6 @@
-// What JetStream's reply to a frame means. Knows the codes of nats-server's errors.json, of 2.10 to 2.15; decides nothing. Whoever may
-// publish may also subscribe to the subject and reply: so a reply is taken for what it says only when it names the stream that is meant.
+// What JetStream's reply to a frame means. Knows the codes of nats-server's errors.json, of 2.10 to
+// 2.15; decides nothing. Whoever may publish may also subscribe to the subject and reply: so a
+// reply is taken for what it says only when it names the stream that is meant.
 
 import type { Msg } from "@nats-io/transport-node";
 
@@ -9,7 +10,10 @@ export interface StreamMeant {
   readonly domain: string | undefined;
 }
 
-/** An acknowledgement: the stream has the frame under this sequence, which is 1 or more. `duplicate`: it had it before. */
+/**
+ * An acknowledgement: the stream has the frame under this sequence, which is 1 or more.
+ * `duplicate`: it had it before.
+ */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
@@ -20,11 +24,15 @@ export interface PubAck {
 
 /**
  * Why a reply is no acknowledgement.
- * - `no_responders`: no stream took it. `refused`: the stream said no before it stored anything. So that send is certainly not stored.
- * - `stream_full`: this stream has no room. `server_full`: the server or the account has none, for any stream.
+ * - `no_responders`: no stream took it. `refused`: the stream said no before it stored anything. So
+ *   that send is certainly not stored.
+ * - `stream_full`: this stream has no room. `server_full`: the server or the account has none, for
+ *   any stream.
  * - `too_large`: more than the stream takes in one message, now and on every attempt.
- * - `failed`: storing went wrong at one server. In a cluster the others may have stored it all the same.
- * - `in_flight`: another send under the same message id is not committed yet, and may never be. Says nothing about this frame.
+ * - `failed`: storing went wrong at one server. In a cluster the others may have stored it all the
+ *   same.
+ * - `in_flight`: another send under the same message id is not committed yet, and may never be.
+ *   Says nothing about this frame.
  * - `foreign`: another stream's, or another service's. `malformed`: not a reply of JetStream's.
  */
 export type NoPubAck =
@@ -41,8 +49,9 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * All that a publish with a message id and no other header of JetStream's can be answered, and all that would come of a stream that is
- * not what it should be. Any other code is `failed`: it may be stored.
+ * All that a publish with a message id and no other header of JetStream's can be answered, and all
+ * that would come of a stream that is not what it should be. Any other code is `failed`: it may be
+ * stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map([
   [10_002, "server_full"], // JSAccountResourcesExceededErr
@@ -70,7 +79,10 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map([
 const storeFailedCode = 10_077;
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Reads a reply to a frame for the stream meant: the acknowledgement, or why it is none. Never throws. */
+/**
+ * Reads a reply to a frame for the stream meant: the acknowledgement, or why it is none. Never
+ * throws.
+ */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
@@ -78,11 +90,13 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   const reply = parsed(message);
   const stream = fieldOf(reply, "stream");
   const error = fieldOf(reply, "error");
-  if (error !== undefined) return stream === undefined || stream === meant.name ? meaningOf(error) : "foreign";
+  if (error !== undefined)
+    return stream === undefined || stream === meant.name ? meaningOf(error) : "foreign";
   if (typeof stream !== "string") return "malformed";
   if (stream !== meant.name || isElsewhere(reply, meant)) return "foreign";
   if (isPubAck(reply)) return reply;
-  // A server of 2.10 that has staged the message id, and has not stored the message: it says sequence 0, and duplicate.
+  // A server of 2.10 that has staged the message id, and has not stored the message: it says
+  // sequence 0, and duplicate.
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
@@ -98,9 +112,12 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // Without a code it comes from Raft, which did not take the proposal, as a server that does not lead any more.
-  if (code === undefined || code === 0) return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";
-  if (code === storeFailedCode && streamFullText.test(String(fieldOf(error, "description")))) return "stream_full";
+  // Without a code it comes from Raft, which did not take the proposal, as a server that does not
+  // lead any more.
+  if (code === undefined || code === 0)
+    return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";
+  if (code === storeFailedCode && streamFullText.test(String(fieldOf(error, "description"))))
+    return "stream_full";
   return (typeof code === "number" && meanings.get(code)) || "failed";
 }
 

@@ -1,4 +1,5 @@
-// What the publisher reports: plain additions, a few per frame, none per event. Implemented by admin/metrics/.
+// What the publisher reports: plain additions, a few per frame, none per event. Implemented by
+// admin/metrics/.
 
 import type { Lane } from "../base/types.ts";
 

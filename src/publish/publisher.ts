@@ -1,14 +1,28 @@
-// Group commit. Lines gather in the open frame of their queue; a full one is sealed and makes way for another. Frames leave
-// at the end of the event-loop turn if the windows have room, else when an acknowledgement makes room. Nothing is ever published
-// from within a caller's call, so a frame may be joined after it was sealed, within the same turn. No timer, closure or promise
-// per request.
+// Group commit. Lines gather in the open frame of their queue; a full one is sealed and makes way
+// for another. Frames leave at the end of the event-loop turn if the windows have room, else when
+// an acknowledgement makes room. Nothing is ever published from within a caller's call, so a frame
+// may be joined after it was sealed, within the same turn. No timer, closure or promise per
+// request.
 
 import type { ErrorCode } from "../base/errors.ts";
-import type { Admission, FrameOutcome, FrameSink, FrameWaiter, Lane, Project, Publisher } from "../base/types.ts";
+import type {
+  Admission,
+  FrameOutcome,
+  FrameSink,
+  FrameWaiter,
+  Lane,
+  Project,
+  Publisher,
+} from "../base/types.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
-import { createStreamStates, refusalNow, type StreamStates, silenceNow } from "../nats/readiness.ts";
+import {
+  createStreamStates,
+  refusalNow,
+  type StreamStates,
+  silenceNow,
+} from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast, shareWords, takeExpired } from "./expiry.ts";
 import { createMemoryPool, Frame, type FrameQueue, frameOf } from "./frame.ts";
@@ -28,7 +42,10 @@ export interface PublisherOptions {
   };
   /** Monotonic milliseconds; the clock of the deadlines. */
   readonly nowMs: () => number;
-  /** Random, 12 characters or more, of this process alone: the message ids of shared frames begin with it. */
+  /**
+   * Random, 12 characters or more, of this process alone: the message ids of shared frames begin
+   * with it.
+   */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
@@ -42,7 +59,10 @@ export interface GroupPublisher extends Publisher {
   readonly recordBytesMax: number;
   readonly framesUnacked: number;
   readonly connected: boolean;
-  /** Refuses from now on; resolves when every frame is settled, at the latest at the deadline (monotonic milliseconds). */
+  /**
+   * Refuses from now on; resolves when every frame is settled, at the latest at the deadline
+   * (monotonic milliseconds).
+   */
   drain(deadlineMs: number): Promise<void>;
   /** Stops for good, after drain. */
   close(): void;
@@ -67,7 +87,16 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   const departures = new Departures();
   const busy = new Set<FrameQueue>();
   const { ackTimeoutMs } = config;
-  const inFlight = createInFlight({ link, ackTimeoutMs, nowMs, metrics, log, settled, expired, storeFull });
+  const inFlight = createInFlight({
+    link,
+    ackTimeoutMs,
+    nowMs,
+    metrics,
+    log,
+    settled,
+    expired,
+    storeFull,
+  });
   let lastSharedId = 0;
   let flushScheduled = false;
   let tickTimer: NodeJS.Timeout | undefined;
@@ -117,7 +146,12 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     addWaiter(frame, waiter, deadlineMs);
   }
 
-  function submit(sink: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void {
+  function submit(
+    sink: FrameSink,
+    messageId: string,
+    waiter: FrameWaiter,
+    deadlineMs: number,
+  ): void {
     const frame = frameOf(sink);
     if (frame.length === 0 || messageId.length > messageIdLengthMax) {
       throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
@@ -151,7 +185,13 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   }
 
   function scheduleFlush(): void {
-    if (flushScheduled || !departures.waiting || !link.connected || inFlight.count >= config.framesUnackedMax) return;
+    if (
+      flushScheduled ||
+      !departures.waiting ||
+      !link.connected ||
+      inFlight.count >= config.framesUnackedMax
+    )
+      return;
     flushScheduled = true;
     setImmediate(flush);
   }
@@ -184,7 +224,8 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   function nextFrame(queue: FrameQueue): Frame | undefined {
     const { sealed, open } = queue;
     for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
-      // Lines that nobody joined are of a request that failed half-way: nobody was promised anything.
+      // Lines that nobody joined are of a request that failed half-way: nobody was promised
+      // anything.
       if (frame.waiters.length > 0) return named(frame);
       giveBack(frame);
     }
@@ -206,8 +247,9 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
   function settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const { queue } = frame;
     admission.release(frame.joinedBytes);
-    // The client sends from the frame's memory. An acknowledgement says that all of it has left; a frame that was sent again, or never
-    // answered, may still be on its way, so its memory is not used again.
+    // The client sends from the frame's memory. An acknowledgement says that all of it has left; a
+    // frame that was sent again, or never answered, may still be on its way, so its memory is not
+    // used again.
     if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
     else frame.letGo();
     if (queue.hasFrame) markReady(queue);
@@ -217,13 +259,18 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     tell(frame, outcome, code);
   }
 
-  function tell({ waiters, shares }: Told, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+  function tell(
+    { waiters, shares }: Told,
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+  ): void {
     let at = 0;
     for (const waiter of waiters) {
       try {
         waiter.frameSettled(outcome, code, shares[at + 1]!, shares[at + 2]!);
       } catch (error) {
-        if (!waiterFailureLogged) log.error({ err: error }, "a waiter threw when its frame settled");
+        if (!waiterFailureLogged)
+          log.error({ err: error }, "a waiter threw when its frame settled");
         waiterFailureLogged = true;
       }
       at += shareWords;
@@ -323,10 +370,15 @@ export function createPublisher(options: PublisherOptions): GroupPublisher {
     },
     refusalOf(lane, projectId) {
       const { stream } = queues.of(lane, projectId);
-      return stream.refusal ?? (stream.silence === undefined ? undefined : silenceNow(stream, nowMs()));
+      return (
+        stream.refusal ?? (stream.silence === undefined ? undefined : silenceNow(stream, nowMs()))
+      );
     },
     recordBytesMaxOf(lane, projectId) {
-      return Math.min(link.messageBytesMax, queues.of(lane, projectId).stream.messageBytesMax) - headerBytesMax;
+      return (
+        Math.min(link.messageBytesMax, queues.of(lane, projectId).stream.messageBytesMax) -
+        headerBytesMax
+      );
     },
     sharedFrame,
     join,

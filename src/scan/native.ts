@@ -19,14 +19,28 @@ export interface Addon {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
-  readonly repair: (body: Buffer, until: number, text: Buffer, places: Uint32Array, progress: Uint32Array) => void;
-  /** Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed. */
+  readonly repair: (
+    body: Buffer,
+    until: number,
+    text: Buffer,
+    places: Uint32Array,
+    progress: Uint32Array,
+  ) => void;
+  /**
+   * Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed.
+   */
   readonly returnLargeBlocks: () => void;
-  /** Milliseconds for which the calling thread had a processor, since an unspecified moment. A third of a microsecond. */
+  /**
+   * Milliseconds for which the calling thread had a processor, since an unspecified moment. A third
+   * of a microsecond.
+   */
   readonly threadCpuMs: () => number;
 }
 
-const addonPlaces = ["./addon/build/Release/event_scan.node", "../../src/scan/addon/build/Release/event_scan.node"];
+const addonPlaces = [
+  "./addon/build/Release/event_scan.node",
+  "../../src/scan/addon/build/Release/event_scan.node",
+];
 
 /** Throws, with the cause, if the addon is not built or does not load. */
 export function loadAddon(): Addon {
@@ -40,8 +54,9 @@ export function loadAddon(): Addon {
 }
 
 /**
- * A scanner on the addon. One JavaScript thread's; make one a thread, and one for each body scanned at the same time. The
- * thread pool is libuv's: four threads unless UV_THREADPOOL_SIZE says otherwise, shared with zlib and the file system.
+ * A scanner on the addon. One JavaScript thread's; make one a thread, and one for each body scanned
+ * at the same time. The thread pool is libuv's: four threads unless UV_THREADPOOL_SIZE says
+ * otherwise, shared with zlib and the file system.
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
@@ -53,7 +68,8 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scan: (body) => native.scan(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    repair: (body, until, { text, places, progress }) => repair(body, until, text, places, progress),
+    repair: (body, until, { text, places, progress }) =>
+      repair(body, until, text, places, progress),
     scanInBackground: async (body) => native.scanInBackground(body),
     scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
   };

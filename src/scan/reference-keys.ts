@@ -1,5 +1,5 @@
-// Whose a body is, for the reference scanner: the places where a key may stand, and whether an array's items agree. It must share
-// nothing with the addon.
+// Whose a body is, for the reference scanner: the places where a key may stand, and whether an
+// array's items agree. It must share nothing with the addon.
 
 import type { JsonNode } from "./reference-parse.ts";
 import { keyTokenBytesMax, TokenType } from "./table.ts";
@@ -8,7 +8,9 @@ const nothing: ReadonlySet<TokenType> = new Set([TokenType.Null, TokenType.Empty
 
 /** The members by their names without escapes, of each name the last. */
 export function membersByName(node: JsonNode): Map<string, JsonNode> {
-  return new Map(node.children.map(({ key, node: value }) => [JSON.parse(`"${key}"`) as string, value]));
+  return new Map(
+    node.children.map(({ key, node: value }) => [JSON.parse(`"${key}"`) as string, value]),
+  );
 }
 
 function firstThatHolds(places: readonly (JsonNode | undefined)[]): JsonNode | undefined {
@@ -22,8 +24,12 @@ export function keyOfEnvelope(members: ReadonlyMap<string, JsonNode>): JsonNode 
 export function keyOfEvent(event: JsonNode): JsonNode | undefined {
   const members = membersByName(event);
   const properties = members.get("properties");
-  const inner = properties?.type === TokenType.Object ? membersByName(properties).get("token") : undefined;
-  return firstThatHolds([...["api_key", "token", "$token"].map((name) => members.get(name)), inner]);
+  const inner =
+    properties?.type === TokenType.Object ? membersByName(properties).get("token") : undefined;
+  return firstThatHolds([
+    ...["api_key", "token", "$token"].map((name) => members.get(name)),
+    inner,
+  ]);
 }
 
 /** The key's text, where that can be compared with another's. */
@@ -40,9 +46,17 @@ function isSameKey(body: Buffer, one: JsonNode, other: JsonNode): boolean {
   return text !== undefined && text === keyText(body, other);
 }
 
-/** The key of the first item that has one, and the index of the first that has another; 0 if none has. */
-export function keyOfArray(body: Buffer, array: JsonNode): { key: JsonNode | undefined; otherItem: number } {
-  const keys = array.children.map(({ node }) => (node.type === TokenType.Object ? keyOfEvent(node) : undefined));
+/**
+ * The key of the first item that has one, and the index of the first that has another; 0 if none
+ * has.
+ */
+export function keyOfArray(
+  body: Buffer,
+  array: JsonNode,
+): { key: JsonNode | undefined; otherItem: number } {
+  const keys = array.children.map(({ node }) =>
+    node.type === TokenType.Object ? keyOfEvent(node) : undefined,
+  );
   const key = keys.find((held) => held !== undefined);
   const other = keys.findIndex((held) => held !== undefined && !isSameKey(body, held, key!));
   return { key, otherItem: Math.max(0, other) };

@@ -1,5 +1,6 @@
-// The plain form of a JSON text, as table.ts describes it: what the addon's normaliser is tested against, and what stands in for it.
-// It goes down one call a level, which `depthMax` bounds, and must share nothing with the addon.
+// The plain form of a JSON text, as table.ts describes it: what the addon's normaliser is tested
+// against, and what stands in for it. It goes down one call a level, which `depthMax` bounds, and
+// must share nothing with the addon.
 
 import { depthMax } from "./table.ts";
 
@@ -31,7 +32,8 @@ export function normaliseText(text: string): string | undefined {
 
   function elements(depth: number): string {
     const values: string[] = [];
-    for (let first = next(); first !== "]"; first = next()) values.push(value(first === "," ? next() : first, depth));
+    for (let first = next(); first !== "]"; first = next())
+      values.push(value(first === "," ? next() : first, depth));
     return values.join(",");
   }
 

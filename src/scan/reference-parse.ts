@@ -1,5 +1,6 @@
-// The reference scanner's reader: strict JSON, one byte after another, into a shallow tree of spans.
-// It must stay easy to believe; speed does not matter, but it takes any depth and never goes back.
+// The reference scanner's reader: strict JSON, one byte after another, into a shallow tree of
+// spans. It must stay easy to believe; speed does not matter, but it takes any depth and never goes
+// back.
 
 import { isUtf8 } from "node:buffer";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
@@ -21,7 +22,9 @@ export interface JsonChild {
 
 export interface JsonTree {
   readonly root: JsonNode;
-  /** Offsets of the escapes that stand for U+0000 or for a surrogate without a partner, ascending. */
+  /**
+   * Offsets of the escapes that stand for U+0000 or for a surrogate without a partner, ascending.
+   */
   readonly replaced: readonly number[];
   /** Offsets of the numbers with too many digits, ascending. */
   readonly longNumbers: readonly number[];
@@ -49,8 +52,8 @@ export function findUtf8Fault(body: Buffer): number | undefined {
 }
 
 /**
- * Reads a text of valid UTF-8. A number is the offset of the first byte that no valid JSON text has there: the length
- * where the text just ends.
+ * Reads a text of valid UTF-8. A number is the offset of the first byte that no valid JSON text has
+ * there: the length where the text just ends.
  */
 export function parseTree(body: Buffer): JsonTree | number {
   let at = 0;
@@ -93,7 +96,8 @@ export function parseTree(body: Buffer): JsonTree | number {
   function takeFourHexDigits(): number | undefined {
     const start = at;
     for (; at < start + 4; at += 1) {
-      if (at >= body.length || !/[0-9a-fA-F]/.test(String.fromCharCode(body[at]!))) return undefined;
+      if (at >= body.length || !/[0-9a-fA-F]/.test(String.fromCharCode(body[at]!)))
+        return undefined;
     }
     return Number.parseInt(body.toString("latin1", start, at), 16);
   }
@@ -134,7 +138,9 @@ export function parseTree(body: Buffer): JsonTree | number {
       case '"':
         if (!takeString()) return undefined;
         if (at - start === 2) return TokenType.EmptyString;
-        return body.subarray(start, at).includes("\\") ? TokenType.EscapedString : TokenType.PlainString;
+        return body.subarray(start, at).includes("\\")
+          ? TokenType.EscapedString
+          : TokenType.PlainString;
       case "t":
         return takeWord("true") ? TokenType.True : undefined;
       case "f":
@@ -143,7 +149,8 @@ export function parseTree(body: Buffer): JsonTree | number {
         return takeWord("null") ? TokenType.Null : undefined;
       default:
         if (!takeNumber()) return undefined;
-        if (body.toString("latin1", start, at).replaceAll(/\D/g, "").length > numberDigitsMax) longNumbers.push(start);
+        if (body.toString("latin1", start, at).replaceAll(/\D/g, "").length > numberDigitsMax)
+          longNumbers.push(start);
         return TokenType.Number;
     }
   }
@@ -192,7 +199,9 @@ export function parseTree(body: Buffer): JsonTree | number {
       skipWhiteSpace();
       const container = open.at(-1)!;
       if (container === top) {
-        return at === body.length ? { root: top.children[0]!.node, replaced, longNumbers, deep } : at;
+        return at === body.length
+          ? { root: top.children[0]!.node, replaced, longNumbers, deep }
+          : at;
       }
       const isObject = container.type === TokenType.Object;
       if (take(",")) {

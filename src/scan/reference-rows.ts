@@ -1,4 +1,5 @@
-// What the reference scanner writes of one item: its row and its extra. It must share nothing with the addon.
+// What the reference scanner writes of one item: its row and its extra. It must share nothing with
+// the addon.
 
 import { membersByName } from "./reference-keys.ts";
 import type { JsonNode, JsonTree } from "./reference-parse.ts";
@@ -51,7 +52,10 @@ const propertyPlaces = new Map<string, { readonly word: number; readonly shift: 
   ["$set", { word: Row.PropertyTypes, shift: PropertyShift.Set }],
   ["$group_set", { word: Row.PropertyTypes, shift: PropertyShift.GroupSet }],
   ["$groups", { word: Row.PropertyTypes, shift: PropertyShift.Groups }],
-  ["$process_person_profile", { word: Row.PropertyTypes, shift: PropertyShift.ProcessPersonProfile }],
+  [
+    "$process_person_profile",
+    { word: Row.PropertyTypes, shift: PropertyShift.ProcessPersonProfile },
+  ],
   ["$current_url", { word: Row.MoreTypes, shift: MoreShift.CurrentUrl }],
   ["$screen_name", { word: Row.MoreTypes, shift: MoreShift.ScreenName }],
   ["$ignore_sent_at", { word: Row.MoreTypes, shift: MoreShift.IgnoreSentAt }],
@@ -68,13 +72,18 @@ function hasEscapedKey(node: JsonNode): boolean {
   return node.children.some(({ key }) => key.includes("\\"));
 }
 
-/** The member of each key that JSON.parse would keep: the last. Keys with escapes stand under another name, but for that of the uuid. */
+/**
+ * The member of each key that JSON.parse would keep: the last. Keys with escapes stand under
+ * another name, but for that of the uuid.
+ */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
 }
 
 function hasDuplicateProperty(properties: JsonNode): boolean {
-  const reserved = properties.children.map(({ key }) => key).filter((key) => reservedProperties.has(key));
+  const reserved = properties.children
+    .map(({ key }) => key)
+    .filter((key) => reservedProperties.has(key));
   return new Set(reserved).size < reserved.length;
 }
 
@@ -89,13 +98,19 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
   return low < offsets.length && offsets[low]! < node.end;
 }
 
-/** Where a place of `distinct_id` is absent or null, `$distinct_id` beside it counts if it is there. */
+/**
+ * Where a place of `distinct_id` is absent or null, `$distinct_id` beside it counts if it is there.
+ */
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
   return id === undefined || id.type === TokenType.Null ? (members.get("$distinct_id") ?? id) : id;
 }
 
-function fieldIn(item: JsonNode, members: ReadonlyMap<string, JsonNode>, name: string): JsonNode | undefined {
+function fieldIn(
+  item: JsonNode,
+  members: ReadonlyMap<string, JsonNode>,
+  name: string,
+): JsonNode | undefined {
   if (name === "distinct_id") return distinctIdIn(members);
   return name === "uuid" ? membersByName(item).get(name) : members.get(name);
 }
@@ -136,14 +151,20 @@ function fillProperties(words: ItemWords, properties: JsonNode): number {
   );
 }
 
-function fillField({ row }: ItemWords, value: JsonNode | undefined, { start, shift }: FieldPlace): void {
+function fillField(
+  { row }: ItemWords,
+  value: JsonNode | undefined,
+  { start, shift }: FieldPlace,
+): void {
   if (value === undefined) return;
   row.set([value.start, value.end], start);
   row[Row.FieldTypes]! |= value.type << shift;
 }
 
 function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
-  return deep.some((at) => at.offset >= item.start && at.offset < item.end && at.depth - depth > depthMax);
+  return deep.some(
+    (at) => at.offset >= item.start && at.offset < item.end && at.depth - depth > depthMax,
+  );
 }
 
 /** `depth`: how many containers the item stands in. */
@@ -167,5 +188,6 @@ export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth
     if (properties?.type === TokenType.Object) flags |= fillProperties(words, properties);
   }
   const hasExtra = extra[Extra.Types] === 0 ? 0 : 1;
-  row[Row.MoreTypes]! |= (item.type << MoreShift.Item) | (hasExtra << MoreShift.HasExtra) | (flags << MoreShift.Flags);
+  row[Row.MoreTypes]! |=
+    (item.type << MoreShift.Item) | (hasExtra << MoreShift.HasExtra) | (flags << MoreShift.Flags);
 }

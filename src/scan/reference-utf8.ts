@@ -1,5 +1,5 @@
-// Malformed UTF-8 for the reference scanner: how much of it there is, and the same text with U+FFFD in its place, as TextDecoder has it.
-// It must share nothing with the addon.
+// Malformed UTF-8 for the reference scanner: how much of it there is, and the same text with U+FFFD
+// in its place, as TextDecoder has it. It must share nothing with the addon.
 
 import { isUtf8 } from "node:buffer";
 
@@ -9,7 +9,8 @@ const replacement = Buffer.from("\ufffd");
 function pieceAt(body: Buffer, at: number): { length: number; wellFormed: boolean } {
   const lead = body[at]!;
   const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (at + length <= body.length && isUtf8(body.subarray(at, at + length))) return { length, wellFormed: true };
+  if (at + length <= body.length && isUtf8(body.subarray(at, at + length)))
+    return { length, wellFormed: true };
   // The longest beginning that some continuation makes a sequence of.
   for (let begun = Math.min(length, body.length - at + 1) - 1; begun > 1; begun--) {
     const rest = length - begun;
@@ -45,7 +46,9 @@ export function repairMalformed(
   while (read < until) {
     const { length, wellFormed } = pieceAt(body, read);
     if (!wellFormed) places[malformed++] = written;
-    written += wellFormed ? body.copy(text, written, read, read + length) : replacement.copy(text, written);
+    written += wellFormed
+      ? body.copy(text, written, read, read + length)
+      : replacement.copy(text, written);
     read += length;
   }
   progress.set([read, written, malformed]);

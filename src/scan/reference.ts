@@ -1,9 +1,16 @@
-// The reference scanner: the table of table.ts in plain JavaScript. It is what the addon is tested against, and what
-// stands in where the addon is not built. It must share nothing with the addon but the layout.
+// The reference scanner: the table of table.ts in plain JavaScript. It is what the addon is tested
+// against, and what stands in where the addon is not built. It must share nothing with the addon
+// but the layout.
 
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./reference-keys.ts";
 import { normaliseText } from "./reference-normalise.ts";
-import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./reference-parse.ts";
+import {
+  findUtf8Fault,
+  type JsonChild,
+  type JsonNode,
+  type JsonTree,
+  parseTree,
+} from "./reference-parse.ts";
 import { fillItem } from "./reference-rows.ts";
 import { countMalformed, repairMalformed } from "./reference-utf8.ts";
 import {
@@ -30,7 +37,10 @@ function put(header: Uint32Array, word: number, value: JsonNode | undefined): vo
   if (value !== undefined) header.set([value.type, value.start, value.end], word);
 }
 
-/** Fills the header and answers with the items: those of the batch, those of the array, or the one event the root is. */
+/**
+ * Fills the header and answers with the items: those of the batch, those of the array, or the one
+ * event the root is.
+ */
 function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
   if (root.type === TokenType.Array) {
@@ -43,7 +53,8 @@ function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   // The envelope's names are known however they are written.
   const members = membersByName(root);
   const [sentAt, otherSentAt] = [members.get("sent_at"), members.get("sentAt")];
-  const says = sentAt !== undefined && sentAt.type !== TokenType.Null && sentAt.type !== TokenType.EmptyString;
+  const says =
+    sentAt !== undefined && sentAt.type !== TokenType.Null && sentAt.type !== TokenType.EmptyString;
   put(header, Header.SentAtType, says ? sentAt : (otherSentAt ?? sentAt));
   put(header, Header.CreatedAtType, members.get("created_at"));
   header[Header.HistoricalType] = members.get("historical_migration")?.type ?? TokenType.Absent;
@@ -75,8 +86,9 @@ function replaceLineBreaks(body: Buffer): void {
 }
 
 /**
- * A scanner without the addon, many times slower, with the same results. It has no background: what is asked of it there it does
- * at once, on the event loop, and answers with a promise that is settled.
+ * A scanner without the addon, many times slower, with the same results. It has no background: what
+ * is asked of it there it does at once, on the event loop, and answers with a promise that is
+ * settled.
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
@@ -129,7 +141,9 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
     }
     const parsed = parseTree(body);
     if ((typeof parsed === "object") !== isJson(body)) {
-      throw new Error("Scanning a body: the reference scanner and JSON.parse disagree on whether it is JSON");
+      throw new Error(
+        "Scanning a body: the reference scanner and JSON.parse disagree on whether it is JSON",
+      );
     }
     if (typeof parsed === "number") {
       if (/^[ \t\n\r]*$/.test(body.toString("latin1"))) return ScanStatus.Empty;
@@ -145,7 +159,8 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
   }
 
   function scanMore(body: Buffer): void {
-    if (body.length !== lastLength) throw new Error("scanMore takes the body of the last scan: another length");
+    if (body.length !== lastLength)
+      throw new Error("scanMore takes the body of the last scan: another length");
     fillRows();
   }
 

@@ -1,8 +1,9 @@
-// The layout of the scan table: what the addon and the reference scanner both write, and the guards read.
-// The C++ side (addon/event_scan.h) states the same numbers; a test compares the two.
+// The layout of the scan table: what the addon and the reference scanner both write, and the guards
+// read. The C++ side (addon/event_scan.h) states the same numbers; a test compares the two.
 //
-// A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes included.
-// A span whose type is Absent holds zeros. Of a key that stands twice, the last one counts, as in JSON.parse.
+// A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes
+// included. A span whose type is Absent holds zeros. Of a key that stands twice, the last one
+// counts, as in JSON.parse.
 
 /** What a token is. Four bits. */
 export const TokenType = {
@@ -25,7 +26,10 @@ export const ScanStatus = {
   Ok: 0,
   /** Nothing but white space. */
   Empty: 1,
-  /** Header.ErrorOffset: the first byte that no valid JSON text has there (the length, if the text just ends). */
+  /**
+   * Header.ErrorOffset: the first byte that no valid JSON text has there (the length, if the text
+   * just ends).
+   */
   InvalidJson: 2,
   /** Header.ErrorOffset: the first byte of the first malformed UTF-8 sequence. */
   InvalidUtf8: 3,
@@ -37,7 +41,10 @@ export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 /** Words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** TokenType of the whole body. Array: its items are the rows. Anything but Object and Array: no other word is set. */
+  /**
+   * TokenType of the whole body. Array: its items are the rows. Anything but Object and Array: no
+   * other word is set.
+   */
   RootType: 1,
   /** TokenType of the envelope's `batch`; Absent in an object: the body is one event, in row 0. */
   BatchType: 2,
@@ -46,9 +53,10 @@ export const Header = {
   /** Rows written by this call. */
   RowCount: 4,
   /**
-   * Whose the body is: of the places where a key may stand, the first that holds anything but null or "". In an envelope these are
-   * `api_key`, then `token`; in an event also `$token`, then `properties.token`; of an array it is the key of the first item that
-   * has one. Escapes in their names do not hide them.
+   * Whose the body is: of the places where a key may stand, the first that holds anything but null
+   * or "". In an envelope these are `api_key`, then `token`; in an event also `$token`, then
+   * `properties.token`; of an array it is the key of the first item that has one. Escapes in their
+   * names do not hide them.
    */
   KeyType: 5,
   KeyStart: 6,
@@ -63,13 +71,17 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of row 0. */
   FirstItem: 15,
-  /** With InvalidUtf8, if it may be an object or an array: malformed sequences, at most `malformedMax`; else 0. */
+  /**
+   * With InvalidUtf8, if it may be an object or an array: malformed sequences, at most
+   * `malformedMax`; else 0.
+   */
   Malformed: 16,
   /** Bytes of the body with U+FFFD in place of each of them. */
   RepairedBytes: 17,
   /**
-   * Of an array: index of the first of all its items whose key is not that above; 0 if they agree. Keys are the same if their bytes
-   * are, or their texts without white space around, where these are ASCII and written in `keyTokenBytesMax` bytes.
+   * Of an array: index of the first of all its items whose key is not that above; 0 if they agree.
+   * Keys are the same if their bytes are, or their texts without white space around, where these
+   * are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
   Words: 20,
@@ -105,14 +117,18 @@ export const Row = {
   FieldTypes: 18,
   /** Eight TokenTypes, four bits each, see PropertyShift. */
   PropertyTypes: 19,
-  /** Of MoreShift: three TokenTypes of properties, the item's own, whether it has an extra, and ItemFlag bits. */
+  /**
+   * Of MoreShift: three TokenTypes of properties, the item's own, whether it has an extra, and
+   * ItemFlag bits.
+   */
   MoreTypes: 20,
   Words: 21,
 } as const;
 
 /**
- * Words of an extra: the parts of an item that few items have. Every row has room for one, at a place of its own (`extraOf`), which
- * holds anything at all unless the row has the bit at MoreShift.HasExtra.
+ * Words of an extra: the parts of an item that few items have. Every row has room for one, at a
+ * place of its own (`extraOf`), which holds anything at all unless the row has the bit at
+ * MoreShift.HasExtra.
  */
 export const Extra = {
   /** properties.$set, as in PropertyTypes. */
@@ -168,7 +184,9 @@ export const MoreShift = {
   CurrentUrl: 0,
   /** properties.$screen_name */
   ScreenName: 4,
-  /** The item itself; anything but Object: all spans and types of the row but the item's are zero. */
+  /**
+   * The item itself; anything but Object: all spans and types of the row but the item's are zero.
+   */
   Item: 8,
   /** properties.$ignore_sent_at */
   IgnoreSentAt: 12,
@@ -190,13 +208,19 @@ export const ExtraShift = {
   Options: 28,
 } as const;
 
-/** Why an item is not plain; any of the first three sends it the slow way, the others end it. Bits at MoreShift.Flags. */
+/**
+ * Why an item is not plain; any of the first three sends it the slow way, the others end it. Bits
+ * at MoreShift.Flags.
+ */
 export const ItemFlag = {
   /** A key of the item or of its `properties` is written with an escape. */
   EscapedKey: 1,
   /** A reserved key stands twice inside `properties`. */
   DuplicateKey: 2,
-  /** A string anywhere in the item, key or value, holds \u0000 or an escaped surrogate without its partner. */
+  /**
+   * A string anywhere in the item, key or value, holds \u0000 or an escaped surrogate without its
+   * partner.
+   */
   ReplacedCharacter: 4,
   /** Objects and arrays stand in one another more than `depthMax` deep, the item counted. */
   TooDeep: 8,
@@ -204,7 +228,10 @@ export const ItemFlag = {
   LongNumber: 16,
 } as const;
 
-/** Readers of JSON that go no deeper are many: ClickHouse and simdjson stop at about 1,000 levels, others at 128. */
+/**
+ * Readers of JSON that go no deeper are many: ClickHouse and simdjson stop at about 1,000 levels,
+ * others at 128.
+ */
 export const depthMax = 100;
 /** Past 4,300 digits Python reads no integer; no double has more than 309 before its point. */
 export const numberDigitsMax = 400;
@@ -237,7 +264,11 @@ export function tableRows(table: Uint32Array): number {
 
 /** Where the extra of the row at word `row` begins, whether or not there is anything in it. */
 export function extraOf(table: Uint32Array, row: number): number {
-  return Header.Words + tableRows(table) * Row.Words + (((row - Header.Words) / Row.Words) | 0) * Extra.Words;
+  return (
+    Header.Words +
+    tableRows(table) * Row.Words +
+    (((row - Header.Words) / Row.Words) | 0) * Extra.Words
+  );
 }
 
 /** Whether the row at word `row` has an extra. */
@@ -249,43 +280,53 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
 export const rowsMax = 65_536;
 
 /**
- * A scanner and the table it fills. One at a time: the table is valid until the next scan of either kind, or `scanMore`; `normalise` and
- * `repair` leave it as it is. `scanMore` belongs to the body of the last `scan`, unchanged since.
+ * A scanner and the table it fills. One at a time: the table is valid until the next scan of either
+ * kind, or `scanMore`; `normalise` and `repair` leave it as it is. `scanMore` belongs to the body
+ * of the last `scan`, unchanged since.
  *
- * A body that scans Ok is valid JSON in every byte (what JSON.parse accepts, no more and no less, given valid
- * UTF-8), and raw line breaks between its tokens have been overwritten with spaces, so that any slice of
- * it fits one NDJSON line. A body that does not scan Ok is unchanged.
+ * A body that scans Ok is valid JSON in every byte (what JSON.parse accepts, no more and no less,
+ * given valid UTF-8), and raw line breaks between its tokens have been overwritten with spaces, so
+ * that any slice of it fits one NDJSON line. A body that does not scan Ok is unchanged.
  */
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
-  /** Fills the table with the next rows: Header.FirstItem, Header.RowCount. No rows left: RowCount 0. */
+  /**
+   * Fills the table with the next rows: Header.FirstItem, Header.RowCount. No rows left: RowCount
+   * 0.
+   */
   scanMore(body: Buffer): void;
   /**
-   * Writes the plain form of the JSON value body[start, end) to the target from `at` on, where there must be room for as many bytes
-   * as the value has; answers how many it wrote. Plain: strings written in one way only, without U+0000 and lone surrogates, which are U+FFFD
-   * there; of members of one name the last alone; numbers as they were; no white space. A negative answer is one of NotNormal: NotJson also
-   * where it is deeper than `depthMax`. The target is no part of the body.
+   * Writes the plain form of the JSON value body[start, end) to the target from `at` on, where
+   * there must be room for as many bytes as the value has; answers how many it wrote. Plain:
+   * strings written in one way only, without U+0000 and lone surrogates, which are U+FFFD there; of
+   * members of one name the last alone; numbers as they were; no white space. A negative answer is
+   * one of NotNormal: NotJson also where it is deeper than `depthMax`. The target is no part of the
+   * body.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
-   * Goes on with the repair of a body that scanned as InvalidUtf8, until so many of its bytes are read or a few more: U+FFFD takes the place of
-   * each malformed sequence, as in the WHATWG's decoder.
+   * Goes on with the repair of a body that scanned as InvalidUtf8, until so many of its bytes are
+   * read or a few more: U+FFFD takes the place of each malformed sequence, as in the WHATWG's
+   * decoder.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
 
 /**
- * A scanner that can also work in the thread pool, so that a large body does not hold up the event loop. The results are
- * those of `scan` and `scanMore`, line breaks included, and one call of either kind at a time holds here too: until a
- * promise settles, every other call throws or rejects.
+ * A scanner that can also work in the thread pool, so that a large body does not hold up the event
+ * loop. The results are those of `scan` and `scanMore`, line breaks included, and one call of
+ * either kind at a time holds here too: until a promise settles, every other call throws or
+ * rejects.
  *
- * Until then neither the body nor the table may be touched: not written, not read, and above all not transferred,
- * detached or resized. The scan runs on memory that Node-API cannot hold in place; taking it away is seen, and rejected,
- * only afterwards.
+ * Until then neither the body nor the table may be touched: not written, not read, and above all
+ * not transferred, detached or resized. The scan runs on memory that Node-API cannot hold in place;
+ * taking it away is seen, and rejected, only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
-  /** Rejects only for misuse: an Error (busy) or a TypeError (wrong arguments, memory taken away). */
+  /**
+   * Rejects only for misuse: an Error (busy) or a TypeError (wrong arguments, memory taken away).
+   */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   /** `scanMore`, likewise. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;

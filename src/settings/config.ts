@@ -1,5 +1,6 @@
-// The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and from flags of
-// the same names. Every fault is found before anything starts, and all are listed at once. Must not read `process`.
+// The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and
+// from flags of the same names. Every fault is found before anything starts, and all are listed at
+// once. Must not read `process`.
 
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
@@ -39,21 +40,36 @@ export const settings = {
     unit: "address",
     why: "where the public endpoints listen; `up` takes 127.0.0.1 unless told",
   }),
-  port: setting({ parse: wholeNumber(0, 65_535), fallback: "8000", unit: "port", why: "0 takes any free port" }),
+  port: setting({
+    parse: wholeNumber(0, 65_535),
+    fallback: "8000",
+    unit: "port",
+    why: "0 takes any free port",
+  }),
   tlsCert: setting({
     parse: certificateFile,
     fallback: undefined,
     unit: "PEM file",
     why: "the public port speaks HTTPS with this certificate (chain behind it); read again when it changes",
   }),
-  tlsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
+  tlsKey: setting({
+    parse: keyFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "its key, without a passphrase",
+  }),
   adminHost: setting({
     parse: text,
     fallback: "127.0.0.1",
     unit: "address",
     why: "metrics and health stay on loopback unless you say otherwise",
   }),
-  adminPort: setting({ parse: wholeNumber(0, 65_535), fallback: "9464", unit: "port", why: "0 takes any free port" }),
+  adminPort: setting({
+    parse: wholeNumber(0, 65_535),
+    fallback: "9464",
+    unit: "port",
+    why: "0 takes any free port",
+  }),
   liveEvents: setting({
     parse: oneOf("auto", "true", "false"),
     fallback: "auto",
@@ -84,7 +100,12 @@ export const settings = {
     unit: "PEM file",
     why: "our own certificate, for NATS servers that ask for one",
   }),
-  natsKey: setting({ parse: keyFile, fallback: undefined, unit: "PEM file", why: "its key, without a passphrase" }),
+  natsKey: setting({
+    parse: keyFile,
+    fallback: undefined,
+    unit: "PEM file",
+    why: "its key, without a passphrase",
+  }),
   natsToken: setting({
     parse: text,
     fallback: undefined,
@@ -127,7 +148,12 @@ export const settings = {
     unit: "streams per lane",
     why: "each is a stream with a leader of its own; projects are spread over them by a stable hash",
   }),
-  replicas: setting({ parse: wholeNumber(1, 5), fallback: "1", unit: "copies", why: "3 on a cluster of three" }),
+  replicas: setting({
+    parse: wholeNumber(1, 5),
+    fallback: "1",
+    unit: "copies",
+    why: "3 on a cluster of three",
+  }),
   streamBytesMax: setting({
     parse: wholeNumber(MIB, 2 ** 50),
     fallback: String(4_096 * MIB),
@@ -140,7 +166,12 @@ export const settings = {
     unit: "per cent of a stream",
     why: "what one project can fill of a stream beside others, less where several fill it; 100: all (503 project_full)",
   }),
-  liveAgeMax: setting({ parse: durationMs, fallback: "7d", unit: "s, m, h, d", why: "live events leave after this" }),
+  liveAgeMax: setting({
+    parse: durationMs,
+    fallback: "7d",
+    unit: "s, m, h, d",
+    why: "live events leave after this",
+  }),
   historicalAgeMax: setting({
     parse: durationMs,
     fallback: "30d",
@@ -213,7 +244,8 @@ export const settings = {
     unit: "milliseconds",
     why: "a frame without PubAck is sent again, under the same message id",
   }),
-  // Shorter than the streams' duplicate window of 2 minutes: a frame that is sent again must still be known.
+  // Shorter than the streams' duplicate window of 2 minutes: a frame that is sent again must still
+  // be known.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
     fallback: "5000",
@@ -238,7 +270,12 @@ export const settings = {
     unit: "processes",
     why: "each takes connections on the one port and uses up to one core; limits per process hold for each",
   }),
-  recordIp: setting({ parse: flag, fallback: "true", unit: "true/false", why: "store the client's address" }),
+  recordIp: setting({
+    parse: flag,
+    fallback: "true",
+    unit: "true/false",
+    why: "store the client's address",
+  }),
   trustedProxies: setting({
     parse: networksOf,
     fallback: undefined,
@@ -307,8 +344,9 @@ export function flagOf(name: string): string {
 }
 
 /**
- * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are faults, because a
- * misspelt limit that is silently not in force is worse than a gateway that does not start.
+ * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are
+ * faults, because a misspelt limit that is silently not in force is worse than a gateway that does
+ * not start.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -325,13 +363,18 @@ export function readConfig(
     try {
       values[name] = row.parse(given);
     } catch (error) {
-      faults.push(`${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`);
+      faults.push(
+        `${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`,
+      );
     }
   }
   const known = new Set(names.map(variableOf));
   for (const variable of Object.keys(env)) {
-    if (variable.startsWith("PENSTOCK_") && !known.has(variable)) faults.push(`${variable}: no such setting`);
+    if (variable.startsWith("PENSTOCK_") && !known.has(variable))
+      faults.push(`${variable}: no such setting`);
   }
   if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
-  return faults.length === 0 ? { ok: true, config: values as unknown as Config } : { ok: false, faults };
+  return faults.length === 0
+    ? { ok: true, config: values as unknown as Config }
+    : { ok: false, faults };
 }

@@ -1,4 +1,5 @@
-// Settings that are well each for itself and not together: every such fault, in words. The table is config.ts's.
+// Settings that are well each for itself and not together: every such fault, in words. The table is
+// config.ts's.
 
 import { isPair } from "../base/pem.ts";
 import type { Config } from "./config.ts";
@@ -26,7 +27,12 @@ export function faultsBetween(config: Config): string[] {
   return [...faults, ...natsFaults(config), ...publicPortFaults(config)];
 }
 
-function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], proxyProtocol }: Config): string[] {
+function publicPortFaults({
+  tlsCert: cert,
+  tlsKey: key,
+  trustedProxies = [],
+  proxyProtocol,
+}: Config): string[] {
   const faults: string[] = [];
   if ((cert === undefined) !== (key === undefined)) {
     faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: one is of no use without the other");
@@ -34,10 +40,13 @@ function publicPortFaults({ tlsCert: cert, tlsKey: key, trustedProxies = [], pro
     faults.push("PENSTOCK_TLS_KEY: is not the key of the certificate in PENSTOCK_TLS_CERT");
   }
   if (proxyProtocol && trustedProxies.length === 0) {
-    faults.push("PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES, else anybody could claim any address");
+    faults.push(
+      "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES, else anybody could claim any address",
+    );
   }
   if (proxyProtocol && cert !== undefined) {
-    // A proxy's header comes before the handshake, where it is not read; what comes inside is the client's.
+    // A proxy's header comes before the handshake, where it is not read; what comes inside is the
+    // client's.
     faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be together with PENSTOCK_TLS_CERT");
   }
   return faults;
@@ -47,17 +56,24 @@ function natsFaults(config: Config): string[] {
   const faults: string[] = [];
   const { natsUrl: url, natsCert: cert, natsKey: key } = config;
   if (config.natsPort !== undefined && url !== undefined) {
-    faults.push("PENSTOCK_NATS_PORT: is of an embedded nats-server, and PENSTOCK_NATS_URL names another");
+    faults.push(
+      "PENSTOCK_NATS_PORT: is of an embedded nats-server, and PENSTOCK_NATS_URL names another",
+    );
   }
   for (const [name, variable] of ofServersElsewhere) {
-    if (config[name] !== undefined && url === undefined) faults.push(`${variable}: needs PENSTOCK_NATS_URL`);
+    if (config[name] !== undefined && url === undefined)
+      faults.push(`${variable}: needs PENSTOCK_NATS_URL`);
   }
   if ((cert === undefined) !== (key === undefined)) {
     faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other");
   } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
     faults.push("PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT");
   }
-  if (config.natsToken !== undefined && url === undefined && !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)) {
+  if (
+    config.natsToken !== undefined &&
+    url === undefined &&
+    !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)
+  ) {
     // What begins so nats-server takes for the hash of a token.
     faults.push(
       "PENSTOCK_NATS_TOKEN: for an embedded nats-server, printable ASCII without spaces that does not begin with $2",
@@ -65,7 +81,9 @@ function natsFaults(config: Config): string[] {
   }
   const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
   if (identities.filter((identity) => identity !== undefined).length > 1) {
-    faults.push("PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them");
+    faults.push(
+      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them",
+    );
   }
   return faults;
 }

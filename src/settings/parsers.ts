@@ -17,7 +17,12 @@ export function wholeNumber(min: number, max: number): Parse<number> {
   };
 }
 
-const durationUnitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const durationUnitsMs: Record<string, number> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 export function durationMs(value: string): number {
   const match = /^(\d{1,9})([smhd])$/.exec(value);
@@ -44,13 +49,16 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
 
 /** One token of a subject: the domain's API is `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(value)) throw new Error(`must match [A-Za-z0-9_-]{1,64}: got "${value}"`);
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
+    throw new Error(`must match [A-Za-z0-9_-]{1,64}: got "${value}"`);
   return value;
 }
 
 export function subjectPrefix(value: string): string {
-  // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token and a stream name take.
-  if (!/^[a-z][a-z0-9_]{0,31}$/.test(value)) throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);
+  // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token
+  // and a stream name take.
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(value))
+    throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);
   return value;
 }
 
@@ -60,7 +68,9 @@ export function natsUrl(value: string): string {
   for (const server of value.split(",")) {
     const match = /^(?:(?:nats|tls):\/\/)?(?:([^\s/]*)@)?([^\s/@]+)$/.exec(server.trim());
     if (match === null || !URL.canParse(`http://${match[2]}`)) {
-      throw new Error("must be nats://host:port or tls://host:port, or several with commas between");
+      throw new Error(
+        "must be nats://host:port or tls://host:port, or several with commas between",
+      );
     }
     users.add(match[1]);
   }

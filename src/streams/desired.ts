@@ -1,5 +1,6 @@
-// What a stream has to be: the settings it is made with, and what must hold of one that is there, so that what it acknowledges stays.
-// Pure rules over a stream's configuration; asks JetStream nothing.
+// What a stream has to be: the settings it is made with, and what must hold of one that is there,
+// so that what it acknowledges stays. Pure rules over a stream's configuration; asks JetStream
+// nothing.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
@@ -31,7 +32,9 @@ export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number)
 /** Of every stream, lane by lane, partition by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
-    Array.from({ length: settings.partitions }, (_, partition) => wantedConfig(settings, lane, partition)),
+    Array.from({ length: settings.partitions }, (_, partition) =>
+      wantedConfig(settings, lane, partition),
+    ),
   );
 }
 
@@ -58,8 +61,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must refuse. No limit on messages beside the one on bytes: with both, a full stream can
-    // acknowledge what it did not store (nats-server issue 4771).
+    // A full stream must refuse. No limit on messages beside the one on bytes: with both, a full
+    // stream can acknowledge what it did not store (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -70,15 +73,22 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Why a stream cannot keep what a 200 promises; empty when it can. Of all that a stream of 2.10 to 2.15 may be set to, what is not here
- * changes nothing about a message that was acknowledged: neither where it lies (placement, compression, first_seq), nor who reads it
- * (allow_direct, republish, subject_transform, consumer limits), nor what may be asked of it by headers we do not send (allow_rollup_hdrs,
- * allow_msg_ttl, allow_atomic, allow_msg_schedules), nor that it may be deleted by whoever may (deny_delete, deny_purge). A mirror takes no subjects.
+ * Why a stream cannot keep what a 200 promises; empty when it can. Of all that a stream of 2.10 to
+ * 2.15 may be set to, what is not here changes nothing about a message that was acknowledged:
+ * neither where it lies (placement, compression, first_seq), nor who reads it (allow_direct,
+ * republish, subject_transform, consumer limits), nor what may be asked of it by headers we do not
+ * send (allow_rollup_hdrs, allow_msg_ttl, allow_atomic, allow_msg_schedules), nor that it may be
+ * deleted by whoever may (deny_delete, deny_purge). A mirror takes no subjects.
  */
-export function brokenPromises(wanted: WantedConfig, config: StreamConfig, messageBytes: number): string[] {
+export function brokenPromises(
+  wanted: WantedConfig,
+  config: StreamConfig,
+  messageBytes: number,
+): string[] {
   const broken: string[] = [];
   if (config.storage !== wanted.storage) broken.push(`storage is ${config.storage}, not file`);
-  if (config.retention !== wanted.retention) broken.push(`retention is ${config.retention}, not limits`);
+  if (config.retention !== wanted.retention)
+    broken.push(`retention is ${config.retention}, not limits`);
   if (config.discard !== wanted.discard) broken.push(`discard is ${config.discard}, not new`);
   if (config.max_msgs > 0) broken.push(`it has a limit of ${config.max_msgs} messages`);
   if (config.max_msgs_per_subject > 0) {
@@ -86,9 +96,12 @@ export function brokenPromises(wanted: WantedConfig, config: StreamConfig, messa
   }
   // 0 and -1 are "none". A frame that is too large costs everyone who has a line in it.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
-    broken.push(`it takes ${config.max_msg_size} bytes in one message, a full frame has ${messageBytes}`);
+    broken.push(
+      `it takes ${config.max_msg_size} bytes in one message, a full frame has ${messageBytes}`,
+    );
   }
-  if (!(config.subjects ?? []).includes(wanted.subjects[0]!)) broken.push(`it does not take ${wanted.subjects[0]}`);
+  if (!(config.subjects ?? []).includes(wanted.subjects[0]!))
+    broken.push(`it does not take ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
   // Of nats-server 2.12 and newer, which this client's types do not all know.
@@ -99,7 +112,10 @@ export function brokenPromises(wanted: WantedConfig, config: StreamConfig, messa
   return broken;
 }
 
-/** What an operator may have lowered while it is in use, to less than the settings promise; `ensure` raises it again at the next start. */
+/**
+ * What an operator may have lowered while it is in use, to less than the settings promise; `ensure`
+ * raises it again at the next start.
+ */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -109,9 +125,11 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`it knows duplicates for ${seconds} s, not ${due} s`);
   }
-  // A shorter age than the settings' makes room, and is the operator's choice; one that leaves readers no time is a slip.
+  // A shorter age than the settings' makes room, and is the operator's choice; one that leaves
+  // readers no time is a slip.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
-  if (config.max_age > 0 && config.max_age < ageMin) lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
+  if (config.max_age > 0 && config.max_age < ageMin)
+    lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
   return lowered;
 }
 
@@ -123,7 +141,9 @@ const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as c
 
 /** The size of a limit, where JetStream means "none" by 0 or -1. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
-  return value <= 0 && (limit === "max_bytes" || limit === "max_age") ? Number.POSITIVE_INFINITY : value;
+  return value <= 0 && (limit === "max_bytes" || limit === "max_age")
+    ? Number.POSITIVE_INFINITY
+    : value;
 }
 
 /** The limits that are smaller than the settings, as `ensure` raises them. */
@@ -135,7 +155,10 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
   return raised;
 }
 
-/** The limits that are larger than the settings, each with what the settings say, as `ensure` leaves them. */
+/**
+ * The limits that are larger than the settings, each with what the settings say, as `ensure` leaves
+ * them.
+ */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))

@@ -1,8 +1,14 @@
-// The streams: creates those that are missing, raises limits, refuses ones that would break what a 200 promises. What becomes
-// of them later is the watch's to see. Never shrinks, empties or deletes a stream.
+// The streams: creates those that are missing, raises limits, refuses ones that would break what a
+// 200 promises. What becomes of them later is the watch's to see. Never shrinks, empties or deletes
+// a stream.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
@@ -19,8 +25,9 @@ import { hasLeader } from "./watch.ts";
 
 export interface Streams {
   /**
-   * Makes sure of every stream, waiting as long as JetStream is not ready; from then on also after each reconnect.
-   * Rejects with a StreamError when only a change of settings or streams can help, or when the signal aborts.
+   * Makes sure of every stream, waiting as long as JetStream is not ready; from then on also after
+   * each reconnect. Rejects with a StreamError when only a change of settings or streams can help,
+   * or when the signal aborts.
    */
   ensure(signal?: AbortSignal): Promise<void>;
 }
@@ -72,10 +79,14 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
         return;
       } catch (error) {
         if (error instanceof StreamError) throw error;
-        if (link.connection.isClosed()) throw new StreamError(`check stream ${config.name}: the connection is closed`);
+        if (link.connection.isClosed())
+          throw new StreamError(`check stream ${config.name}: the connection is closed`);
         if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
           loggedAtMs = performance.now();
-          log.warn({ stream: config.name, reason: (error as Error).message }, "waiting for JetStream");
+          log.warn(
+            { stream: config.name, reason: (error as Error).message },
+            "waiting for JetStream",
+          );
         }
       }
       await delay(retryWaitMs, undefined, signal === undefined ? {} : { signal });
@@ -87,9 +98,11 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Pub
     if (ensuring) return;
     ensuring = true;
     // One that cannot be used keeps none of the others from being made.
-    Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain))).finally(() => {
-      ensuring = false;
-    });
+    Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain))).finally(
+      () => {
+        ensuring = false;
+      },
+    );
   }
 
   function failedAgain(error: unknown): void {
@@ -118,30 +131,45 @@ interface EnsureOptions {
   readonly log: Pick<PublishLog, "info" | "warn">;
 }
 
-/** Creates or grows each stream once, for whoever makes them beside a gateway; answers their names. Rejects like `ensure`, without waiting. */
+/**
+ * Creates or grows each stream once, for whoever makes them beside a gateway; answers their names.
+ * Rejects like `ensure`, without waiting.
+ */
 export async function ensureStreams(
   connection: NatsConnection,
   settings: StreamSettings,
   log: EnsureOptions["log"],
 ): Promise<string[]> {
   const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: ensureTimeoutMs });
-  const messageBytes = Math.min(settings.frameBytesMax + headerBytesMax, connection.info?.max_payload ?? 0);
+  const messageBytes = Math.min(
+    settings.frameBytesMax + headerBytesMax,
+    connection.info?.max_payload ?? 0,
+  );
   const wanted = wantedConfigs(settings);
-  for (const config of wanted) await ensureOne(jsm, config, { messageBytes, isGathered: false, log });
+  for (const config of wanted)
+    await ensureOne(jsm, config, { messageBytes, isGathered: false, log });
   return wanted.map(({ name }) => name);
 }
 
-async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: EnsureOptions): Promise<void> {
+async function ensureOne(
+  jsm: JetStreamManager,
+  wanted: WantedConfig,
+  options: EnsureOptions,
+): Promise<void> {
   const { messageBytes, isGathered, log } = options;
   const existing = await streamInfoOf(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk, goes on above any before it: from 1
-    // on, a hub of nats-server 2.10 would pass over what comes before it looks again. Microseconds grow faster than messages come.
+    // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk,
+    // goes on above any before it: from 1 on, a hub of nats-server 2.10 would pass over what comes
+    // before it looks again. Microseconds grow faster than messages come.
     const first = isGathered ? { first_seq: Date.now() * 1_000 } : {};
     await jsm.streams.add({ ...wanted, ...first }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);
     });
-    log.info({ stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas }, "stream created");
+    log.info(
+      { stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas },
+      "stream created",
+    );
     return;
   }
   // Without a leader a member answers what it has, which may be old.
@@ -149,11 +177,14 @@ async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: E
   const { config } = existing;
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
-    throw new StreamError(`use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`);
+    throw new StreamError(
+      `use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`,
+    );
   }
   const raised = raisedLimits(wanted, config);
   const kept = keptLimits(wanted, config);
-  if (kept.length > 0) log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
+  if (kept.length > 0)
+    log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
   if (Object.keys(raised).length === 0) return;
   await jsm.streams.update(wanted.name, { ...config, ...raised }).catch((error: unknown) => {
     throw changeFault(error, "raise the limits of", wanted);
@@ -162,7 +193,10 @@ async function ensureOne(jsm: JetStreamManager, wanted: WantedConfig, options: E
 }
 
 /** Undefined when there is no such stream. */
-export async function streamInfoOf(jsm: JetStreamManager, name: string): Promise<StreamInfo | undefined> {
+export async function streamInfoOf(
+  jsm: JetStreamManager,
+  name: string,
+): Promise<StreamInfo | undefined> {
   try {
     return await jsm.streams.info(name);
   } catch (error) {
@@ -171,15 +205,24 @@ export async function streamInfoOf(jsm: JetStreamManager, name: string): Promise
   }
 }
 
-/** What the server said to a create or an update: a StreamError when waiting cannot help, else the error itself. */
+/**
+ * What the server said to a create or an update: a StreamError when waiting cannot help, else the
+ * error itself.
+ */
 function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || transient.has(error.code)) return error;
-  return new StreamError(`${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`, {
-    cause: error,
-  });
+  return new StreamError(
+    `${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`,
+    {
+      cause: error,
+    },
+  );
 }
 
-function hintOf(code: number, { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig): string {
+function hintOf(
+  code: number,
+  { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig,
+): string {
   if (notEnoughRoom.has(code)) {
     return `: the server cannot promise it ${bytesMax} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`;
   }

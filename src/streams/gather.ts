@@ -1,4 +1,5 @@
-// What the streams of a hub gather: the streams of the same names in the JetStream domains of its leaf nodes. Adds, and never takes away.
+// What the streams of a hub gather: the streams of the same names in the JetStream domains of its
+// leaf nodes. Adds, and never takes away.
 
 import { type JetStreamManager, jetstreamManager, type StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -18,7 +19,10 @@ export interface GatheredStream {
 const apiTimeoutMs = 5_000;
 const nanosPerMs = 1_000_000;
 
-/** Makes each stream gather from each leaf; those it gathers from already stay. The streams must be there. Rejects with JetStream's error. */
+/**
+ * Makes each stream gather from each leaf; those it gathers from already stay. The streams must be
+ * there. Rejects with JetStream's error.
+ */
 export async function gatherFrom(
   connection: NatsConnection,
   { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },
@@ -29,7 +33,11 @@ export async function gatherFrom(
   return gathered;
 }
 
-async function gatherOne(jsm: JetStreamManager, stream: string, leaves: readonly string[]): Promise<GatheredStream[]> {
+async function gatherOne(
+  jsm: JetStreamManager,
+  stream: string,
+  leaves: readonly string[],
+): Promise<GatheredStream[]> {
   const { config } = await jsm.streams.info(stream);
   const sources = config.sources ?? [];
   const known = new Set(sources.map(leafOf));
@@ -39,7 +47,9 @@ async function gatherOne(jsm: JetStreamManager, stream: string, leaves: readonly
   const gathered = (info.sources ?? []).map((source) => ({
     stream,
     leaf: leafOf(source),
-    ...(source.active < 0 ? {} : { heard: { messagesBehind: source.lag, silentMs: source.active / nanosPerMs } }),
+    ...(source.active < 0
+      ? {}
+      : { heard: { messagesBehind: source.lag, silentMs: source.active / nanosPerMs } }),
   }));
   return gathered.sort((left, right) => (left.leaf < right.leaf ? -1 : 1));
 }

@@ -1,5 +1,6 @@
-// Whether a stream still has what it acknowledged, as far as its sequences tell: they never go down in a store that keeps everything.
-// One that goes back has lost events that were answered 200, as when a copy without them came to lead, or a disk was restored.
+// Whether a stream still has what it acknowledged, as far as its sequences tell: they never go down
+// in a store that keeps everything. One that goes back has lost events that were answered 200, as
+// when a copy without them came to lead, or a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { PublishLog } from "../nats/link.ts";
@@ -29,24 +30,39 @@ export interface Before {
 }
 
 /**
- * `unsure`: it cannot be told yet what it has. `broken`: it went back under a server that went on running, as a nats-server of 2.10 does
- * when the disk is full: that one acknowledges what it does not keep until it is restarted.
+ * `unsure`: it cannot be told yet what it has. `broken`: it went back under a server that went on
+ * running, as a nats-server of 2.10 does when the disk is full: that one acknowledges what it does
+ * not keep until it is restarted.
  */
 export type Verdict = "sure" | "unsure" | "broken";
 
-/** A leader that has just been elected may not have applied all it has: so many readings in a row must say the same. */
+/**
+ * A leader that has just been elected may not have applied all it has: so many readings in a row
+ * must say the same.
+ */
 const lowReadingsMin = 3;
-/** What was lost stays lost, and what comes is stored: so the gateway is unready for long enough to be noticed, and then goes on. */
+/**
+ * What was lost stays lost, and what comes is stored: so the gateway is unready for long enough to
+ * be noticed, and then goes on.
+ */
 const unreadyMs = 60_000;
 
-export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistoryOptions): StreamHistory {
+export function createStreamHistory({
+  state,
+  metrics,
+  log,
+  nowMs,
+}: StreamHistoryOptions): StreamHistory {
   let created: string | undefined;
   /** Where the stream began: no event was acknowledged at this sequence or before it. */
   let begin = 0;
   /** How far it had come at its last reading. */
   let known = 0;
   let lowReadings = 0;
-  /** Who led it when it last had all that it had acknowledged, "" for a server alone; and when it turned out broken. */
+  /**
+   * Who led it when it last had all that it had acknowledged, "" for a server alone; and when it
+   * turned out broken.
+   */
   let wholeUnder: string | undefined;
   let brokenUnder: string | undefined;
   let told = { text: "", untilMs: Number.NEGATIVE_INFINITY };
@@ -88,14 +104,16 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
       created = String(info.created);
       begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
       known = lastSequence;
-      lowReadings = lastSequence < Math.max(sequenceBefore, wentBack?.to ?? 0) ? lowReadings + 1 : 0;
+      lowReadings =
+        lastSequence < Math.max(sequenceBefore, wentBack?.to ?? 0) ? lowReadings + 1 : 0;
       if (isNew) {
         brokenUnder = undefined;
         if (hadEvents) tell("made_anew", from, wentBack?.to ?? lastSequence);
         // Acknowledgements of the new stream may have come since it was asked.
         if (state.sequence === sequenceBefore) state.sequence = lastSequence;
       } else if (wentBack !== undefined) {
-        // It may not have applied yet what it acknowledged. If it never has, that was no acknowledgement.
+        // It may not have applied yet what it acknowledged. If it never has, that was no
+        // acknowledgement.
         if (lastSequence < wentBack.to && lowReadings < lowReadingsMin) return "unsure";
         tell("cut_back", wentBack.from, wentBack.to);
         if (lastSequence < wentBack.from && leader === wholeUnder) brokenUnder = leader;
@@ -105,7 +123,8 @@ export function createStreamHistory({ state, metrics, log, nowMs }: StreamHistor
         if (leader === wholeUnder) brokenUnder = leader;
         state.sequence = lastSequence;
       } else {
-        // From the first reading on, so that what goes back before the first acknowledgement is seen too.
+        // From the first reading on, so that what goes back before the first acknowledgement is
+        // seen too.
         if (lastSequence > state.sequence) state.sequence = lastSequence;
         if (lowReadings === 0) wholeUnder = leader;
         return leader === brokenUnder ? "broken" : "sure";

@@ -1,6 +1,8 @@
-// How much of each stream one project may fill, so that a flood of one is that one's 503 and nobody else's. The threshold moves with the
-// room that is left, as in the shared buffers of switches (`share-rule.ts`): a project may add while what it has is within it.
-// What it has is asked of the stream, now and then and for the few that matter, never kept in a ledger that purges or restarts falsify.
+// How much of each stream one project may fill, so that a flood of one is that one's 503 and nobody
+// else's. The threshold moves with the room that is left, as in the shared buffers of switches
+// (`share-rule.ts`): a project may add while what it has is within it. What it has is asked of the
+// stream, now and then and for the few that matter, never kept in a ledger that purges or restarts
+// falsify.
 
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import type { Problem } from "../base/errors.ts";
@@ -17,13 +19,19 @@ export interface ProjectSharesOptions {
     readonly subjectPrefix: string;
     readonly partitions: number;
     readonly frameScope: FrameScope;
-    /** Per cent of a stream that one project can fill beside others that have little; 100 for no such limit. */
+    /**
+     * Per cent of a stream that one project can fill beside others that have little; 100 for no
+     * such limit.
+     */
     readonly projectShare: number;
   };
   /** In all. Beside one there is nobody to keep room for. */
   readonly projectsKnown: () => number;
   readonly everyMs?: number;
-  /** How often a stream is asked in which a project is over its share, so that it is let in soon after room appears. */
+  /**
+   * How often a stream is asked in which a project is over its share, so that it is let in soon
+   * after room appears.
+   */
   readonly overEveryMs?: number;
 }
 
@@ -67,7 +75,10 @@ interface Stream {
   sinceLookMs: number;
   /** Acknowledged to this process since the stream was asked. */
   acked: number;
-  /** Acknowledged to this process while about as much came as the stream holds: whose part of shared messages is how large. */
+  /**
+   * Acknowledged to this process while about as much came as the stream holds: whose part of shared
+   * messages is how large.
+   */
   ackedLately: number;
   /** What `acked` has to come to for the shares to be judged again. */
   judgeAt: number;
@@ -91,7 +102,13 @@ const projectFull: Problem = {
 };
 
 export function createProjectShares(options: ProjectSharesOptions): WatchedShares {
-  const { link, config, projectsKnown, everyMs = everyMsDefault, overEveryMs = overEveryMsDefault } = options;
+  const {
+    link,
+    config,
+    projectsKnown,
+    everyMs = everyMsDefault,
+    overEveryMs = overEveryMsDefault,
+  } = options;
   const { subjectPrefix, partitions, frameScope, projectShare } = config;
   const isOff = projectShare >= 100;
   const quietPart = Math.min(quietPartMax, projectShare / 100);
@@ -99,14 +116,32 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     lanes.map((lane) => [lane, Array.from({ length: partitions }, (_, at) => newStream(lane, at))]),
   );
   let over = 0;
-  /** Where the last lines went: requests of one project follow one another, since they share frames. */
+  /**
+   * Where the last lines went: requests of one project follow one another, since they share frames.
+   */
   let last: { lane: Lane; stream: Stream; fill: Fill } | undefined;
 
   function newStream(lane: Lane, partition: number): Stream {
     const name = streamName(subjectPrefix, lane, partition);
-    const known = { over: 0, projects: 0, bytes: 0, bytesMax: 0, looks: 0, counts: 0, sinceLookMs: 0 };
+    const known = {
+      over: 0,
+      projects: 0,
+      bytes: 0,
+      bytesMax: 0,
+      looks: 0,
+      counts: 0,
+      sinceLookMs: 0,
+    };
     const added = { acked: 0, ackedLately: 0, judgeAt: 0, isAsking: false };
-    return { name, lane, partition, fills: new Map(), subjectBytes: createSubjectBytes(name), ...known, ...added };
+    return {
+      name,
+      lane,
+      partition,
+      fills: new Map(),
+      subjectBytes: createSubjectBytes(name),
+      ...known,
+      ...added,
+    };
   }
 
   function streamOf(lane: Lane, projectId: string): Stream {
@@ -115,7 +150,8 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
 
   function stored(lane: Lane, projectId: string, bytes: number): void {
     if (isOff) return;
-    if (last === undefined || last.lane !== lane || last.fill.projectId !== projectId) last = placeOf(lane, projectId);
+    if (last === undefined || last.lane !== lane || last.fill.projectId !== projectId)
+      last = placeOf(lane, projectId);
     const { stream, fill } = last;
     fill.acked += bytes;
     fill.ackedLately += bytes;
@@ -131,7 +167,15 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     const stream = streamOf(lane, projectId);
     let fill = stream.fills.get(projectId);
     if (fill === undefined) {
-      fill = { projectId, counted: 0, countedIn: 0, countedAfter: 0, acked: 0, ackedLately: 0, isOver: false };
+      fill = {
+        projectId,
+        counted: 0,
+        countedIn: 0,
+        countedAfter: 0,
+        acked: 0,
+        ackedLately: 0,
+        isOver: false,
+      };
       stream.fills.set(projectId, fill);
     }
     return { lane, stream, fill };
@@ -145,9 +189,12 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     const mayHave = mayHaveBytes({ bytesMax, bytesFree: bytesMax - all, projects }, projectShare);
     const isHeld = projectsKnown() > 1;
     for (const fill of stream.fills.values()) {
-      // Of what an older count found much may have left the stream since: it makes nobody be over, though who is stays so by it.
+      // Of what an older count found much may have left the stream since: it makes nobody be over,
+      // though who is stays so by it.
       const counts = fill.countedIn >= stream.looks || fill.isOver;
-      const has = counts ? Math.min(fill.counted + fill.acked, all) : Math.min(fill.acked, stream.acked);
+      const has = counts
+        ? Math.min(fill.counted + fill.acked, all)
+        : Math.min(fill.acked, stream.acked);
       const isOver = isHeld && has > mayHave;
       if (isOver === fill.isOver) continue;
       fill.isOver = isOver;
@@ -161,13 +208,19 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     stream.isAsking = true;
     if (whom === "all") stream.sinceLookMs = 0;
     try {
-      const jsm = await jetstreamManager(link.connection, { checkAPI: false, timeout: askTimeoutMs });
+      const jsm = await jetstreamManager(link.connection, {
+        checkAPI: false,
+        timeout: askTimeoutMs,
+      });
       const { acked } = stream;
       const info = await jsm.streams.info(stream.name);
       stream.bytes = info.state.bytes;
-      stream.bytesMax = info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
+      stream.bytesMax =
+        info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
       // Beside messages of several projects the subjects do not tell how many there are.
-      stream.projects = isMixed(stream) ? projectsKnown() : (info.state.num_subjects ?? stream.fills.size);
+      stream.projects = isMixed(stream)
+        ? projectsKnown()
+        : (info.state.num_subjects ?? stream.fills.size);
       stream.acked -= acked;
       settle(stream);
       if (stream.bytes > stream.bytesMax * quietPart) await countIn(jsm, stream, whom);
@@ -180,19 +233,28 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     }
   }
 
-  async function countIn(jsm: JetStreamManager, stream: Stream, whom: "all" | "over"): Promise<void> {
+  async function countIn(
+    jsm: JetStreamManager,
+    stream: Stream,
+    whom: "all" | "over",
+  ): Promise<void> {
     const inLook = stream.looks + (whom === "all" ? 1 : 0);
     try {
-      // Nothing is added by those that are over: the mean of their messages stays about what it was.
+      // Nothing is added by those that are over: the mean of their messages stays about what it
+      // was.
       for (const fill of overOf(stream)) await count(jsm, stream, { fill, inLook, isFresh: false });
       if (whom === "over") return;
-      for (const fill of addersOf(stream)) await count(jsm, stream, { fill, inLook, isFresh: true });
+      for (const fill of addersOf(stream))
+        await count(jsm, stream, { fill, inLook, isFresh: true });
     } finally {
       stream.looks = inLook;
     }
   }
 
-  /** Forgets what the stream has told to be no more: what was added adds up, but what has left is not told project by project. */
+  /**
+   * Forgets what the stream has told to be no more: what was added adds up, but what has left is
+   * not told project by project.
+   */
   function settle(stream: Stream): void {
     const isQuiet = stream.bytes <= stream.bytesMax * quietPart;
     const isLong = stream.ackedLately > 2 * stream.bytes;
@@ -215,7 +277,8 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
   /** Of the others those that have or added most. */
   function addersOf(stream: Stream): Fill[] {
     const fills = [...stream.fills.values()].filter((fill) => !fill.isOver && fill.acked > 0);
-    const rank = (left: Fill, right: Fill) => right.counted + right.acked - left.counted - left.acked;
+    const rank = (left: Fill, right: Fill) =>
+      right.counted + right.acked - left.counted - left.acked;
     return fills.sort(rank).slice(0, countedMax);
   }
 
@@ -230,7 +293,8 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
       subjectBytes.ask(jsm, subjectOf(subjectPrefix, lane, { partition, projectId }), isFresh);
     let bytes = await bytesOf(fill.projectId);
     if (isMixed(stream) && stream.ackedLately > 0) {
-      // Of messages that hold several projects' events, what this process has stored says whose part is how large.
+      // Of messages that hold several projects' events, what this process has stored says whose
+      // part is how large.
       bytes += ((await bytesOf(manyProjects)) * fill.ackedLately) / stream.ackedLately;
     }
     fill.counted = bytes;

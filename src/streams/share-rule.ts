@@ -1,6 +1,10 @@
-// What one project may have in a stream beside others. Pure arithmetic; who has how much is asked elsewhere.
+// What one project may have in a stream beside others. Pure arithmetic; who has how much is asked
+// elsewhere.
 
-/** More projects than this make nobody's part smaller: what is less than its part of so many is little in any stream. */
+/**
+ * More projects than this make nobody's part smaller: what is less than its part of so many is
+ * little in any stream.
+ */
 const projectsCountedMax = 64;
 
 export interface StreamRoom {
@@ -12,9 +16,11 @@ export interface StreamRoom {
 }
 
 /**
- * What a project may have in the stream while it adds to it, where `projectShare` per cent (below 100) is what one alone may fill. Either
- * so many times what is free, which leaves the more free the fewer have much. Or, where that is more, what each would have if all of them
- * filled the stream like this: whoever has no more is not why nothing is free, and all of them together still leave something free.
+ * What a project may have in the stream while it adds to it, where `projectShare` per cent (below
+ * 100) is what one alone may fill. Either so many times what is free, which leaves the more free
+ * the fewer have much. Or, where that is more, what each would have if all of them filled the
+ * stream like this: whoever has no more is not why nothing is free, and all of them together still
+ * leave something free.
  */
 export function mayHaveBytes(room: StreamRoom, projectShare: number): number {
   const timesFree = projectShare / (100 - projectShare);

@@ -1,10 +1,14 @@
-// How much a stream has under a subject, by its messages there and the mean of a few of them. JetStream tells the bytes of a whole stream
-// only, and to read them all would cost more than a share is worth. Good to some per cent.
+// How much a stream has under a subject, by its messages there and the mean of a few of them.
+// JetStream tells the bytes of a whole stream only, and to read them all would cost more than a
+// share is worth. Good to some per cent.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 
 export interface SubjectBytes {
-  /** Reads some messages anew for `isFresh`, else only where none has been read yet. Rejects when JetStream does not answer. */
+  /**
+   * Reads some messages anew for `isFresh`, else only where none has been read yet. Rejects when
+   * JetStream does not answer.
+   */
   ask(jsm: JetStreamManager, subject: string, isFresh: boolean): Promise<number>;
 }
 
@@ -23,16 +27,20 @@ export function createSubjectBytes(stream: string): SubjectBytes {
     let bytes = 0;
     let found = 0;
     async function read(seq: number): Promise<void> {
-      const message = await jsm.direct.getMessage(stream, { seq, next_by_subj: subject }).catch(() => null);
+      const message = await jsm.direct
+        .getMessage(stream, { seq, next_by_subj: subject })
+        .catch(() => null);
       if (message === null) return;
-      bytes += message.data.length + subject.length + messageOverheadBytes + headerBytes(message.header);
+      bytes +=
+        message.data.length + subject.length + messageOverheadBytes + headerBytes(message.header);
       found++;
     }
     const span = state.last_seq - state.first_seq + 1;
     for (let sample = 0; sample < samplesMax; sample++) {
       await read(state.first_seq + Math.floor(((sample + Math.random()) * span) / samplesMax));
     }
-    // All of them lie before the first place that was looked at: others have filled the stream since.
+    // All of them lie before the first place that was looked at: others have filled the stream
+    // since.
     if (found === 0) await read(state.first_seq);
     return found > 0 ? bytes / found : undefined;
   }
@@ -51,7 +59,10 @@ export function createSubjectBytes(stream: string): SubjectBytes {
   };
 }
 
-/** As they are in the message, with the names and marks that the server answers beside them left out. */
+/**
+ * As they are in the message, with the names and marks that the server answers beside them left
+ * out.
+ */
 function headerBytes(header: Iterable<[string, string[]]>): number {
   let bytes = 12;
   for (const [name, values] of header) {

@@ -1,8 +1,15 @@
-// What each stream is now, asked of JetStream about once a second and at each reconnect, because anyone may edit a stream while it is in
-// use: the verdict on which requests are refused, what /readyz says, and the sizes for the scrape. Asks for each stream by name, which its
-// leader answers: the list of all would be gathered from every server, and one that is frozen would cost the answer. Changes no stream.
+// What each stream is now, asked of JetStream about once a second and at each reconnect, because
+// anyone may edit a stream while it is in use: the verdict on which requests are refused, what
+// /readyz says, and the sizes for the scrape. Asks for each stream by name, which its leader
+// answers: the list of all would be gathered from every server, and one that is frozen would cost
+// the answer. Changes no stream.
 
-import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
 import type { NatsLink, PublishLog } from "../nats/link.ts";
 import type { StreamMetrics } from "../nats/readiness.ts";
@@ -18,7 +25,10 @@ import {
 import { type Before, createStreamHistory, type StreamHistory } from "./history.ts";
 
 export interface StreamWatchOptions {
-  readonly link: Pick<NatsLink, "connection" | "connected" | "messageBytesMax" | "onChange" | "tryAnotherServer">;
+  readonly link: Pick<
+    NatsLink,
+    "connection" | "connected" | "messageBytesMax" | "onChange" | "tryAnotherServer"
+  >;
   readonly settings: StreamSettings;
   readonly streams: StreamStates;
   readonly metrics: StreamMetrics;
@@ -37,11 +47,17 @@ export interface StreamSize {
 }
 
 export interface StreamWatch {
-  /** What stands in the way of storing events now; empty when nothing does. Answers within about a second. */
+  /**
+   * What stands in the way of storing events now; empty when nothing does. Answers within about a
+   * second.
+   */
   check(): Promise<string[]>;
   /** As last heard, kept while NATS is away: of this gateway's own streams those that are there. */
   sizes(): readonly StreamSize[];
-  /** Streams whose events are refused because they would not keep what a 200 promises, or acknowledge nothing. */
+  /**
+   * Streams whose events are refused because they would not keep what a 200 promises, or
+   * acknowledge nothing.
+   */
   unfit(): number;
   close(): void;
 }
@@ -61,7 +77,10 @@ interface Watched {
   /** Who led it when it was told that it acknowledges nothing, "" for a server alone. */
   silentUnder: string | undefined;
   asking: Promise<void> | undefined;
-  /** As seen from the server asked: nobody answers for it, nobody leads it, or who does hears from no majority. */
+  /**
+   * As seen from the server asked: nobody answers for it, nobody leads it, or who does hears from
+   * no majority.
+   */
   isStuck: boolean;
 }
 
@@ -72,10 +91,16 @@ interface Asked extends Before {
 }
 
 const everyMsDefault = 1_000;
-/** With many streams those that take no events are asked in turn, so many at a time. The others are asked when a frame is sent to them. */
+/**
+ * With many streams those that take no events are asked in turn, so many at a time. The others are
+ * asked when a frame is sent to them.
+ */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
-/** A stream that is not there may be about to be made, after a reconnect: for so long its frames wait. */
+/**
+ * A stream that is not there may be about to be made, after a reconnect: for so long its frames
+ * wait.
+ */
 const missingMsMax = 1_000;
 /** How long a stream counts as silent when nobody sends anything that would prove it. */
 const silentMsMax = 10_000;
@@ -84,11 +109,16 @@ const heardNsMax = 3e9;
 const streamNotFound = 10_059;
 /** So long after an acknowledgement a server serves, whatever it answers. */
 const stuckMsMax = 2_000;
-/** How long a server is stuck before another is tried: the others have agreed on leaders by then. Where it does not help, rarer and rarer. */
+/**
+ * How long a server is stuck before another is tried: the others have agreed on leaders by then.
+ * Where it does not help, rarer and rarer.
+ */
 const tryAgainMsMin = 5_000;
 const tryAgainMsMax = 60_000;
 
-/** Asks at once, then until closed. What JetStream does not answer leaves what is known as it is. */
+/**
+ * Asks at once, then until closed. What JetStream does not answer leaves what is known as it is.
+ */
 export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
   const { link, settings, streams, log, nowMs } = options;
   const watched = wantedConfigs(settings).map((wanted, index): Watched => {
@@ -158,19 +188,24 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     stream.missingAtMs ??= nowMs();
     stream.size = undefined;
     stream.faults = [`stream ${stream.wanted.name} is missing`];
-    if (nowMs() - stream.missingAtMs >= missingMsMax) refuse(stream, "it is missing: a gateway makes it at its start");
+    if (nowMs() - stream.missingAtMs >= missingMsMax)
+      refuse(stream, "it is missing: a gateway makes it at its start");
   }
 
   function read(stream: Watched, info: StreamInfo, asked: Asked): void {
     const { wanted, state, labels } = stream;
     const { config } = info;
     const messageBytes = fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
-    const broken = [...brokenPromises(wanted, config, messageBytes), ...loweredLimits(wanted, config)].join("; ");
+    const broken = [
+      ...brokenPromises(wanted, config, messageBytes),
+      ...loweredLimits(wanted, config),
+    ].join("; ");
     const verdict = stream.history.read(info, asked);
     if (broken !== "") refuse(stream, broken);
     else if (verdict === "broken") refuse(stream, givesTwice);
     else if (verdict === "sure") accept(stream);
-    state.messageBytesMax = config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
+    state.messageBytesMax =
+      config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
     const domain: unknown = Reflect.get(info, "domain");
     state.domain = typeof domain === "string" ? domain : "";
     const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
@@ -180,14 +215,23 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       ...(verdict === "unsure"
         ? [`stream ${wanted.name} gave a sequence twice, and has not said what it still has`]
         : []),
-      ...(verdict === "broken" ? [`stream ${wanted.name} would not keep what a 200 promises: ${givesTwice}`] : []),
-      ...(broken === "" ? [] : [`stream ${wanted.name} would break what a 200 promises: ${broken}`]),
-      ...(bytes + messageBytes > bytesMax ? [`stream ${wanted.name} is full: ${bytes} of ${bytesMax} bytes`] : []),
+      ...(verdict === "broken"
+        ? [`stream ${wanted.name} would not keep what a 200 promises: ${givesTwice}`]
+        : []),
+      ...(broken === ""
+        ? []
+        : [`stream ${wanted.name} would break what a 200 promises: ${broken}`]),
+      ...(bytes + messageBytes > bytesMax
+        ? [`stream ${wanted.name} is full: ${bytes} of ${bytesMax} bytes`]
+        : []),
       ...hearSilence(stream, info, asked),
     ];
   }
 
-  /** A nats-server of 2.14 or newer that failed to write to a stream goes on answering questions, and leaves what is published without one. */
+  /**
+   * A nats-server of 2.14 or newer that failed to write to a stream goes on answering questions,
+   * and leaves what is published without one.
+   */
   function hearSilence(stream: Watched, info: StreamInfo, { atMs }: Asked): string[] {
     const { state } = stream;
     const leader = info.cluster?.leader ?? "";
@@ -196,7 +240,9 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     const now = nowMs();
     // An answer to an earlier question may have come before an acknowledgement that is here too.
     const isSilent =
-      state.silentAtMs !== undefined && state.silentAtMs <= atMs && now - state.silentAtMs <= silentMsMax;
+      state.silentAtMs !== undefined &&
+      state.silentAtMs <= atMs &&
+      now - state.silentAtMs <= silentMsMax;
     const fault = hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name);
     const detail = `S${fault.slice(1)}`;
     // Said once. It goes on, also while nobody sends anything, until an acknowledgement ends it.
@@ -222,7 +268,10 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     const detail = `Stream ${state.name} would not keep what a 200 promises: ${why}`;
     if (state.refusal?.detail === detail) return;
     state.refusal = { code: "unavailable", detail };
-    log.error({ stream: state.name, reason: why }, "a stream would break what a 200 promises: its events are refused");
+    log.error(
+      { stream: state.name, reason: why },
+      "a stream would break what a 200 promises: its events are refused",
+    );
   }
 
   function accept({ state }: Watched): void {
@@ -235,21 +284,30 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     if (link.connected) await Promise.all(watched.map(ask));
   }
 
-  /** Those that take no events now, as nothing is sent that would have them asked, and some of the others in turn. */
+  /**
+   * Those that take no events now, as nothing is sent that would have them asked, and some of the
+   * others in turn.
+   */
   function askSome(): void {
     if (!link.connected) return;
     const now = nowMs();
-    for (const stream of watched) if (isRefused(stream) && now >= stream.state.askAtMs) void ask(stream);
+    for (const stream of watched)
+      if (isRefused(stream) && now >= stream.state.askAtMs) void ask(stream);
     for (let count = Math.min(idleAtOnce, watched.length); count > 0; count--) {
       nextIdle = (nextIdle + 1) % watched.length;
       void ask(watched[nextIdle]!);
     }
   }
 
-  /** A server that is cut off from its cluster serves nobody, while others that this process may reach go on without it. */
+  /**
+   * A server that is cut off from its cluster serves nobody, while others that this process may
+   * reach go on without it.
+   */
   function leaveStuckServer(): void {
     const now = nowMs();
-    const isServed = watched.some(({ isStuck, state }) => !isStuck || now - state.ackedAtMs < stuckMsMax);
+    const isServed = watched.some(
+      ({ isStuck, state }) => !isStuck || now - state.ackedAtMs < stuckMsMax,
+    );
     if (isServed || !link.connected) {
       stuckSinceMs = undefined;
       if (isServed) tryAgainMs = tryAgainMsMin;
@@ -257,7 +315,10 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
     }
     stuckSinceMs ??= now;
     if (now - stuckSinceMs < tryAgainMs || !link.tryAnotherServer()) return;
-    log.warn({ server: link.connection.getServer() }, "no stream is served through this server: another one is tried");
+    log.warn(
+      { server: link.connection.getServer() },
+      "no stream is served through this server: another one is tried",
+    );
     stuckSinceMs = now;
     tryAgainMs = Math.min(2 * tryAgainMs, tryAgainMsMax);
   }
@@ -284,8 +345,11 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
       // A stream that has acknowledged meanwhile can store, whatever the question came to.
       const sinceMs = nowMs();
       await askAll();
-      const unheard = watched.filter(({ unheard, state }) => unheard !== undefined && state.ackedAtMs < sinceMs);
-      if (unheard.length === watched.length) return [`JetStream does not answer: ${unheard[0]!.unheard}`];
+      const unheard = watched.filter(
+        ({ unheard, state }) => unheard !== undefined && state.ackedAtMs < sinceMs,
+      );
+      if (unheard.length === watched.length)
+        return [`JetStream does not answer: ${unheard[0]!.unheard}`];
       return watched.flatMap((stream) => [
         ...(unheard.includes(stream)
           ? [`stream ${stream.wanted.name} does not answer: ${stream.unheard}`]
@@ -321,12 +385,16 @@ function noQuorumOf(stream: string): string {
   );
 }
 
-/** Whether its leader hears from a majority, itself among them: a leader cut off goes on leading for some seconds. Only it says this. */
+/**
+ * Whether its leader hears from a majority, itself among them: a leader cut off goes on leading for
+ * some seconds. Only it says this.
+ */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
   // One that it never heard from was active 0 ns ago.
   const heard = others.filter(
-    ({ offline, current, active }) => offline !== true && active < heardNsMax && (current || active > 0),
+    ({ offline, current, active }) =>
+      offline !== true && active < heardNsMax && (current || active > 0),
   ).length;
   return (1 + heard) * 2 > 1 + others.length;
 }

@@ -1,6 +1,7 @@
-// Many workers' numbers as those of one gateway. Counters and histograms are summed, with what ended workers had counted
-// kept, so that a restart never looks like a reset; gauges are combined as the metric table says; what is about one
-// process (process_*, nodejs_*) keeps its process apart by the label `worker`. Knows numbers only, no processes.
+// Many workers' numbers as those of one gateway. Counters and histograms are summed, with what
+// ended workers had counted kept, so that a restart never looks like a reset; gauges are combined
+// as the metric table says; what is about one process (process_*, nodejs_*) keeps its process apart
+// by the label `worker`. Knows numbers only, no processes.
 
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
 import type { MetricSnapshot, Sample } from "../base/sample.ts";
@@ -55,8 +56,11 @@ export function createMergedMetrics(): MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [kept.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // Without a single worker there is nothing in flight and no connection; of other gauges there is nothing to say.
-    return rule === "max" || "isOptional" in row ? [] : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
+    // Without a single worker there is nothing in flight and no connection; of other gauges there
+    // is nothing to say.
+    return rule === "max" || "isOptional" in row
+      ? []
+      : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
   }
 
   function processMetrics(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
@@ -65,7 +69,9 @@ export function createMergedMetrics(): MergedMetrics {
       for (const metric of metrics) {
         if (isOwn(metric.name)) continue;
         const merged = byName.get(metric.name) ?? { ...metric, values: [] };
-        merged.values.push(...metric.values.map((value) => ({ ...value, labels: { ...value.labels, worker } })));
+        merged.values.push(
+          ...metric.values.map((value) => ({ ...value, labels: { ...value.labels, worker } })),
+        );
         byName.set(metric.name, merged);
       }
     };

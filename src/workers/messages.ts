@@ -1,11 +1,15 @@
-// What a supervisor and its workers say to each other, over the channel that comes with a forked process. Settings travel
-// here and nowhere else: a NATS token on the command line would be in every list of processes. No runtime code.
+// What a supervisor and its workers say to each other, over the channel that comes with a forked
+// process. Settings travel here and nowhere else: a NATS token on the command line would be in
+// every list of processes. No runtime code.
 
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { Remark } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
 
-/** How a worker comes to the public port: it finds out that nobody has it, or joins those who share it. */
+/**
+ * How a worker comes to the public port: it finds out that nobody has it, or joins those who share
+ * it.
+ */
 export type WorkerRole = "first" | "joining";
 
 export interface StartMessage {
@@ -15,7 +19,10 @@ export interface StartMessage {
   readonly config: Config;
 }
 
-/** The channel keeps order and, while both live, loses nothing. `ask` is answered under its id, others are not. */
+/**
+ * The channel keeps order and, while both live, loses nothing. `ask` is answered under its id,
+ * others are not.
+ */
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }

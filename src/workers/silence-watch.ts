@@ -1,6 +1,7 @@
-// Kills a worker that has stopped answering: the kernel goes on giving it connections, and nobody would ever answer them. The
-// supervisor starts another in its place. Counts its own looks instead of reading a clock, so that a supervisor that was itself
-// stopped for a while, as by Ctrl-Z, takes no worker for silent.
+// Kills a worker that has stopped answering: the kernel goes on giving it connections, and nobody
+// would ever answer them. The supervisor starts another in its place. Counts its own looks instead
+// of reading a clock, so that a supervisor that was itself stopped for a while, as by Ctrl-Z, takes
+// no worker for silent.
 
 import type { WorkerProcess } from "./worker-process.ts";
 
@@ -11,9 +12,15 @@ export interface SilenceWatchOptions {
 }
 
 const lookEveryMs = 1_000;
-/** Looks in a row at which it had said nothing. A worker reports by itself every second, also while it drains. */
+/**
+ * Looks in a row at which it had said nothing. A worker reports by itself every second, also while
+ * it drains.
+ */
 const silentLooksMax = 10;
-/** The same for a process that has never said anything: it loads its program, perhaps on a machine that has much else to do. */
+/**
+ * The same for a process that has never said anything: it loads its program, perhaps on a machine
+ * that has much else to do.
+ */
 const loadingLooksMax = 60;
 
 interface Heard {
@@ -31,7 +38,10 @@ export function createSilenceWatch({ running, log }: SilenceWatchOptions): { sto
       last.silentLooks = worker.said === last.said ? last.silentLooks + 1 : 0;
       last.said = worker.said;
       if (last.silentLooks >= (worker.said === 0 ? loadingLooksMax : silentLooksMax)) {
-        log.error({ worker: index, pid: worker.pid, looks: last.silentLooks }, "worker does not answer: killed");
+        log.error(
+          { worker: index, pid: worker.pid, looks: last.silentLooks },
+          "worker does not answer: killed",
+        );
         last.silentLooks = 0;
         worker.kill();
       } else if (last.silentLooks > 0) {

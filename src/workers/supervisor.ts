@@ -1,6 +1,6 @@
-// Keeps N workers on one public port: starts them, starts another in place of one that dies or does not answer, asks them all for
-// their numbers, and drains them together. The start is all or nothing; later, a worker that does not start is tried again.
-// Handles no request itself.
+// Keeps N workers on one public port: starts them, starts another in place of one that dies or does
+// not answer, asks them all for their numbers, and drains them together. The start is all or
+// nothing; later, a worker that does not start is tried again. Handles no request itself.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { MetricSnapshot } from "../base/sample.ts";
@@ -9,7 +9,11 @@ import type { Config } from "../settings/config.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import type { WorkerRole } from "./messages.ts";
 import { createSilenceWatch } from "./silence-watch.ts";
-import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
+import {
+  startWorkerProcess,
+  type WorkerProcess,
+  type WorkerProcessOptions,
+} from "./worker-process.ts";
 
 export interface SupervisorLog {
   info(fields: object, message: string): void;
@@ -34,17 +38,25 @@ export interface WorkersReadiness {
 }
 
 export interface Supervisor {
-  /** Starts them all; the public port. Rejects with the words of the first worker that cannot start. */
+  /**
+   * Starts them all; the public port. Rejects with the words of the first worker that cannot start.
+   */
   start(): Promise<number>;
   readiness(): Promise<WorkersReadiness>;
   warnings(): Promise<string[]>;
-  /** All workers' metrics as one gateway's. A worker that does not answer in time counts with what it last said. */
+  /**
+   * All workers' metrics as one gateway's. A worker that does not answer in time counts with what
+   * it last said.
+   */
   metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]>;
   /** Of those metrics the counters and histograms. Begins no new window of any gauge. */
   counts(): Promise<MetricSnapshot[]>;
   /** Of all workers, the newest last. */
   remarks(): Promise<Remark[]>;
-  /** Drains all workers, after the delay, which is as set unless given, and ends those that take too long. */
+  /**
+   * Drains all workers, after the delay, which is as set unless given, and ends those that take too
+   * long.
+   */
   close(drainDelayMs?: number): Promise<void>;
 }
 
@@ -69,9 +81,13 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
   async function start(): Promise<number> {
     const giveUp = rejectionOf(signal);
     const indexes = Array.from({ length: config.workers }, (_, index) => index);
-    // The first one finds out that the port is free, and its number, and makes the streams; the rest have it easier.
+    // The first one finds out that the port is free, and its number, and makes the streams; the
+    // rest have it easier.
     port = await Promise.race([startFirst(0, "first"), giveUp]);
-    await Promise.race([Promise.all(indexes.slice(1).map((index) => startFirst(index, "joining"))), giveUp]);
+    await Promise.race([
+      Promise.all(indexes.slice(1).map((index) => startFirst(index, "joining"))),
+      giveUp,
+    ]);
     return port;
   }
 
@@ -107,7 +123,10 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
       const end = await worker.ended;
       if (closing.signal.aborted) return;
       if (performance.now() - sinceMs > steadyMs) waitMs = restartDelayMsMin;
-      log.error({ worker: index, pid: worker.pid, ...end, waitMs }, "worker ended: starting another in its place");
+      log.error(
+        { worker: index, pid: worker.pid, ...end, waitMs },
+        "worker ended: starting another in its place",
+      );
       await delay(waitMs, undefined, { signal: closing.signal }).catch(() => {});
       if (closing.signal.aborted) return;
       waitMs = Math.min(waitMs * 2, restartDelayMsMax);
@@ -116,11 +135,15 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
   }
 
   async function readiness(): Promise<WorkersReadiness> {
-    const found = await Promise.all(Array.from({ length: config.workers }, (_, index) => reasonsOf(index)));
+    const found = await Promise.all(
+      Array.from({ length: config.workers }, (_, index) => reasonsOf(index)),
+    );
     return {
       ready: found.filter((reasons) => reasons.length === 0).length,
       workers: config.workers,
-      reasons: found.flatMap((reasons, index) => reasons.map((reason) => `worker ${index}: ${reason}`)),
+      reasons: found.flatMap((reasons, index) =>
+        reasons.map((reason) => `worker ${index}: ${reason}`),
+      ),
     };
   }
 
@@ -147,8 +170,12 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
   }
 
   async function remarks(): Promise<Remark[]> {
-    const found = await Promise.all([...running.values()].map((worker) => worker.ask("remarks", metricsTimeoutMs)));
-    return found.flatMap((answer) => answer ?? []).toSorted((left, right) => left.atMs - right.atMs);
+    const found = await Promise.all(
+      [...running.values()].map((worker) => worker.ask("remarks", metricsTimeoutMs)),
+    );
+    return found
+      .flatMap((answer) => answer ?? [])
+      .toSorted((left, right) => left.atMs - right.atMs);
   }
 
   async function hear(about: "counts" | "metrics"): Promise<void> {

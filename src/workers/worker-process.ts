@@ -1,9 +1,14 @@
-// One worker as its supervisor sees it: a forked process, what it says, and how it ended. Starting another in its place is
-// the supervisor's job.
+// One worker as its supervisor sees it: a forked process, what it says, and how it ended. Starting
+// another in its place is the supervisor's job.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
+import type {
+  MessageFromWorker,
+  MessageToWorker,
+  StartMessage,
+  WorkerAnswers,
+} from "./messages.ts";
 
 export interface WorkerProcessOptions {
   /** The program, what makes it a worker, and its environment; without one, ours. */
@@ -32,14 +37,22 @@ export interface WorkerProcess {
   /** Fulfilled when the process is gone and its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   /** Undefined when it has not answered in time. */
-  ask<About extends keyof WorkerAnswers>(about: About, timeoutMs: number): Promise<WorkerAnswers[About] | undefined>;
+  ask<About extends keyof WorkerAnswers>(
+    about: About,
+    timeoutMs: number,
+  ): Promise<WorkerAnswers[About] | undefined>;
   /** Asks it to drain, after the delay, and end. */
   stop(drainDelayMs: number): void;
   kill(): void;
 }
 
-export function startWorkerProcess({ program, start, onMetrics }: WorkerProcessOptions): WorkerProcess {
-  // Its standard output is ours for results; a worker has none. Structured clone keeps NaN, which JSON would not.
+export function startWorkerProcess({
+  program,
+  start,
+  onMetrics,
+}: WorkerProcessOptions): WorkerProcess {
+  // Its standard output is ours for results; a worker has none. Structured clone keeps NaN, which
+  // JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",

@@ -1,14 +1,25 @@
-// The worker's side: starts a gateway as the supervisor says, answers its questions, reports what was counted, and drains
-// when told to, by the supervisor or by a signal, or when the supervisor is gone. Knows the gateway as an argument.
+// The worker's side: starts a gateway as the supervisor says, answers its questions, reports what
+// was counted, and drains when told to, by the supervisor or by a signal, or when the supervisor is
+// gone. Knows the gateway as an argument.
 
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { Remark } from "../base/types.ts";
-import type { MessageFromWorker, MessageToWorker, StartMessage, WorkerAnswers } from "./messages.ts";
+import type {
+  MessageFromWorker,
+  MessageToWorker,
+  StartMessage,
+  WorkerAnswers,
+} from "./messages.ts";
 
 /** What Node gives a forked process; `process` has this shape. */
 export interface SupervisorChannel {
   readonly connected: boolean;
-  send?(message: MessageFromWorker, handle: undefined, options: undefined, sent: () => void): unknown;
+  send?(
+    message: MessageFromWorker,
+    handle: undefined,
+    options: undefined,
+    sent: () => void,
+  ): unknown;
   on(event: "message", listener: (message: unknown) => void): unknown;
   on(event: "disconnect", listener: () => void): unknown;
 }
@@ -33,7 +44,10 @@ export interface WorkerOptions {
 /** A worker that is killed takes what it counted since its last report with it. */
 const reportEveryMs = 1_000;
 
-/** Fulfilled when it has drained: true, or when it could not start and the supervisor has been told why: false. */
+/**
+ * Fulfilled when it has drained: true, or when it could not start and the supervisor has been told
+ * why: false.
+ */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const told = new AbortController();
   const ending = AbortSignal.any([stop, told.signal]);
@@ -87,7 +101,10 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   }
   const { metrics, port } = gateway;
   await send(channel, { type: "listening", port });
-  const reports = setInterval(() => void send(channel, { type: "counts", metrics: metrics.counts() }), reportEveryMs);
+  const reports = setInterval(
+    () => void send(channel, { type: "counts", metrics: metrics.counts() }),
+    reportEveryMs,
+  );
   await aborted(ending);
   await Promise.race([gateway.close(drainDelayMs), aborted(abandoned.signal)]);
   clearInterval(reports);
@@ -95,7 +112,10 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   return true;
 }
 
-/** Fulfilled when the message has left, or cannot: a supervisor that is gone has been noticed elsewhere. */
+/**
+ * Fulfilled when the message has left, or cannot: a supervisor that is gone has been noticed
+ * elsewhere.
+ */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (channel.connected) channel.send?.(message, undefined, undefined, () => resolve());

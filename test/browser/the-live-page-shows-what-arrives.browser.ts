@@ -1,6 +1,7 @@
-// The live page in a real Chromium: nothing yet, events as they come, one project's, paused, opened, hostile ones, dark, narrow, and a
-// gateway that goes. Whatever is shown, nothing is said on the browser's console, and the policy of the page is not violated.
-// Leaves screenshots in .cache/live-page.
+// The live page in a real Chromium: nothing yet, events as they come, one project's, paused,
+// opened, hostile ones, dark, narrow, and a gateway that goes. Whatever is shown, nothing is said
+// on the browser's console, and the policy of the page is not violated. Leaves screenshots in
+// .cache/live-page.
 
 import { mkdirSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
@@ -42,7 +43,13 @@ interface Look {
 
 /** Closed when the test ends; the test fails for whatever the browser has complained of by then. */
 async function visit(look: Look = {}): Promise<Page> {
-  const { viewport = wide, colorScheme = "light", query = "", address = gateway.adminUrl, expected } = look;
+  const {
+    viewport = wide,
+    colorScheme = "light",
+    query = "",
+    address = gateway.adminUrl,
+    expected,
+  } = look;
   const context = await browser.newContext({ viewport, colorScheme });
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -62,7 +69,11 @@ async function visit(look: Look = {}): Promise<Page> {
 }
 
 async function send(project: TestProject, ...events: string[]): Promise<void> {
-  const batch = events.map((event) => ({ event, distinct_id: "user-1", properties: { plan: "pro", html: event } }));
+  const batch = events.map((event) => ({
+    event,
+    distinct_id: "user-1",
+    properties: { plan: "pro", html: event },
+  }));
   expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
 }
 
@@ -72,8 +83,12 @@ const shot = (page: Page, name: string): Promise<Buffer> =>
 
 test("before anything has arrived: how to send something, then that", async () => {
   const page = await visit();
-  await expect.poll(() => page.locator("#empty-title").textContent()).toContain("Nothing has arrived yet");
-  expect(await page.locator("#curl").textContent()).toContain(`http://127.0.0.1:${gateway.port}/capture/`);
+  await expect
+    .poll(() => page.locator("#empty-title").textContent())
+    .toContain("Nothing has arrived yet");
+  expect(await page.locator("#curl").textContent()).toContain(
+    `http://127.0.0.1:${gateway.port}/capture/`,
+  );
   await shot(page, "empty");
   await shot(await visit({ colorScheme: "dark" }), "empty-dark");
   await send(alpha, "hello");
@@ -103,19 +118,25 @@ test("what was there stands by when it was received, whichever stream it is in",
   const project = await gateway.project();
   const sendTo = async (event: string, historical_migration: boolean) => {
     const batch = [{ event, distinct_id: "user-1" }];
-    expect((await gateway.post("/batch/", { api_key: project.key, historical_migration, batch })).status).toBe(200);
+    expect(
+      (await gateway.post("/batch/", { api_key: project.key, historical_migration, batch })).status,
+    ).toBe(200);
   };
   const received = ["old one", "live one", "old two", "live two"];
   for (const event of received) await sendTo(event, event.startsWith("old"));
   const page = await visit();
   const own = async () =>
-    (await names(page)).map((name) => name.replace("historical", "")).filter((name) => received.includes(name));
+    (await names(page))
+      .map((name) => name.replace("historical", ""))
+      .filter((name) => received.includes(name));
   await expect.poll(own).toEqual(received.toReversed());
 });
 
 test("a project that is not there is told, and that rates are of all", async () => {
   const page = await visit({ query: "?project=nosuch" });
-  await expect.poll(() => page.locator("#empty-title").textContent()).toContain("There is no project nosuch");
+  await expect
+    .poll(() => page.locator("#empty-title").textContent())
+    .toContain("There is no project nosuch");
   expect(await page.locator("#of-all").isVisible()).toBe(true);
   await page.locator("#project").fill("");
   await page.keyboard.press("Enter");
@@ -128,7 +149,9 @@ test("paused, nothing moves; an opened one shows its record", async () => {
   await expect.poll(async () => (await names(page))[0]).toBe("first");
   await page.locator("#events summary").first().focus();
   await page.keyboard.press("Enter");
-  await expect.poll(() => page.locator("#events pre").first().textContent()).toContain('"plan": "pro"');
+  await expect
+    .poll(() => page.locator("#events pre").first().textContent())
+    .toContain('"plan": "pro"');
   expect(await page.locator("#pause").getAttribute("aria-pressed")).toBe("true");
   await send(alpha, "while paused");
   await expect.poll(() => page.locator("#pause").textContent()).toBe("Resume (1 new)");
@@ -150,7 +173,9 @@ test("a hostile event is text", async () => {
 test("what the gateway refuses is said in its words", async () => {
   const page = await visit({ expected: /status of 400/ });
   await page.goto(`${gateway.adminUrl}/?project=a.b`);
-  await expect.poll(() => page.locator("#status").textContent()).toBe("There is no such project id");
+  await expect
+    .poll(() => page.locator("#status").textContent())
+    .toBe("There is no such project id");
   await page.locator("#project").fill("");
   await page.locator("#project").press("Enter");
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
@@ -164,13 +189,17 @@ test("requests that are refused count as not stored, and a path that is not ther
   await expect
     .poll(async () => Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10))
     .toBe(before + 1);
-  await expect.poll(() => page.locator("#remarks li").first().textContent()).toContain("There is nothing at /captur");
+  await expect
+    .poll(() => page.locator("#remarks li").first().textContent())
+    .toContain("There is nothing at /captur");
 });
 
 test("the rows are one tab stop, and arrows go through them", async () => {
   const page = await visit();
   for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
-  await expect.poll(async () => (await names(page)).slice(0, 3)).toEqual(["row 3", "row 2", "row 1"]);
+  await expect
+    .poll(async () => (await names(page)).slice(0, 3))
+    .toEqual(["row 3", "row 2", "row 1"]);
   expect(await page.locator('#events summary[tabindex="0"]').count()).toBe(1);
   await page.locator("#events summary").first().focus();
   const focused = () => page.locator("#events summary:focus .name").textContent();
@@ -184,7 +213,10 @@ test("the rows are one tab stop, and arrows go through them", async () => {
 });
 
 test("who opens the page has missed nothing of what was stored before", async () => {
-  const batch = Array.from({ length: 90 }, (_, number) => ({ event: `old ${number}`, distinct_id: "u" }));
+  const batch = Array.from({ length: 90 }, (_, number) => ({
+    event: `old ${number}`,
+    distinct_id: "u",
+  }));
   const response = await gateway.post("/batch/", { api_key: beta.key, batch });
   expect(response.status).toBe(200);
   const page = await visit({ query: `?project=${beta.id}` });
@@ -210,7 +242,9 @@ test("after a lost connection no event is there twice", async () => {
   await expect.poll(async () => (await names(page))[0]).toBe("before it was lost");
   const shown = await names(page);
   for (const socket of sockets) socket.destroy();
-  await expect.poll(() => page.locator("#status").textContent()).toBe("No connection to the gateway");
+  await expect
+    .poll(() => page.locator("#status").textContent())
+    .toBe("No connection to the gateway");
   expect(await page.locator("#stored-rate").textContent()).toBe("–");
   expect(await page.locator("#about").textContent()).toMatch(/^last heard of at \d\d:\d\d:\d\d$/);
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
@@ -228,7 +262,13 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
   ] as const;
   let drawn = await looks[0][1].locator("#stored-total").textContent();
   for (let round = 0; round < 8; round++) {
-    await send(round % 3 === 0 ? beta : alpha, "signed up", "$pageview", "checkout started", "$identify");
+    await send(
+      round % 3 === 0 ? beta : alpha,
+      "signed up",
+      "$pageview",
+      "checkout started",
+      "$identify",
+    );
     await gateway.post("/capture/", { api_key: "phc_wrong", event: "e" });
     await gateway.post("/batch/", {
       api_key: alpha.key,
@@ -240,12 +280,18 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
   }
   for (const [name, page] of looks) {
     await expect.poll(() => page.locator("#remarks li").count()).toBeGreaterThan(2);
-    await expect.poll(() => page.locator("#stored-line .stroke").getAttribute("d")).toMatch(/^M.*L/);
+    await expect
+      .poll(() => page.locator("#stored-line .stroke").getAttribute("d"))
+      .toMatch(/^M.*L/);
     await shot(page, name);
-    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name).toBe(true);
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name).toBe(
+      true,
+    );
   }
   const [light, dark] = await Promise.all(
-    looks.slice(0, 2).map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
+    looks
+      .slice(0, 2)
+      .map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
   );
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
 });
@@ -253,7 +299,9 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
 test("a store that goes is said in words", async () => {
   const page = await visit();
   await gateway.nats.kill();
-  await expect.poll(() => page.locator("#status").textContent(), { timeout: 30_000 }).toBe("Not ready");
+  await expect
+    .poll(() => page.locator("#status").textContent(), { timeout: 30_000 })
+    .toBe("Not ready");
   expect(await page.locator("#trouble").isVisible()).toBe(true);
   await shot(page, "not-ready");
   await gateway.nats.restart();

@@ -9,7 +9,8 @@ import { temporaryFolder } from "../embedded/embedded-kit.ts";
 test("in a checkout by npm, from elsewhere by npm or by the script, in a bundle by its launcher", () => {
   const root = temporaryFolder();
   const mainFile = path.join(root, "dist", "main.js");
-  const by = (workingFolder: string, npmFolder?: string) => calledAs({ mainFile, workingFolder, npmFolder });
+  const by = (workingFolder: string, npmFolder?: string) =>
+    calledAs({ mainFile, workingFolder, npmFolder });
   expect(by(root)).toBe("npm run penstock --");
   expect(by(root, path.join(root, "docs"))).toBe("npm run penstock --");
   expect(by(root, "/")).toBe(`npm --prefix ${root} run penstock --`);
@@ -25,6 +26,10 @@ test("a folder is quoted where a shell would take it apart", () => {
   const root = path.join(temporaryFolder(), "it's a folder");
   mkdirSync(path.join(root, "bin"), { recursive: true });
   writeFileSync(path.join(root, "bin", "penstock"), "");
-  const called = calledAs({ mainFile: path.join(root, "dist", "main.js"), workingFolder: "/", npmFolder: undefined });
+  const called = calledAs({
+    mainFile: path.join(root, "dist", "main.js"),
+    workingFolder: "/",
+    npmFolder: undefined,
+  });
   expect(called).toBe(`'${root.replace("'", "'\\''")}/bin/penstock'`);
 });

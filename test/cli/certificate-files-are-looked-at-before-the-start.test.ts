@@ -1,5 +1,6 @@
-// What is wrong with the files that settings name is told with all other faults, before anything starts: which setting, which
-// file, and what of it. Nothing that is in a file, or before the @ of a url, is in a message.
+// What is wrong with the files that settings name is told with all other faults, before anything
+// starts: which setting, which file, and what of it. Nothing that is in a file, or before the @ of
+// a url, is in a message.
 
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -32,14 +33,23 @@ function faultsOf(env: Record<string, string>): readonly string[] {
 test("good files have no faults", () => {
   const { caFile } = authority;
   expect(faultsOf({ PENSTOCK_NATS_CA: caFile })).toEqual([]);
-  expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile, PENSTOCK_NATS_KEY: client.keyFile })).toEqual([]);
-  const all = { PENSTOCK_NATS_CA: caFile, PENSTOCK_NATS_CERT: client.certFile, PENSTOCK_NATS_KEY: client.keyFile };
+  expect(
+    faultsOf({ PENSTOCK_NATS_CERT: client.certFile, PENSTOCK_NATS_KEY: client.keyFile }),
+  ).toEqual([]);
+  const all = {
+    PENSTOCK_NATS_CA: caFile,
+    PENSTOCK_NATS_CERT: client.certFile,
+    PENSTOCK_NATS_KEY: client.keyFile,
+  };
   expect(faultsOf({ ...all, PENSTOCK_NATS_TOKEN: "t" })).toEqual([]);
 });
 
 test("every file that will not do is named, all at once", () => {
   const missing = path.join(authority.folder, "missing.pem");
-  const broken = file("broken.pem", "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n");
+  const broken = file(
+    "broken.pem",
+    "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n",
+  );
   expect(
     faultsOf({
       PENSTOCK_NATS_CREDS: missing,
@@ -57,12 +67,20 @@ test("every file that will not do is named, all at once", () => {
 
 test("a key with a passphrase, one that is broken, and another certificate's", () => {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const locked = privateKey.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "p" });
+  const locked = privateKey.export({
+    type: "pkcs8",
+    format: "pem",
+    cipher: "aes-256-cbc",
+    passphrase: "p",
+  });
   const lockedFile = file("locked.pem", locked.toString());
   const cutFile = file("cut.pem", client.key.slice(0, 90));
-  const withKey = (key: string) => faultsOf({ PENSTOCK_NATS_CERT: client.certFile, PENSTOCK_NATS_KEY: key });
+  const withKey = (key: string) =>
+    faultsOf({ PENSTOCK_NATS_CERT: client.certFile, PENSTOCK_NATS_KEY: key });
   expect(withKey(lockedFile)).toEqual([expect.stringContaining("without a passphrase")]);
-  expect(withKey(cutFile)).toEqual([`PENSTOCK_NATS_KEY: ${cutFile} holds a key that cannot be read`]);
+  expect(withKey(cutFile)).toEqual([
+    `PENSTOCK_NATS_KEY: ${cutFile} holds a key that cannot be read`,
+  ]);
   expect(withKey(other.keyFile)).toEqual([
     "PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT",
   ]);
@@ -75,7 +93,9 @@ test("a certificate without its key, files without a url, two ways to sign in", 
   const alone = readConfig({ PENSTOCK_NATS_CA: authority.caFile }, {});
   expect(alone).toEqual({ ok: false, faults: ["PENSTOCK_NATS_CA: needs PENSTOCK_NATS_URL"] });
   const twice = faultsOf({ PENSTOCK_NATS_URL: "nats://u:p@h", PENSTOCK_NATS_TOKEN: "t" });
-  expect(twice).toEqual(["PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them"]);
+  expect(twice).toEqual([
+    "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them",
+  ]);
 });
 
 test.each([

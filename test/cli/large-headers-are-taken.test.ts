@@ -1,4 +1,5 @@
-// Browsers send cookies and long referrers along; a gateway that refuses them loses their events for good.
+// Browsers send cookies and long referrers along; a gateway that refuses them loses their events
+// for good.
 
 import { expect, test } from "vitest";
 import { ended, penstock, temporaryFolder } from "../embedded/embedded-kit.ts";
@@ -19,7 +20,8 @@ test("a request with 12 KB of headers is taken, one with 24 KB is refused", asyn
   const url = /(http:\S+\/capture\/)/.exec(gateway.said.out)?.[1] ?? "";
   const body = JSON.stringify({ api_key: "phc_demo", event: "e", distinct_id: "u" });
   const post = async (bytes: number): Promise<number> =>
-    (await fetch(url, { method: "POST", body, headers: { cookie: `a=${"x".repeat(bytes)}` } })).status;
+    (await fetch(url, { method: "POST", body, headers: { cookie: `a=${"x".repeat(bytes)}` } }))
+      .status;
   expect(await post(12_288)).toBe(200);
   expect(await post(24_576)).toBe(431);
   gateway.kill("SIGTERM");
@@ -27,7 +29,12 @@ test("a request with 12 KB of headers is taken, one with 24 KB is refused", asyn
 });
 
 test("a password in a NATS url is not shown when there is no connection", async () => {
-  const list = penstock("project", "list", "--nats-url", "nats://user:s3cret@127.0.0.1:1,nats://127.0.0.1:1");
+  const list = penstock(
+    "project",
+    "list",
+    "--nats-url",
+    "nats://user:s3cret@127.0.0.1:1,nats://127.0.0.1:1",
+  );
   expect(await ended(list)).toBe(1);
   expect(list.said.err).toContain("nats://127.0.0.1:1");
   expect(list.said.out + list.said.err).not.toContain("s3cret");

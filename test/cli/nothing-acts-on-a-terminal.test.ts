@@ -1,5 +1,5 @@
-// What came from outside reaches a terminal as text: control characters and those that turn letters around are escaped, and JSON stays the
-// same JSON.
+// What came from outside reaches a terminal as text: control characters and those that turn letters
+// around are escaped, and JSON stays the same JSON.
 
 import { Writable } from "node:stream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -12,8 +12,9 @@ import { lanes } from "../../src/nats/names.ts";
 import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there
-const acting = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+const acting =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 const hostile = "\u009b2J\u009d0;title\u009c\u0085\u007f\u202edesrever\u2066\u2028\u061c";
 let gateway: TestGateway;
 let connection: NatsConnection;
@@ -39,7 +40,14 @@ function outside(): { context: CommandContext; text: () => string; stop: AbortCo
       },
     });
   const streams = { stdout: sink(), stderr: sink() };
-  const context = { env: {}, host: process, mainFile: "", channel: process, ...streams, stop: stop.signal };
+  const context = {
+    env: {},
+    host: process,
+    mainFile: "",
+    channel: process,
+    ...streams,
+    stop: stop.signal,
+  };
   return { context, text: () => text, stop };
 }
 
@@ -53,7 +61,12 @@ test("escapes are JSON's", () => {
 
 test("tail", async () => {
   const project = await gateway.project();
-  const sent = { api_key: project.key, event: hostile, distinct_id: "u", properties: { [hostile]: hostile } };
+  const sent = {
+    api_key: project.key,
+    event: hostile,
+    distinct_id: "u",
+    properties: { [hostile]: hostile },
+  };
   expect((await gateway.post("/capture/", sent)).status).toBe(200);
   const { context, text, stop } = outside();
   const running = tail(gateway.config, { project: project.id, lanes, fromStart: true }, context);
@@ -64,17 +77,27 @@ test("tail", async () => {
   const line = text()
     .split("\n")
     .find((found) => found.startsWith("{"));
-  expect(JSON.parse(line ?? "")).toMatchObject({ event: hostile, properties: { [hostile]: hostile } });
+  expect(JSON.parse(line ?? "")).toMatchObject({
+    event: hostile,
+    properties: { [hostile]: hostile },
+  });
 });
 
 test("names of projects that other tools have written", async () => {
-  const bucket = await openBucket(connection, { prefix: gateway.config.subjectPrefix, replicas: 1 });
-  await bucket.put("odd", JSON.stringify({ id: "odd", name: hostile, keys: ["phc_odd"], enabled: true }));
+  const bucket = await openBucket(connection, {
+    prefix: gateway.config.subjectPrefix,
+    replicas: 1,
+  });
+  await bucket.put(
+    "odd",
+    JSON.stringify({ id: "odd", name: hostile, keys: ["phc_odd"], enabled: true }),
+  );
   for (const asJson of [false, true]) {
     const { context, text } = outside();
     await list({ config: gateway.config, context }, asJson);
     expect(text()).toContain("odd");
     expect(text()).not.toMatch(acting);
   }
-  for (const character of hostile.replaceAll(/[ -~]/g, "")) expect(isProjectName(`a${character}`)).toBe(false);
+  for (const character of hostile.replaceAll(/[ -~]/g, ""))
+    expect(isProjectName(`a${character}`)).toBe(false);
 });

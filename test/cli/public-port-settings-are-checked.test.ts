@@ -1,11 +1,15 @@
-// Faults in what the public port is told about proxies and certificates, all found before anything starts.
+// Faults in what the public port is told about proxies and certificates, all found before anything
+// starts.
 
 import { expect, test } from "vitest";
 import { readConfig } from "../../src/settings/config.ts";
 import { createAuthority } from "../kit/certificates.ts";
 
 const authority = await createAuthority();
-const [own, other] = [await authority.server({ name: "own" }), await authority.server({ name: "other" })];
+const [own, other] = [
+  await authority.server({ name: "own" }),
+  await authority.server({ name: "other" }),
+];
 
 test.each([
   ["10.0.0.0/8", "10.0.0.0/8 ipv4"],
@@ -15,7 +19,9 @@ test.each([
 ])("trusted proxies %j", (text, networks) => {
   const result = readConfig({ PENSTOCK_TRUSTED_PROXIES: text }, {});
   const found = result.ok ? result.config.trustedProxies : undefined;
-  expect(found?.map(({ address, prefix, family }) => `${address}/${prefix} ${family}`).join()).toBe(networks);
+  expect(found?.map(({ address, prefix, family }) => `${address}/${prefix} ${family}`).join()).toBe(
+    networks,
+  );
 });
 
 test.each([
@@ -34,27 +40,51 @@ test.each([
 
 test("too many", () => {
   const text = Array(257).fill("10.0.0.1").join();
-  expect(faultsOf({ PENSTOCK_TRUSTED_PROXIES: text })).toEqual([expect.stringContaining("at most 256 networks")]);
+  expect(faultsOf({ PENSTOCK_TRUSTED_PROXIES: text })).toEqual([
+    expect.stringContaining("at most 256 networks"),
+  ]);
 });
 
 test("the PROXY protocol needs those who may speak it, and comes before no handshake", () => {
   const tls = { PENSTOCK_TLS_CERT: own.certFile, PENSTOCK_TLS_KEY: own.keyFile };
-  expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true" })).toEqual([expect.stringMatching(/needs PENSTOCK_TRUSTED_/)]);
-  expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true", PENSTOCK_TRUSTED_PROXIES: "" }).length).toBe(1);
-  expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true", PENSTOCK_TRUSTED_PROXIES: "::1" })).toEqual([]);
+  expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true" })).toEqual([
+    expect.stringMatching(/needs PENSTOCK_TRUSTED_/),
+  ]);
+  expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true", PENSTOCK_TRUSTED_PROXIES: "" }).length).toBe(
+    1,
+  );
+  expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true", PENSTOCK_TRUSTED_PROXIES: "::1" })).toEqual(
+    [],
+  );
   const all = { ...tls, PENSTOCK_PROXY_PROTOCOL: "true", PENSTOCK_TRUSTED_PROXIES: "::1" };
-  expect(faultsOf(all)).toEqual([expect.stringMatching(/^PENSTOCK_PROXY_PROTOCOL: cannot .* PENSTOCK_TLS_CERT/)]);
+  expect(faultsOf(all)).toEqual([
+    expect.stringMatching(/^PENSTOCK_PROXY_PROTOCOL: cannot .* PENSTOCK_TLS_CERT/),
+  ]);
 });
 
 test.each([
   ["a certificate alone", { cert: own.certFile }, /one is of no use without the other/],
   ["a key alone", { key: own.keyFile }, /one is of no use without the other/],
-  ["the key of another", { cert: own.certFile, key: other.keyFile }, /^PENSTOCK_TLS_KEY: is not the key/],
-  ["no such file", { cert: "/nowhere", key: own.keyFile }, /^PENSTOCK_TLS_CERT: cannot read \/nowhere: ENOENT/],
-  ["no certificate", { cert: own.keyFile, key: own.keyFile }, /^PENSTOCK_TLS_CERT: .*no PEM certificate/],
+  [
+    "the key of another",
+    { cert: own.certFile, key: other.keyFile },
+    /^PENSTOCK_TLS_KEY: is not the key/,
+  ],
+  [
+    "no such file",
+    { cert: "/nowhere", key: own.keyFile },
+    /^PENSTOCK_TLS_CERT: cannot read \/nowhere: ENOENT/,
+  ],
+  [
+    "no certificate",
+    { cert: own.keyFile, key: own.keyFile },
+    /^PENSTOCK_TLS_CERT: .*no PEM certificate/,
+  ],
   ["no key", { cert: own.certFile, key: own.certFile }, /^PENSTOCK_TLS_KEY: .*no PEM private key/],
 ])("%s", (_what, { cert, key }: { cert?: string; key?: string }, fault) => {
-  expect(faultsOf({ PENSTOCK_TLS_CERT: cert, PENSTOCK_TLS_KEY: key })).toEqual([expect.stringMatching(fault)]);
+  expect(faultsOf({ PENSTOCK_TLS_CERT: cert, PENSTOCK_TLS_KEY: key })).toEqual([
+    expect.stringMatching(fault),
+  ]);
 });
 
 test("a pair that fits", () => {

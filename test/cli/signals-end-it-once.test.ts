@@ -1,4 +1,5 @@
-// One Ctrl-C may reach the process several times at once and is one stop; a second one later ends it without waiting.
+// One Ctrl-C may reach the process several times at once and is one stop; a second one later ends
+// it without waiting.
 
 import { expect, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
@@ -22,7 +23,9 @@ test("a second SIGTERM ends a stop that hangs", async () => {
   try {
     gateway.kill("SIGTERM");
     // Sent again and again: the early ones are the first one's echo, the first after that ends it.
-    await expect.poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 8_000, interval: 100 }).toBe(143);
+    await expect
+      .poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 8_000, interval: 100 })
+      .toBe(143);
   } finally {
     process.kill(serverPid, "SIGKILL");
   }

@@ -1,12 +1,18 @@
-// `up` alone makes a gateway that works: its own curl line stores an event, `tail` shows it, `project` changes count,
-// and SIGTERM ends it with 0 and nothing left running.
+// `up` alone makes a gateway that works: its own curl line stores an event, `tail` shows it,
+// `project` changes count, and SIGTERM ends it with 0 and nothing left running.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
-import { ended, isRunning, penstock, penstockWith, temporaryFolder } from "../embedded/embedded-kit.ts";
+import {
+  ended,
+  isRunning,
+  penstock,
+  penstockWith,
+  temporaryFolder,
+} from "../embedded/embedded-kit.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 
@@ -17,13 +23,19 @@ function curl(line: string): string {
 test("from the first start to the last stop", async () => {
   const dataDir = temporaryFolder();
   const gateway = penstock("up", "--data-dir", dataDir, ...start);
-  await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("npm run penstock -- tail");
+  await expect
+    .poll(() => gateway.said.out, { timeout: 15_000 })
+    .toContain("npm run penstock -- tail");
   const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
   expect(curl(line)).toMatch(/200 OK[\s\S]*"accepted":1/);
 
   const tail = penstock("tail", "--data-dir", dataDir, "--from-start", "--lane", "live");
   await expect.poll(() => tail.said.out, { timeout: 10_000 }).toContain("\n");
-  expect(JSON.parse(tail.said.out)).toMatchObject({ project_id: "demo", event: "hello", distinct_id: "me" });
+  expect(JSON.parse(tail.said.out)).toMatchObject({
+    project_id: "demo",
+    event: "hello",
+    distinct_id: "me",
+  });
 
   const add = penstock("project", "add", "shop", "--key", "phc_shop", "--data-dir", dataDir);
   expect(await ended(add)).toBe(0);
@@ -35,7 +47,10 @@ test("from the first start to the last stop", async () => {
 
   const list = penstock("project", "list", "--json", "--data-dir", dataDir);
   expect(await ended(list)).toBe(0);
-  expect(JSON.parse(list.said.out)).toMatchObject([{ id: "demo" }, { id: "shop", keys: ["phc_shop"] }]);
+  expect(JSON.parse(list.said.out)).toMatchObject([
+    { id: "demo" },
+    { id: "shop", keys: ["phc_shop"] },
+  ]);
 
   const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
   expect(isRunning(serverPid)).toBe(true);
@@ -45,10 +60,17 @@ test("from the first start to the last stop", async () => {
 });
 
 test("up listens on loopback, and elsewhere when told", async () => {
-  const listening = (said: string): unknown => /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
+  const listening = (said: string): unknown =>
+    /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
   const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
   await expect.poll(() => listening(alone.said.err), { timeout: 15_000 }).toBe("127.0.0.1");
-  const told = penstockWith({ PENSTOCK_HOST: "0.0.0.0" }, "up", "--data-dir", temporaryFolder(), ...start);
+  const told = penstockWith(
+    { PENSTOCK_HOST: "0.0.0.0" },
+    "up",
+    "--data-dir",
+    temporaryFolder(),
+    ...start,
+  );
   await expect.poll(() => listening(told.said.err), { timeout: 15_000 }).toBe("0.0.0.0");
   const help = penstock("up", "--help");
   expect(await ended(help)).toBe(0);
@@ -90,7 +112,15 @@ test("tail ends well when its reader goes", async () => {
 });
 
 test("a start that waits for a NATS that is not there can be stopped", async () => {
-  const gateway = penstock("serve", "--nats-url", "nats://127.0.0.1:1", "--port", "0", "--admin-port", "0");
+  const gateway = penstock(
+    "serve",
+    "--nats-url",
+    "nats://127.0.0.1:1",
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+  );
   await expect.poll(() => gateway.said.err, { timeout: 15_000 }).toContain("waiting for NATS");
   gateway.kill("SIGTERM");
   expect(await ended(gateway)).toBe(0);

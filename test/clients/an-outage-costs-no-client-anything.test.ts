@@ -1,5 +1,6 @@
-// NATS goes for ten seconds while real clients capture, each as it is set up by default: they hear 503 with Retry-After, send again,
-// and everything is stored, once. Clients that give up after some seconds (the matrix says which) begin six seconds in.
+// NATS goes for ten seconds while real clients capture, each as it is set up by default: they hear
+// 503 with Retry-After, send again, and everything is stored, once. Clients that give up after some
+// seconds (the matrix says which) begin six seconds in.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { PostHog as PostHogLite } from "posthog-js-lite";
@@ -41,7 +42,8 @@ test("ten seconds without NATS", { timeout: 90_000 }, async () => {
     ...(python === undefined ? [] : [inPython(projects[2], python)]),
   ];
   await after(outageMs);
-  for (const { opened } of pages) expect(opened.heard).toContainEqual(expect.objectContaining({ status: 503 }));
+  for (const { opened } of pages)
+    expect(opened.heard).toContainEqual(expect.objectContaining({ status: 503 }));
   await stage.gateway.nats.restart();
   for (const { project, opened } of pages)
     await expectStored(stage.gateway, project, await opened.captured(), { timeoutMs: 30_000 });
@@ -63,7 +65,10 @@ interface Opened {
 
 async function openPages(): Promise<Opened[]> {
   const opened: Opened[] = [];
-  for (const [path, body] of found.flatMap(() => [["/", posthogJs] as const, ["/lite", posthogJsLite] as const])) {
+  for (const [path, body] of found.flatMap(() => [
+    ["/", posthogJs] as const,
+    ["/lite", posthogJsLite] as const,
+  ])) {
     const project = await stage.gateway.project();
     stage.site.pages.set(path, body({ host: stage.gateway.url, key: project.key }));
     const each = await visit(stage.browser!, `${stage.site.origin}${path}`, { expected });
@@ -74,12 +79,19 @@ async function openPages(): Promise<Opened[]> {
 }
 
 async function capturesOf({ page }: Visit): Promise<void> {
-  await page.evaluate(`for (let index = 0; index < ${eventsOfEach}; index++) posthog.capture("counted", { index });`);
+  await page.evaluate(
+    `for (let index = 0; index < ${eventsOfEach}; index++) posthog.capture("counted", { index });`,
+  );
   await page.locator("#buy").click();
 }
 
-/** The first refusal that the probe hears, as a page of another origin would: what it may read of it is exposed. */
-async function refusal({ key }: TestProject): Promise<{ status: number; retryAfter: string | null }> {
+/**
+ * The first refusal that the probe hears, as a page of another origin would: what it may read of it
+ * is exposed.
+ */
+async function refusal({
+  key,
+}: TestProject): Promise<{ status: number; retryAfter: string | null }> {
   const event = JSON.stringify({ api_key: key, event: "probe", distinct_id: "u" });
   let heard: Response | undefined;
   await expect
@@ -126,7 +138,9 @@ function noteIn(captured: Captured[], message: Captured | undefined): void {
 }
 
 async function inPython(project: TestProject, program: string): Ended {
-  const said = await runPython(program, { gateway: stage.gateway, project }, [String(eventsOfEach)]);
+  const said = await runPython(program, { gateway: stage.gateway, project }, [
+    String(eventsOfEach),
+  ]);
   expect(said).toMatchObject({ errors: [], log: "" });
   return async () => {
     const events = await stage.gateway.events(project);

@@ -1,5 +1,6 @@
-// A real Chromium, and a site of an origin of its own whose pages have a client in them. What a page's client captured is kept in the
-// site's localStorage, which outlives leaving the page. Whatever the browser complains of, on its console or its network, fails the test.
+// A real Chromium, and a site of an origin of its own whose pages have a client in them. What a
+// page's client captured is kept in the site's localStorage, which outlives leaving the page.
+// Whatever the browser complains of, on its console or its network, fails the test.
 
 import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
@@ -27,7 +28,9 @@ export function chromiums(): string[] {
   return named === "" ? [] : [named];
 }
 
-/** What the tests of a file run with: started before the first of them, and stopped behind the last. */
+/**
+ * What the tests of a file run with: started before the first of them, and stopped behind the last.
+ */
 export interface Stage {
   readonly gateway: TestGateway;
   readonly site: Site;
@@ -133,7 +136,11 @@ export interface VisitOptions {
 }
 
 /** Opens a page of the site in a profile of its own, unless it is given one. */
-export async function visit(browser: Browser, url: string, options: VisitOptions = {}): Promise<Visit> {
+export async function visit(
+  browser: Browser,
+  url: string,
+  options: VisitOptions = {},
+): Promise<Visit> {
   const context = options.context ?? (await browser.newContext());
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -143,7 +150,8 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
   // One that was answered, but whose client did not read the answer's body, is called failed too.
   const answered = new Set<Request>();
   context.on("requestfailed", (request) => {
-    if (!answered.has(request)) complaints.push(`${request.url()}: ${request.failure()?.errorText}`);
+    if (!answered.has(request))
+      complaints.push(`${request.url()}: ${request.failure()?.errorText}`);
   });
   context.on("response", (response) => {
     answered.add(response.request());
@@ -155,12 +163,15 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
   });
   onTestFinished(async () => {
     await context.close();
-    expect(complaints.filter((complaint) => options.expected?.test(complaint) !== true)).toEqual([]);
+    expect(complaints.filter((complaint) => options.expected?.test(complaint) !== true)).toEqual(
+      [],
+    );
   });
   await page.goto(url);
   return {
     page,
     heard,
-    captured: async () => JSON.parse(await page.evaluate('localStorage.getItem("noted") ?? "[]"')) as Captured[],
+    captured: async () =>
+      JSON.parse(await page.evaluate('localStorage.getItem("noted") ?? "[]"')) as Captured[],
   };
 }

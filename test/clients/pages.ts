@@ -1,4 +1,5 @@
-// Pages with a client in them, as its users put it there; each also notes what its client says that it captured.
+// Pages with a client in them, as its users put it there; each also notes what its client says that
+// it captured.
 
 export interface PageOptions {
   /** The gateway's address. */
@@ -8,7 +9,9 @@ export interface PageOptions {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** True in a page whose client has heard what it may do: before that it does not look for clicks. */
+/**
+ * True in a page whose client has heard what it may do: before that it does not look for clicks.
+ */
 export const isReady = "window.isReady === true || window._POSTHOG_REMOTE_CONFIG !== undefined";
 
 // Headless browsers say that a program drives them, which the client takes for a bot.
@@ -25,8 +28,9 @@ posthog.on("eventCaptured", note);
 }
 
 /**
- * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js has come from the host. Written anew,
- * with what the snippet and that file agree on: \`__SV\`, \`_i\`, the arguments of init, and calls as arrays.
+ * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js has come
+ * from the host. Written anew, with what the snippet and that file agree on: \`__SV\`, \`_i\`, the
+ * arguments of init, and calls as arrays.
  */
 export function snippet({ host, key, options }: PageOptions): string {
   return `<script>

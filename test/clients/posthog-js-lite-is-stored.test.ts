@@ -1,5 +1,5 @@
-// posthog-js-lite, in Node and in a real browser from a page of another origin: what it captures is stored field by field, and
-// nothing is complained of.
+// posthog-js-lite, in Node and in a real browser from a page of another origin: what it captures is
+// stored field by field, and nothing is complained of.
 
 import { PostHog } from "posthog-js-lite";
 import { expect, test, vi } from "vitest";

@@ -1,4 +1,5 @@
-// posthog-node, as its users run it: default batching and gzip, then shutdown(). Field by field, what it sent is in the stream.
+// posthog-node, as its users run it: default batching and gzip, then shutdown(). Field by field,
+// what it sent is in the stream.
 
 import { PostHog } from "posthog-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -43,7 +44,10 @@ test("capture, identify, alias and groupIdentify arrive whole", async () => {
     groups: { company: "acme" },
     uuid: "0199b1c2-2222-7000-8000-00000000000b",
   });
-  sdk.identify({ distinctId: "user-1", properties: { email: "a@b.c", $set_once: { first: true } } });
+  sdk.identify({
+    distinctId: "user-1",
+    properties: { email: "a@b.c", $set_once: { first: true } },
+  });
   sdk.alias({ distinctId: "user-1", alias: "anonymous-1" });
   sdk.groupIdentify({ groupType: "company", groupKey: "acme", properties: { seats: 5 } });
   await sdk.shutdown();
@@ -60,7 +64,9 @@ test("capture, identify, alias and groupIdentify arrive whole", async () => {
   for (const event of events) expect(Math.abs(clockErrorMs(event))).toBeLessThan(60_000);
   const { timestamp, timestamp_sent: timestampSent } = named(events, "signed up");
   expect(timestampSent ?? timestamp).toBe("2026-02-03T04:05:06.789Z");
-  expect(Date.parse(timestamp as string)).toBe(when.getTime() - clockErrorMs(named(events, "signed up")));
+  expect(Date.parse(timestamp as string)).toBe(
+    when.getTime() - clockErrorMs(named(events, "signed up")),
+  );
   expect(named(events, "paid")).toMatchObject({
     uuid: "0199b1c2-2222-7000-8000-00000000000b",
     properties: { $groups: { company: "acme" } },
@@ -89,9 +95,9 @@ test("a hundred captures are stored once each", async () => {
     sdk.capture({ distinctId: `user-${index}`, event: "counted", properties: { index } });
   await sdk.shutdown();
   const events = await gateway.events(project);
-  expect(events.map((event) => event.properties["index"]).sort((a, b) => Number(a) - Number(b))).toEqual(
-    Array.from({ length: 100 }, (_, index) => index),
-  );
+  expect(
+    events.map((event) => event.properties["index"]).sort((a, b) => Number(a) - Number(b)),
+  ).toEqual(Array.from({ length: 100 }, (_, index) => index));
 });
 
 test("the matrix has the version that is tried here", () => {
@@ -103,9 +109,20 @@ test("with and without compression the records are what it says it captured, fie
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, disableCompression });
     const captured = noteOf(sdk);
-    sdk.capture({ distinctId: "user-1", event: "$pageview", properties: { $current_url: "https://example.com/" } });
-    sdk.capture({ distinctId: "user-1", event: "signed up", properties: { $set: { plan: "pro" } } });
-    sdk.identify({ distinctId: "user-1", properties: { email: "a@b.c", $set_once: { first: true } } });
+    sdk.capture({
+      distinctId: "user-1",
+      event: "$pageview",
+      properties: { $current_url: "https://example.com/" },
+    });
+    sdk.capture({
+      distinctId: "user-1",
+      event: "signed up",
+      properties: { $set: { plan: "pro" } },
+    });
+    sdk.identify({
+      distinctId: "user-1",
+      properties: { email: "a@b.c", $set_once: { first: true } },
+    });
     await sdk.shutdown();
     await expectStored(gateway, project, captured);
   }

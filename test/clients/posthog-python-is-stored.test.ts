@@ -1,4 +1,5 @@
-// PostHog's Python client, installed by the host's pip: what it captures is stored field by field, and it tells of no error.
+// PostHog's Python client, installed by the host's pip: what it captures is stored field by field,
+// and it tells of no error.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -40,9 +41,19 @@ test.each(found.flatMap((each) => [[each], [each, "gzip"], [each, "capture_mode=
     });
     const paid = events.find((event) => event["event"] === "signed up");
     expect(paid?.["timestamp_sent"] ?? paid?.["timestamp"]).toBe("2026-02-03T04:05:06.789Z");
-    expectEvent(events, "paid", { distinct_id: "user-1", properties: { $groups: { company: "acme" }, ...lib } });
-    expectEvent(events, "$set", { distinct_id: "user-1", kind: "set", $set: { email: "a@example.com" } });
-    expectEvent(events, "$set_once", { distinct_id: "user-1", $set_once: { first_seen: "2026-01-01" } });
+    expectEvent(events, "paid", {
+      distinct_id: "user-1",
+      properties: { $groups: { company: "acme" }, ...lib },
+    });
+    expectEvent(events, "$set", {
+      distinct_id: "user-1",
+      kind: "set",
+      $set: { email: "a@example.com" },
+    });
+    expectEvent(events, "$set_once", {
+      distinct_id: "user-1",
+      $set_once: { first_seen: "2026-01-01" },
+    });
     expectEvent(events, "$groupidentify", {
       kind: "group_identify",
       properties: { $group_type: "company", $group_key: "acme", $group_set: { seats: 5 } },
@@ -68,7 +79,11 @@ test.each(found)("history goes to the historical lane, in its order", async (pro
   expect(events.map((event) => event["uuid"])).toEqual(said.uuids);
 });
 
-function expectEvent(events: readonly StoredEvent[], name: string, expected: Record<string, unknown>): void {
+function expectEvent(
+  events: readonly StoredEvent[],
+  name: string,
+  expected: Record<string, unknown>,
+): void {
   const named = events.filter((event) => event["event"] === name);
   expect(named, name).toHaveLength(1);
   expect(named[0]).toMatchObject(expected);

@@ -15,9 +15,12 @@ interface Found {
 
 /** Set up if need be; says on standard error when it cannot be. */
 export function findPythonClient(): Found {
-  const text = execFileSync(process.execPath, [path.join(root, "scripts/python-client.mjs")], { encoding: "utf8" });
+  const text = execFileSync(process.execPath, [path.join(root, "scripts/python-client.mjs")], {
+    encoding: "utf8",
+  });
   const found = JSON.parse(text.trim().split("\n").at(-1) ?? "") as Found;
-  if (found.python === undefined) process.stderr.write(`NOT RUN: PostHog's Python client: ${found.why}\n`);
+  if (found.python === undefined)
+    process.stderr.write(`NOT RUN: PostHog's Python client: ${found.why}\n`);
   return found;
 }
 
@@ -28,25 +31,39 @@ export interface PythonRun {
   readonly log: string;
 }
 
-/** Runs the scenario of posthog_client.py to its end. `options` are the client's: flags, or name=value. */
+/**
+ * Runs the scenario of posthog_client.py to its end. `options` are the client's: flags, or
+ * name=value.
+ */
 export function runPython(
   python: string,
   { gateway, project }: { gateway: TestGateway; project: TestProject },
   [scenario, ...options]: readonly [string, ...string[]],
 ): Promise<PythonRun> {
-  const args = [path.join(root, "test/clients/posthog_client.py"), gateway.url, project.key, scenario, ...options];
+  const args = [
+    path.join(root, "test/clients/posthog_client.py"),
+    gateway.url,
+    project.key,
+    scenario,
+    ...options,
+  ];
   return new Promise((resolve, reject) => {
-    execFile(python, args, { timeout: runMsMax, killSignal: "SIGKILL" }, (error, stdout, stderr) => {
-      if (error !== null) return reject(error);
-      const said = stdout
-        .split("\n")
-        .filter((line) => line !== "")
-        .map((line) => JSON.parse(line) as { uuid?: string; error?: string });
-      resolve({
-        uuids: said.flatMap(({ uuid }) => uuid ?? []),
-        errors: said.flatMap(({ error: told }) => told ?? []),
-        log: stderr,
-      });
-    });
+    execFile(
+      python,
+      args,
+      { timeout: runMsMax, killSignal: "SIGKILL" },
+      (error, stdout, stderr) => {
+        if (error !== null) return reject(error);
+        const said = stdout
+          .split("\n")
+          .filter((line) => line !== "")
+          .map((line) => JSON.parse(line) as { uuid?: string; error?: string });
+        resolve({
+          uuids: said.flatMap(({ uuid }) => uuid ?? []),
+          errors: said.flatMap(({ error: told }) => told ?? []),
+          log: stderr,
+        });
+      },
+    );
   });
 }

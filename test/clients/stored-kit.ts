@@ -1,5 +1,6 @@
-// What a client meant, held field by field against what is stored. Clients tell of what they capture (`eventCaptured`, `capture`), in
-// the form in which they send it; nothing else may be in the stream.
+// What a client meant, held field by field against what is stored. Clients tell of what they
+// capture (`eventCaptured`, `capture`), in the form in which they send it; nothing else may be in
+// the stream.
 
 import { expect } from "vitest";
 import type { Lane } from "../../src/base/types.ts";
@@ -35,7 +36,10 @@ export async function expectStored(
 ): Promise<StoredEvent[]> {
   expect(captured.length).toBeGreaterThan(0);
   await expect
-    .poll(async () => (await gateway.events(project, lane)).length, { timeout: timeoutMs, interval: 100 })
+    .poll(async () => (await gateway.events(project, lane)).length, {
+      timeout: timeoutMs,
+      interval: 100,
+    })
     .toBeGreaterThanOrEqual(captured.length);
   const stored = await gateway.events(project, lane);
   const other: Lane = lane === "live" ? "historical" : "live";
@@ -75,7 +79,12 @@ function expectSame(record: StoredEvent, sent: Captured, project: TestProject): 
 
 /** The client's time stays readable, and what is stored is that on the gateway's clock. */
 function expectTimeTold(record: StoredEvent, meant: string): void {
-  const { timestamp, timestamp_sent: timestampSent = timestamp, sent_at: sentAt, received_at: receivedAt } = record;
+  const {
+    timestamp,
+    timestamp_sent: timestampSent = timestamp,
+    sent_at: sentAt,
+    received_at: receivedAt,
+  } = record;
   expect(timestampSent).toBe(meant);
   expect(sentAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   const skewMs = msOf(sentAt) - msOf(receivedAt);

@@ -1,5 +1,6 @@
-// The nginx configurations of docs/in-front-of-posthog.md, as they stand there but for addresses, before a real gateway and a server
-// in PostHog's place: events go where the page says, and so does all else.
+// The nginx configurations of docs/in-front-of-posthog.md, as they stand there but for addresses,
+// before a real gateway and a server in PostHog's place: events go where the page says, and so does
+// all else.
 
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -12,11 +13,15 @@ import { sdkPaths } from "../../src/http/sdk-requests.ts";
 import { findProxies, nginxMain, startConfigured } from "../http/proxy-kit.ts";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 
-const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/in-front-of-posthog.md"), "utf8");
+const page = readFileSync(
+  path.resolve(import.meta.dirname, "../../docs/in-front-of-posthog.md"),
+  "utf8",
+);
 const configs = [...page.matchAll(/```nginx\n([\s\S]*?)```/g)].map(([, config]) => config!);
 const found = findProxies();
 const runs = found.nginx.program === undefined ? [] : (["split", "mirror"] as const);
-if (runs.length === 0) process.stderr.write(`NOT RUN: nginx is not on this host: ${found.nginx.why}\n`);
+if (runs.length === 0)
+  process.stderr.write(`NOT RUN: nginx is not on this host: ${found.nginx.why}\n`);
 let gateway: TestGateway;
 
 beforeAll(async () => {
@@ -53,7 +58,11 @@ async function startPostHog(): Promise<{ port: number; got: Got[] }> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      got.push({ method: request.method ?? "", url: request.url ?? "", body: Buffer.concat(chunks) });
+      got.push({
+        method: request.method ?? "",
+        url: request.url ?? "",
+        body: Buffer.concat(chunks),
+      });
       response.setHeader("Content-Type", "application/json");
       response.end('{"status":"Ok"}');
     });
@@ -82,24 +91,45 @@ test.each(runs)("%s", async (run) => {
   const host = `http://127.0.0.1:${port}`;
   const posthog = new PostHog(project.key, { host });
   for (let index = 0; index < 10; index++)
-    posthog.capture({ distinctId: "user-1", event: "counted", properties: { index, text: "x".repeat(10_000) } });
+    posthog.capture({
+      distinctId: "user-1",
+      event: "counted",
+      properties: { index, text: "x".repeat(10_000) },
+    });
   await posthog.shutdown();
   const events = await gateway.events(project);
-  expect(events.map((event) => event.properties["index"])).toEqual(Array.from({ length: 10 }, (_, index) => index));
+  expect(events.map((event) => event.properties["index"])).toEqual(
+    Array.from({ length: 10 }, (_, index) => index),
+  );
   for (const each of ["/e/", "/i/v0/e", "/capture?ip=1", "/i/v0/ai/batch/"]) {
     const event = JSON.stringify({ api_key: project.key, event: each, distinct_id: "user-1" });
     const answer = await fetch(host + each, { method: "POST", body: event });
-    expect([each, answer.status, await answer.json()]).toEqual([each, 200, { status: "Ok", accepted: 1, dropped: 0 }]);
+    expect([each, answer.status, await answer.json()]).toEqual([
+      each,
+      200,
+      { status: "Ok", accepted: 1, dropped: 0 },
+    ]);
   }
   // Where an error that the client is told leads: nobody else knows it.
   const { type } = (await (await fetch(`${host}/e/`)).json()) as { type: string };
   expect(await (await fetch(new URL(type, `${host}/e/`))).text()).toContain('id="empty_body"');
-  expect(await (await fetch(`${host}/flags/?v=2`, { method: "POST", body: "{}" })).json()).toEqual({ status: "Ok" });
+  expect(await (await fetch(`${host}/flags/?v=2`, { method: "POST", body: "{}" })).json()).toEqual({
+    status: "Ok",
+  });
   expect(await (await fetch(`${host}/array/key/config`)).json()).toEqual({ status: "Ok" });
   const paths = ["POST /flags/?v=2", "GET /array/key/config"];
-  const copies = ["POST /batch/", "POST /e/", "POST /i/v0/e", "POST /capture?ip=1", "POST /i/v0/ai/batch/", "GET /e/"];
+  const copies = [
+    "POST /batch/",
+    "POST /e/",
+    "POST /i/v0/e",
+    "POST /capture?ip=1",
+    "POST /i/v0/ai/batch/",
+    "GET /e/",
+  ];
   const expected = run === "split" ? paths : [...copies, ...paths];
-  await expect.poll(() => got.map(({ method, url }) => `${method} ${url}`).sort()).toEqual(expected.sort());
+  await expect
+    .poll(() => got.map(({ method, url }) => `${method} ${url}`).sort())
+    .toEqual(expected.sort());
   const copy = got.find(({ method, url }) => method === "POST" && url === "/e/");
   if (run === "mirror") expect(copy?.body.toString()).toContain('"event":"/e/"');
 });

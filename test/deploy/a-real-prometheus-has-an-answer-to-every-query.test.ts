@@ -1,5 +1,6 @@
-// A real Prometheus scrapes a real gateway that has requests of every kind, and a nats-server that is silent for a moment.
-// Every query of the dashboard, every recording rule and every series an alert asks for has a number then.
+// A real Prometheus scrapes a real gateway that has requests of every kind, and a nats-server that
+// is silent for a moment. Every query of the dashboard, every recording rule and every series an
+// alert asks for has a number then.
 
 import { expect, onTestFinished, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
@@ -21,7 +22,8 @@ function filledIn(expr: string): string {
 
 /** Every series that an expression asks for, without what it does with them. */
 function selectorsOf(expr: string): string[] {
-  const found = expr.match(/\b(?:up|(?:penstock|process)_\w+|job\w*:[\w:]+)\b(?:\{[^}]*\})?/g) ?? [];
+  const found =
+    expr.match(/\b(?:up|(?:penstock|process)_\w+|job\w*:[\w:]+)\b(?:\{[^}]*\})?/g) ?? [];
   return found.filter((selector) => !selector.startsWith(onlyWithTls));
 }
 
@@ -33,13 +35,17 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
     ["/capture/", { api_key: key, ...event }],
     ["/batch/", { api_key: key, batch }],
     ["/batch/", { api_key: key, batch, historical_migration: true }],
-    ["/batch/", { api_key: key, batch: [event, { event: "$create_alias", distinct_id: "u" }, { event: "" }] }],
+    [
+      "/batch/",
+      { api_key: key, batch: [event, { event: "$create_alias", distinct_id: "u" }, { event: "" }] },
+    ],
     ["/capture/", { api_key: "phc_unknown", ...event }],
     ["/elsewhere", {}],
   ];
   let stopped = false;
   const clients = Array.from({ length: 4 }, async () => {
-    while (!stopped) for (const [path, body] of bodies) await gateway.post(path, body).catch(() => {});
+    while (!stopped)
+      for (const [path, body] of bodies) await gateway.post(path, body).catch(() => {});
   });
   onTestFinished(async () => {
     stopped = true;
@@ -68,7 +74,9 @@ test("queries, rules, alerts", { timeout: fetchMsMax }, async () => {
   const queries = dashboardQueries().filter(({ expr }) => !expr.includes(onlyWithTls));
   expect(queries.length).toBeGreaterThan(60);
   for (const { title, expr } of queries) {
-    await expect.poll(() => numbers(filledIn(expr)), { ...within, message: `${title}: ${expr}` }).not.toEqual([]);
+    await expect
+      .poll(() => numbers(filledIn(expr)), { ...within, message: `${title}: ${expr}` })
+      .not.toEqual([]);
   }
   const retries = 'sum(increase(penstock_acks_failed_total{cause="timeout"}[1m]))';
   await expect.poll(() => numbers(`${retries} > 0`), within).toHaveLength(1);
@@ -77,7 +85,9 @@ test("queries, rules, alerts", { timeout: fetchMsMax }, async () => {
     const asked = record === undefined ? [] : [record];
     for (const selector of [...asked, ...selectorsOf(expr)]) {
       const message = `${record ?? alert}: ${selector}`;
-      await expect.poll(() => numbers(`last_over_time(${selector}[1m])`), { ...within, message }).not.toEqual([]);
+      await expect
+        .poll(() => numbers(`last_over_time(${selector}[1m])`), { ...within, message })
+        .not.toEqual([]);
     }
   }
   const rules = await prometheus.rules();

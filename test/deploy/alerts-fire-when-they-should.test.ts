@@ -1,23 +1,40 @@
-// Every alert has a scenario in deploy/prometheus/tests in which it fires, and a moment of it in which it does not; promtool
-// plays them. And every alert says what it is, what to do first, and where to read on.
+// Every alert has a scenario in deploy/prometheus/tests in which it fires, and a moment of it in
+// which it does not; promtool plays them. And every alert says what it is, what to do first, and
+// where to read on.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { fetchMsMax, prometheusDir, prometheusFolder, promtool, readRules, root } from "./prometheus-kit.ts";
+import {
+  fetchMsMax,
+  prometheusDir,
+  prometheusFolder,
+  promtool,
+  readRules,
+  root,
+} from "./prometheus-kit.ts";
 
 interface Scenario {
   readonly name: string;
-  readonly promql_expr_test: readonly { expr: string; exp_samples: readonly { labels: string }[] }[];
+  readonly promql_expr_test: readonly {
+    expr: string;
+    exp_samples: readonly { labels: string }[];
+  }[];
 }
 
 const testFiles = readdirSync(path.join(prometheusDir, "tests"));
 const scenarios = testFiles.flatMap(
   (file) =>
-    (parse(readFileSync(path.join(prometheusDir, "tests", file), "utf8")) as { tests: readonly Scenario[] }).tests,
+    (
+      parse(readFileSync(path.join(prometheusDir, "tests", file), "utf8")) as {
+        tests: readonly Scenario[];
+      }
+    ).tests,
 );
-const alerts = readRules().flatMap((rule) => (rule.alert === undefined ? [] : [{ ...rule, alert: rule.alert }]));
+const alerts = readRules().flatMap((rule) =>
+  rule.alert === undefined ? [] : [{ ...rule, alert: rule.alert }],
+);
 const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 
 beforeAll(async () => void (await prometheusFolder()), fetchMsMax);
@@ -38,7 +55,11 @@ describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
     const own = scenarios
       .filter(({ name }) => name.startsWith(`${alert}: `))
       .flatMap((found) => found.promql_expr_test);
-    const wouldShowIt = ['ALERTS{alertstate="firing"}', `severity="${labels?.["severity"]}"`, `"${alert}"`];
+    const wouldShowIt = [
+      'ALERTS{alertstate="firing"}',
+      `severity="${labels?.["severity"]}"`,
+      `"${alert}"`,
+    ];
     const looksAt = own.filter(({ expr }) => wouldShowIt.some((part) => expr.includes(part)));
     const isNamed = ({ labels: text }: { labels: string }) => text.includes(`alertname="${alert}"`);
     expect(looksAt.some(({ exp_samples }) => exp_samples.some(isNamed))).toBe(true);
@@ -51,7 +72,9 @@ describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
     expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
     expect(annotations?.["runbook_url"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
     const section = new RegExp(`^### ${alert}\n([^#]*)`, "m").exec(runbook)?.[1] ?? "";
-    expect(section).toMatch(new RegExp(`^${labels?.["severity"] === "page" ? "Page" : "Ticket"}\\.`, "m"));
+    expect(section).toMatch(
+      new RegExp(`^${labels?.["severity"] === "page" ? "Page" : "Ticket"}\\.`, "m"),
+    );
     for (const part of ["**Means**", "**Look at**", "**Do**"]) expect(section).toContain(part);
   });
 });

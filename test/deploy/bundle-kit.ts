@@ -1,5 +1,5 @@
-// The test kit's bundle: runs what `npm run bundle` has put together, as a process of its own and away from the project, and tells
-// what it says, answers and has loaded.
+// The test kit's bundle: runs what `npm run bundle` has put together, as a process of its own and
+// away from the project, and tells what it says, answers and has loaded.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -33,12 +33,19 @@ export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
 export function runCommand(command: readonly [string, ...string[]], env: Env): string {
   const [program, ...args] = command;
   const done = spawnSync(program, args, { env, cwd: tmpdir(), encoding: "utf8" });
-  if (done.status !== 0) throw new Error(`run ${command.join(" ")}: ${done.status}: ${done.stderr}${done.error ?? ""}`);
+  if (done.status !== 0)
+    throw new Error(`run ${command.join(" ")}: ${done.status}: ${done.stderr}${done.error ?? ""}`);
   return done.stdout;
 }
 
-/** Runs a command beside the test, in a folder that is not the project's, and gathers what it says. It ends with the test. */
-export function speaking(command: readonly [string, ...string[]], env: Env): { out: string; err: string } {
+/**
+ * Runs a command beside the test, in a folder that is not the project's, and gathers what it says.
+ * It ends with the test.
+ */
+export function speaking(
+  command: readonly [string, ...string[]],
+  env: Env,
+): { out: string; err: string } {
   const [program, ...args] = command;
   const child = spawn(program, args, { env, cwd: tmpdir(), stdio: ["ignore", "pipe", "pipe"] });
   const said = { out: "", err: "" };
@@ -55,8 +62,14 @@ export function speaking(command: readonly [string, ...string[]], env: Env): { o
   return said;
 }
 
-/** Starts it in a folder that is not the project's, and waits until it listens. It ends with the test. */
-export async function startPenstock(command: readonly [string, ...string[]], env: Env): Promise<RunningPenstock> {
+/**
+ * Starts it in a folder that is not the project's, and waits until it listens. It ends with the
+ * test.
+ */
+export async function startPenstock(
+  command: readonly [string, ...string[]],
+  env: Env,
+): Promise<RunningPenstock> {
   const [program, ...args] = command;
   const ports = { PENSTOCK_HOST: "127.0.0.1", PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0" };
   const child = spawn(program, args, {
@@ -77,9 +90,13 @@ export async function startPenstock(command: readonly [string, ...string[]], env
       .split("\n")
       .slice(0, -1)
       .map((line) => JSON.parse(line));
-  const listening = (): Record<string, unknown> | undefined => log().find(({ msg }) => msg === "listening");
-  await expect.poll(() => listening() ?? child.exitCode, { timeout: 20_000, message: "listens" }).not.toBeNull();
-  if (child.exitCode !== null) throw new Error(`start ${program}: it ended with ${child.exitCode}: ${text}`);
+  const listening = (): Record<string, unknown> | undefined =>
+    log().find(({ msg }) => msg === "listening");
+  await expect
+    .poll(() => listening() ?? child.exitCode, { timeout: 20_000, message: "listens" })
+    .not.toBeNull();
+  if (child.exitCode !== null)
+    throw new Error(`start ${program}: it ended with ${child.exitCode}: ${text}`);
   return {
     url: `http://127.0.0.1:${listening()?.["port"]}`,
     adminUrl: `http://127.0.0.1:${listening()?.["adminPort"]}`,

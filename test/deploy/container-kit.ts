@@ -1,4 +1,5 @@
-// The Dockerfile as its tests read it: its instructions, and which files its ignore file lets through.
+// The Dockerfile as its tests read it: its instructions, and which files its ignore file lets
+// through.
 
 import { DockerfileParser, type Instruction } from "dockerfile-ast";
 import { readDeploy } from "./files-kit.ts";
@@ -11,12 +12,20 @@ const ignoreLines = readDeploy("container/Dockerfile.dockerignore")
   .filter((line) => /^[^#]/.test(line))
   .map((line) => ({
     sends: line.startsWith("!"),
-    pattern: new RegExp(`^${line.replace("!", "").replaceAll(".", "\\.").replaceAll("*", "[^/]*")}(/|$)`),
+    pattern: new RegExp(
+      `^${line.replace("!", "").replaceAll(".", "\\.").replaceAll("*", "[^/]*")}(/|$)`,
+    ),
   }));
 
-/** The last line that matches decides; `*` stays within a folder, and a folder stands for all below it. */
+/**
+ * The last line that matches decides; `*` stays within a folder, and a folder stands for all below
+ * it.
+ */
 export function isSent(file: string): boolean {
-  return ignoreLines.reduce((sent, { sends, pattern }) => (pattern.test(file) ? sends : sent), true);
+  return ignoreLines.reduce(
+    (sent, { sends, pattern }) => (pattern.test(file) ? sends : sent),
+    true,
+  );
 }
 
 /** Each stage's instructions, the FROM first. */

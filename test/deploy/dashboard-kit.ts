@@ -15,7 +15,12 @@ export interface DashboardPanel {
   readonly title: string;
   readonly description?: string;
   readonly datasource?: object;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly gridPos: {
+    readonly x: number;
+    readonly y: number;
+    readonly w: number;
+    readonly h: number;
+  };
   readonly fieldConfig?: { readonly defaults: { readonly unit: string } };
   readonly targets?: readonly Target[];
 }
@@ -26,5 +31,7 @@ export function dashboardPanels(): DashboardPanel[] {
 }
 
 export function dashboardQueries(): { title: string; expr: string }[] {
-  return dashboardPanels().flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
+  return dashboardPanels().flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => ({ title, expr })),
+  );
 }

@@ -1,4 +1,5 @@
-// Every metric is on the dashboard or in an alert, nothing else is, and the dashboard is what its source says and whole.
+// Every metric is on the dashboard or in an alert, nothing else is, and the dashboard is what its
+// source says and whole.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -11,8 +12,13 @@ import { readRules, root } from "./prometheus-kit.ts";
 
 const grafanaDir = path.join(root, "deploy/grafana");
 const rules = readRules();
-const expressions = [...dashboardQueries().map(({ expr }) => expr), ...rules.map(({ expr }) => expr)];
-const shown = new Set(expressions.flatMap((expr) => expr.match(/\bpenstock_\w+|\bjob\w*:[\w:]+/g) ?? []));
+const expressions = [
+  ...dashboardQueries().map(({ expr }) => expr),
+  ...rules.map(({ expr }) => expr),
+];
+const shown = new Set(
+  expressions.flatMap((expr) => expr.match(/\bpenstock_\w+|\bjob\w*:[\w:]+/g) ?? []),
+);
 
 test.each(metricNames.map((name) => [name]))("%s", (name) => {
   const series = metricTable[name].type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
@@ -30,7 +36,9 @@ test("every name that is asked for is a metric's or a recording rule's, and ever
 });
 
 test("the dashboard is the one that dashboard.ts writes: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
-  expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(dashboardText());
+  expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(
+    dashboardText(),
+  );
 });
 
 test("panels are described, have a unit, ask the data source that was chosen, and do not lie on one another", () => {
@@ -55,7 +63,10 @@ test("panels are described, have a unit, ask the data source that was chosen, an
 
 function cellsOf({ gridPos: { x, y, w, h } }: DashboardPanel): string[] {
   expect(x + w).toBeLessThanOrEqual(24);
-  return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`);
+  return Array.from(
+    { length: w * h },
+    (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`,
+  );
 }
 
 test("Grafana is told of the data source and of the folder", () => {

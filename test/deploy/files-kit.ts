@@ -1,5 +1,6 @@
-// What the tests of deploy/ share: its files as data, the settings a variable file gives, and the manifests as kustomize would put
-// them together. The last does what our kustomization files ask for and throws on anything else.
+// What the tests of deploy/ share: its files as data, the settings a variable file gives, and the
+// manifests as kustomize would put them together. The last does what our kustomization files ask
+// for and throws on anything else.
 
 import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
@@ -25,7 +26,9 @@ export function readDeploy(file: string): string {
 /** The lines NAME=value of a file for systemd, Compose or kustomize. */
 export function envOf(text: string): Env {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-  return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+  );
 }
 
 /** What a gateway makes of the variables. Throws its faults. */
@@ -44,20 +47,40 @@ export function streamBytesTotal({ partitions, streamBytesMax }: Config): number
 export function bytesOf(size: string): number {
   const match = /^(\d+)([KMGT])(i?)B?$/.exec(size);
   if (match === null) throw new Error(`read a size: ${size}`);
-  return Number(match[1]) * (match[3] === "i" ? 1_024 : 1_000) ** (" KMGT".indexOf(match[2] ?? "") || 0);
+  return (
+    Number(match[1]) * (match[3] === "i" ? 1_024 : 1_000) ** (" KMGT".indexOf(match[2] ?? "") || 0)
+  );
 }
 
 interface Kustomization {
   readonly resources: string[];
   readonly namespace?: string;
-  readonly labels?: { pairs: Record<string, string>; includeSelectors: boolean; includeTemplates: boolean }[];
+  readonly labels?: {
+    pairs: Record<string, string>;
+    includeSelectors: boolean;
+    includeTemplates: boolean;
+  }[];
   readonly images?: { name: string; newName: string; newTag: string }[];
-  readonly configMapGenerator?: { name: string; behavior?: string; envs?: string[]; literals?: string[] }[];
+  readonly configMapGenerator?: {
+    name: string;
+    behavior?: string;
+    envs?: string[];
+    literals?: string[];
+  }[];
   readonly patches?: { target: { kind: string; name: string }; patch: string }[];
 }
 
 const knownFields = new Set(
-  ["apiVersion", "kind", "resources", "namespace", "labels", "images", "configMapGenerator", "patches"], //
+  [
+    "apiVersion",
+    "kind",
+    "resources",
+    "namespace",
+    "labels",
+    "images",
+    "configMapGenerator",
+    "patches",
+  ], //
 );
 
 /** The manifests of an overlay; a ConfigMap keeps its name without kustomize's hash. */
@@ -66,7 +89,9 @@ export function kustomize(overlay: string): Manifest[] {
 }
 
 function built(folder: string): Manifest[] {
-  const file = parse(readFileSync(path.join(folder, "kustomization.yaml"), "utf8")) as Kustomization;
+  const file = parse(
+    readFileSync(path.join(folder, "kustomization.yaml"), "utf8"),
+  ) as Kustomization;
   const unknown = Object.keys(file).filter((field) => !knownFields.has(field));
   if (unknown.length > 0) throw new Error(`kustomize: not done here: ${unknown.join(", ")}`);
   const found = file.resources.flatMap((name) => {
@@ -77,7 +102,8 @@ function built(folder: string): Manifest[] {
   for (const label of file.labels ?? []) addLabels(manifests, label);
   for (const patch of file.patches ?? []) applyPatch(manifests, patch);
   for (const image of file.images ?? []) setImage(manifests, image);
-  if (file.namespace !== undefined) for (const { metadata } of manifests) metadata.namespace = file.namespace;
+  if (file.namespace !== undefined)
+    for (const { metadata } of manifests) metadata.namespace = file.namespace;
   return manifests;
 }
 
@@ -88,18 +114,27 @@ export function manifestsIn(text: string): Manifest[] {
   });
 }
 
-function generated({ configMapGenerator = [] }: Kustomization, folder: string, found: Manifest[]): Manifest[] {
+function generated(
+  { configMapGenerator = [] }: Kustomization,
+  folder: string,
+  found: Manifest[],
+): Manifest[] {
   return configMapGenerator.flatMap(({ name, behavior, envs = [], literals = [] }) => {
     const texts = [...envs.map((env) => readFileSync(path.join(folder, env), "utf8")), ...literals];
     const data = envOf(texts.join("\n"));
-    if (behavior !== "merge") return [{ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data }];
+    if (behavior !== "merge")
+      return [{ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data }];
     Object.assign(the(found, "ConfigMap", name)["data"] as object, data);
     return [];
   });
 }
 
-function addLabels(manifests: Manifest[], label: NonNullable<Kustomization["labels"]>[number]): void {
-  if (label.includeSelectors) throw new Error("kustomize: labels into selectors would change what policies select");
+function addLabels(
+  manifests: Manifest[],
+  label: NonNullable<Kustomization["labels"]>[number],
+): void {
+  if (label.includeSelectors)
+    throw new Error("kustomize: labels into selectors would change what policies select");
   for (const manifest of manifests) {
     manifest.metadata.labels = { ...manifest.metadata.labels, ...label.pairs };
     const template = (manifest["spec"] as { template?: Manifest } | undefined)?.template;
@@ -108,8 +143,15 @@ function addLabels(manifests: Manifest[], label: NonNullable<Kustomization["labe
   }
 }
 
-function applyPatch(manifests: Manifest[], { target, patch }: NonNullable<Kustomization["patches"]>[number]): void {
-  for (const { op, path: pointer, value } of parse(patch) as { op: string; path: string; value: unknown }[]) {
+function applyPatch(
+  manifests: Manifest[],
+  { target, patch }: NonNullable<Kustomization["patches"]>[number],
+): void {
+  for (const { op, path: pointer, value } of parse(patch) as {
+    op: string;
+    path: string;
+    value: unknown;
+  }[]) {
     const fields = pointer.split("/").slice(1);
     const last = fields.pop() ?? "";
     let place = the(manifests, target.kind, target.name) as Record<string, unknown>;
@@ -124,7 +166,9 @@ function setImage(
   manifests: Manifest[],
   { name, newName, newTag }: NonNullable<Kustomization["images"]>[number],
 ): void {
-  const images = manifests.flatMap((manifest) => (manifest.kind === "Deployment" ? containersOf(manifest) : []));
+  const images = manifests.flatMap((manifest) =>
+    manifest.kind === "Deployment" ? containersOf(manifest) : [],
+  );
   const named = images.filter(({ image }) => image === name);
   if (named.length === 0) throw new Error(`kustomize: no container has the image ${name}`);
   for (const container of named) container.image = `${newName}:${newTag}`;
@@ -134,7 +178,11 @@ export interface Container {
   image: string;
   readonly args: string[];
   readonly ports: { name: string; containerPort: number }[];
-  readonly env: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
+  readonly env: {
+    name: string;
+    value?: string;
+    valueFrom?: { secretKeyRef: { name: string; key: string } };
+  }[];
   readonly envFrom: { configMapRef: { name: string } }[];
   readonly securityContext: object;
   readonly lifecycle: { preStop: { sleep: { seconds: number } } };
@@ -152,12 +200,15 @@ export interface Probe {
 
 /** Of a Deployment. */
 export function containersOf(manifest: Manifest): Container[] {
-  return (manifest["spec"] as { template: { spec: { containers: Container[] } } }).template.spec.containers;
+  return (manifest["spec"] as { template: { spec: { containers: Container[] } } }).template.spec
+    .containers;
 }
 
 /** The one manifest of the kind and name. Throws when there is none. */
 export function the(manifests: readonly Manifest[], kind: string, name: string): Manifest {
-  const [found] = manifests.filter((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+  const [found] = manifests.filter(
+    (manifest) => manifest.kind === kind && manifest.metadata.name === name,
+  );
   if (found === undefined) throw new Error(`find ${kind} ${name}: not there`);
   return found;
 }

@@ -1,4 +1,5 @@
-// What one manifest says of another, and of the gateway, is so: settings, ports, labels, paths, times, room and memory.
+// What one manifest says of another, and of the gateway, is so: settings, ports, labels, paths,
+// times, room and memory.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +23,10 @@ const manifests = kustomize("overlays/production");
 const deployment = the(manifests, "Deployment", "penstock");
 const container = containersOf(deployment)[0]!;
 const configMap = the(manifests, "ConfigMap", "penstock");
-const config = settingsOf({ ...(configMap["data"] as Env), PENSTOCK_NATS_TOKEN: "from the secret" });
+const config = settingsOf({
+  ...(configMap["data"] as Env),
+  PENSTOCK_NATS_TOKEN: "from the secret",
+});
 const values = parse(readDeploy("kubernetes/nats-values.yaml"));
 const mebibyte = 1_048_576;
 
@@ -58,10 +62,17 @@ test("ports are the gateway's, and everything asks for them by names that are th
   ]);
   expect(config.adminHost).toBe("0.0.0.0");
   const services = manifests.filter(({ kind }) => kind === "Service");
-  const targets = services.flatMap((service) => specOf<{ ports: { targetPort: string }[] }>(service).ports);
+  const targets = services.flatMap(
+    (service) => specOf<{ ports: { targetPort: string }[] }>(service).ports,
+  );
   expect(targets.map(({ targetPort }) => targetPort)).toEqual(["http", "admin"]);
-  const policy = specOf<{ ingress: { ports: { port: string }[] }[] }>(the(manifests, "NetworkPolicy", "penstock"));
-  expect(policy.ingress.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual(["http", "admin"]);
+  const policy = specOf<{ ingress: { ports: { port: string }[] }[] }>(
+    the(manifests, "NetworkPolicy", "penstock"),
+  );
+  expect(policy.ingress.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([
+    "http",
+    "admin",
+  ]);
 });
 
 test("probes ask paths that the admin port has", () => {
@@ -85,19 +96,28 @@ test("selectors select the gateway's pods, and its ServiceMonitor the service of
   const { labels } = pod.template.metadata;
   const selectors = [
     pod.selector.matchLabels,
-    specOf<{ selector: Selector }>(the(manifests, "PodDisruptionBudget", "penstock")).selector.matchLabels,
-    specOf<{ podSelector: Selector }>(the(manifests, "NetworkPolicy", "penstock")).podSelector.matchLabels,
+    specOf<{ selector: Selector }>(the(manifests, "PodDisruptionBudget", "penstock")).selector
+      .matchLabels,
+    specOf<{ podSelector: Selector }>(the(manifests, "NetworkPolicy", "penstock")).podSelector
+      .matchLabels,
     specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock")).selector,
-    specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock-admin")).selector,
+    specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock-admin"))
+      .selector,
   ];
   for (const selector of selectors) {
     expect(Object.keys(selector).length).toBeGreaterThan(0);
     expect(matches(selector, labels)).toBe(true);
   }
-  const { matchLabels } = specOf<{ selector: Selector }>(the(manifests, "ServiceMonitor", "penstock")).selector;
-  const scraped = manifests.filter(({ kind, metadata }) => kind === "Service" && matches(matchLabels, metadata.labels));
+  const { matchLabels } = specOf<{ selector: Selector }>(
+    the(manifests, "ServiceMonitor", "penstock"),
+  ).selector;
+  const scraped = manifests.filter(
+    ({ kind, metadata }) => kind === "Service" && matches(matchLabels, metadata.labels),
+  );
   expect(scraped.map(({ metadata }) => metadata.name)).toEqual(["penstock-admin"]);
-  const { scaleTargetRef } = specOf<{ scaleTargetRef: object }>(the(manifests, "HorizontalPodAutoscaler", "penstock"));
+  const { scaleTargetRef } = specOf<{ scaleTargetRef: object }>(
+    the(manifests, "HorizontalPodAutoscaler", "penstock"),
+  );
   expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
 });
 
@@ -106,15 +126,23 @@ test("the policy lets the gateway reach NATS, by the chart's own label, and DNS,
   const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
   const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));
   expect(egress).toEqual([
-    { to: [{ podSelector: { matchLabels: { "app.kubernetes.io/name": "nats" } } }], ports: [{ port: natsPort }] },
-    { to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }], ports: dns },
+    {
+      to: [{ podSelector: { matchLabels: { "app.kubernetes.io/name": "nats" } } }],
+      ports: [{ port: natsPort }],
+    },
+    {
+      to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }],
+      ports: dns,
+    },
   ]);
 });
 
 test("a pod is given more time to end than its drain takes, and leaves the endpoints before it stops listening", () => {
   const drainMs = config.drainDelayMs + config.drainTimeoutMs;
   const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
-  expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(preStopMs + drainMs + 5_000);
+  expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
+    preStopMs + drainMs + 5_000,
+  );
   const { periodSeconds, failureThreshold } = container.readinessProbe;
   expect(config.drainDelayMs).toBeGreaterThan(periodSeconds * failureThreshold * 1_000);
 });
@@ -122,7 +150,11 @@ test("a pod is given more time to end than its drain takes, and leaves the endpo
 test("the container may do nothing that it does not need to", () => {
   expect(pod.template.spec).toMatchObject({
     automountServiceAccountToken: false,
-    securityContext: { runAsNonRoot: true, runAsUser: 65_532, seccompProfile: { type: "RuntimeDefault" } },
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: 65_532,
+      seccompProfile: { type: "RuntimeDefault" },
+    },
   });
   expect(container.securityContext).toEqual({
     allowPrivilegeEscalation: false,
@@ -145,7 +177,9 @@ test("memory is what the README says to plan", () => {
   const { requests, limits } = container.resources;
   const usual = (120 + 160) * mebibyte + (9 / 8) * config.inflightBytesMax;
   expect(bytesOf(requests["memory"] ?? "")).toBeGreaterThanOrEqual(usual);
-  expect(bytesOf(limits["memory"] ?? "")).toBeGreaterThanOrEqual(usual + 8 * config.inflatedBytesMax);
+  expect(bytesOf(limits["memory"] ?? "")).toBeGreaterThanOrEqual(
+    usual + 8 * config.inflatedBytesMax,
+  );
   expect(requests).toHaveProperty("cpu", "1");
 });
 
@@ -154,8 +188,14 @@ test("the NATS chart's values: three nodes as the streams ask, room for what the
   expect(cluster).toEqual({ enabled: true, replicas: config.replicas });
   expect(bytesOf(jetstream.fileStore.pvc.size)).toBeGreaterThan(1.1 * streamBytesTotal(config));
   expect(jetstream.merge).toEqual({ sync_interval: "always" });
-  expect(merge).toEqual({ max_payload: "<< 8MB >>", authorization: { token: "<< $NATS_TOKEN >>" } });
-  const [limit, told] = [values.container.merge.resources.limits.memory, values.container.env.GOMEMLIMIT];
+  expect(merge).toEqual({
+    max_payload: "<< 8MB >>",
+    authorization: { token: "<< $NATS_TOKEN >>" },
+  });
+  const [limit, told] = [
+    values.container.merge.resources.limits.memory,
+    values.container.env.GOMEMLIMIT,
+  ];
   expect(bytesOf(told.replace("MiB", "Mi"))).toBeLessThan(0.9 * bytesOf(limit));
   expect(Object.values(values.podTemplate.topologySpreadConstraints)).toEqual([
     { maxSkew: 1, whenUnsatisfiable: "DoNotSchedule" },

@@ -1,5 +1,6 @@
-// Every manifest is valid against the schemas of the Kubernetes API and of the Prometheus operator, and has no field they do not
-// know: the schemas let such a field pass, their types as TypeScript sees them do not.
+// Every manifest is valid against the schemas of the Kubernetes API and of the Prometheus operator,
+// and has no field they do not know: the schemas let such a field pass, their types as TypeScript
+// sees them do not.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -27,12 +28,18 @@ const known: Readonly<Record<string, Known>> = {
   "v1 ConfigMap": { model: ConfigMap, from: "kubernetes-models/v1" },
   "v1 Service": { model: Service, from: "kubernetes-models/v1" },
   "apps/v1 Deployment": { model: Deployment, from: "kubernetes-models/apps/v1" },
-  "policy/v1 PodDisruptionBudget": { model: PodDisruptionBudget, from: "kubernetes-models/policy/v1" },
+  "policy/v1 PodDisruptionBudget": {
+    model: PodDisruptionBudget,
+    from: "kubernetes-models/policy/v1",
+  },
   "autoscaling/v2 HorizontalPodAutoscaler": {
     model: HorizontalPodAutoscaler,
     from: "kubernetes-models/autoscaling/v2",
   },
-  "networking.k8s.io/v1 NetworkPolicy": { model: NetworkPolicy, from: "kubernetes-models/networking.k8s.io/v1" },
+  "networking.k8s.io/v1 NetworkPolicy": {
+    model: NetworkPolicy,
+    from: "kubernetes-models/networking.k8s.io/v1",
+  },
   "monitoring.coreos.com/v1 ServiceMonitor": {
     model: ServiceMonitor,
     from: "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1",
@@ -52,7 +59,10 @@ test.each(overlays)("%s keeps to the schemas", (overlay) => {
   expect(manifests.length).toBeGreaterThan(7);
   for (const manifest of manifests) {
     const { model: Model } = knownOf(manifest);
-    expect(() => new Model(manifest as never).validate(), `${manifest.kind} ${manifest.metadata.name}`).not.toThrow();
+    expect(
+      () => new Model(manifest as never).validate(),
+      `${manifest.kind} ${manifest.metadata.name}`,
+    ).not.toThrow();
   }
 });
 
@@ -67,8 +77,17 @@ test.each(overlays)("%s has no field that the API does not know", (overlay) => {
   mkdirSync(folder, { recursive: true });
   writeFileSync(file, lines.join("\n"));
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
-  const options = ["--ignoreConfig", "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext"];
-  const done = spawnSync(process.execPath, [tsc, ...options, "--target", "es2024", file], { encoding: "utf8" });
+  const options = [
+    "--ignoreConfig",
+    "--noEmit",
+    "--strict",
+    "--skipLibCheck",
+    "--module",
+    "nodenext",
+  ];
+  const done = spawnSync(process.execPath, [tsc, ...options, "--target", "es2024", file], {
+    encoding: "utf8",
+  });
   rmSync(file);
   expect(done.stdout).toBe("");
   expect(done.status).toBe(0);

@@ -1,5 +1,6 @@
-// The test kit's layouts: nats-servers started from the very files in deploy/nats, of which only the addresses they listen on are
-// changed, to free ports of loopback. Must not add settings: what a file does not say, its readers do not have.
+// The test kit's layouts: nats-servers started from the very files in deploy/nats, of which only
+// the addresses they listen on are changed, to free ports of loopback. Must not add settings: what
+// a file does not say, its readers do not have.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -35,14 +36,21 @@ export interface LayoutNode {
 
 /** The listen lines, and nothing else. */
 function onLoopback(text: string, ports: Readonly<Record<number, number>>): string {
-  return text.replaceAll(/^( *)(listen|http): [\d.]+:(\d+)$/gm, (_, indent: string, key: string, port: string) => {
-    const own = port === "4222" ? "$PORT" : String(ports[Number(port)] ?? -1);
-    return `${indent}${key}: "127.0.0.1:${own}"`;
-  });
+  return text.replaceAll(
+    /^( *)(listen|http): [\d.]+:(\d+)$/gm,
+    (_, indent: string, key: string, port: string) => {
+      const own = port === "4222" ? "$PORT" : String(ports[Number(port)] ?? -1);
+      return `${indent}${key}: "127.0.0.1:${own}"`;
+    },
+  );
 }
 
 /** The caller calls remove() in the end. */
-export async function startNode({ file, env = {}, ports = {} }: LayoutNode): Promise<TestNatsServer> {
+export async function startNode({
+  file,
+  env = {},
+  ports = {},
+}: LayoutNode): Promise<TestNatsServer> {
   return await startNatsServer({
     config: onLoopback(readFileSync(path.join(folder, file), "utf8"), ports),
     env: { NATS_TOKEN: token, NATS_STORE_BYTES_MAX: "2GB", ...env },
@@ -50,7 +58,9 @@ export async function startNode({ file, env = {}, ports = {} }: LayoutNode): Pro
   });
 }
 
-/** Whether it makes an fsync before each acknowledgement, as it says itself at its monitoring port. */
+/**
+ * Whether it makes an fsync before each acknowledgement, as it says itself at its monitoring port.
+ */
 export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   const [, address = ""] = /Starting http monitor on (\S+)/.exec(server.log()) ?? [];
   const answer = (await (await fetch(`http://${address}/varz`)).json()) as {
@@ -71,7 +81,10 @@ export async function freePorts(count: number): Promise<number[]> {
 export async function startCluster(): Promise<TestNatsServer[]> {
   const ports = await freePorts(3);
   const user = { NATS_ROUTE_USER: "route", NATS_ROUTE_PASSWORD: "route-password" };
-  const routes = ports.map((port, at) => [`NATS_ROUTES_${at + 1}`, `nats://route:route-password@127.0.0.1:${port}`]);
+  const routes = ports.map((port, at) => [
+    `NATS_ROUTES_${at + 1}`,
+    `nats://route:route-password@127.0.0.1:${port}`,
+  ]);
   const started = ports.map((port, at) => {
     const env = { NATS_NAME: `nats-${at + 1}`, ...user, ...Object.fromEntries(routes) };
     return startNode({ file: "cluster.conf", env, ports: { 6222: port } });
@@ -83,7 +96,10 @@ export interface Hub {
   readonly server: TestNatsServer;
   /** As an operator does it; answers what the command printed. */
   gather(...leaves: string[]): Promise<string>;
-  /** After a restart the hub asks a leaf that was not there yet again after 40 s. Its sources taken off and put back, it asks now. */
+  /**
+   * After a restart the hub asks a leaf that was not there yet again after 40 s. Its sources taken
+   * off and put back, it asks now.
+   */
   askAgain(...leaves: string[]): Promise<void>;
   /** A client of the hub, gone when the action is over. */
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;
@@ -98,7 +114,11 @@ export async function startHub(): Promise<Hub> {
   const NATS_HUB_URL = `nats-leaf://leaf:leaf-password@127.0.0.1:${leafPort}`;
   async function gatherHere(...leaves: string[]): Promise<string> {
     const result = readConfig(
-      { PENSTOCK_NATS_URL: server.url, PENSTOCK_NATS_TOKEN: token, PENSTOCK_STREAM_BYTES_MAX: "268435456" },
+      {
+        PENSTOCK_NATS_URL: server.url,
+        PENSTOCK_NATS_TOKEN: token,
+        PENSTOCK_STREAM_BYTES_MAX: "268435456",
+      },
       {},
     );
     if (!result.ok) throw new Error(`read test settings: ${result.faults.join("; ")}`);

@@ -1,5 +1,5 @@
-// deploy/nats/cluster.conf, the same file on three nodes: a gateway with three replicas goes on when one of them stops, and what it took
-// before and after is there.
+// deploy/nats/cluster.conf, the same file on three nodes: a gateway with three replicas goes on
+// when one of them stops, and what it took before and after is there.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -24,7 +24,8 @@ test("one of three nodes stops: events go on", async () => {
   expect(await post("before")).toBe(200);
   expect(await Promise.all(nodes.map(syncsAlways))).toEqual([true, true, true]);
   await nodes[1]!.stop();
-  // A stream whose leader has stopped chooses another one; clients are told to send again meanwhile.
+  // A stream whose leader has stopped chooses another one; clients are told to send again
+  // meanwhile.
   await until(async () => (await post("after")) === 200, 20_000);
 
   const connection = await connect({ servers: nodes[2]!.url, token: nodes[2]!.token ?? "" });

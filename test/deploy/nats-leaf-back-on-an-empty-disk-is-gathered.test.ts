@@ -1,5 +1,6 @@
-// A leaf node whose disk is lost starts its streams anew. What comes from then on reaches the hub, though the hub remembers how far it was
-// in the streams of before; and the projects come back before the gateway takes anything.
+// A leaf node whose disk is lost starts its streams anew. What comes from then on reaches the hub,
+// though the hub remembers how far it was in the streams of before; and the projects come back
+// before the gateway takes anything.
 
 import { rmSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
@@ -19,10 +20,13 @@ test("events after the loss of a leaf's disk are gathered", async () => {
   await hub.gather("leaf-1");
   const project = await first.project();
   const eventsAtHub = async () => {
-    const frames = await hub.withClient((connection) => readFrames(connection, `penstock.live.*.${project.id}`));
+    const frames = await hub.withClient((connection) =>
+      readFrames(connection, `penstock.live.*.${project.id}`),
+    );
     return frames.flatMap(({ events }) => events.map(({ event }) => event));
   };
-  const names = (part: string, count: number) => Array.from({ length: count }, (_, at) => `${part} ${at}`);
+  const names = (part: string, count: number) =>
+    Array.from({ length: count }, (_, at) => `${part} ${at}`);
   const before = names("before", 10);
   const after = names("after", 5);
   const post = async (gateway: typeof first, event: string) =>

@@ -1,5 +1,5 @@
-// A gateway beside a new leaf node does not listen until it has the hub's projects: a key that is in order is never answered 401.
-// From then on it has them whether or not the hub is there.
+// A gateway beside a new leaf node does not listen until it has the hub's projects: a key that is
+// in order is never answered 401. From then on it has them whether or not the hub is there.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -18,7 +18,8 @@ afterAll(async () => {
 });
 
 async function answers(gateway: TestGateway): Promise<number[]> {
-  const statusOf = async (of: string) => (await gateway.post("/batch/", { api_key: of, batch: [] })).status;
+  const statusOf = async (of: string) =>
+    (await gateway.post("/batch/", { api_key: of, batch: [] })).status;
   return [await statusOf(key), await statusOf(nobody)];
 }
 
@@ -33,7 +34,8 @@ test("a new leaf waits for the projects, a restarted one has them without the hu
   });
   await until(async () => (await mirrorAtLeaf()) !== undefined);
   // Each a round trip to the leaf: time enough for a gateway that does not wait.
-  for (let look = 0; look < 200; look++) expect(await mirrorAtLeaf()).toMatchObject({ messages: 0 });
+  for (let look = 0; look < 200; look++)
+    expect(await mirrorAtLeaf()).toMatchObject({ messages: 0 });
   expect(listens).toBe(false);
   hub.server.thaw();
   const gateway = await starting;

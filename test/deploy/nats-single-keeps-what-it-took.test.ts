@@ -1,4 +1,5 @@
-// deploy/nats/single.conf, as it is but for the address: a gateway stores into it, and what was answered 200 is there after its kill.
+// deploy/nats/single.conf, as it is but for the address: a gateway stores into it, and what was
+// answered 200 is there after its kill.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";

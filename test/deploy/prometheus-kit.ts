@@ -1,4 +1,5 @@
-// What the tests of deploy/ share: the rule files as they are, promtool, and a real Prometheus that scrapes a gateway.
+// What the tests of deploy/ share: the rule files as they are, promtool, and a real Prometheus that
+// scrapes a gateway.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +29,9 @@ interface RuleFile {
 export function readRules(): Rule[] {
   const folder = path.join(prometheusDir, "rules");
   return readdirSync(folder).flatMap((file) =>
-    (parse(readFileSync(path.join(folder, file), "utf8")) as RuleFile).groups.flatMap(({ rules }) => rules),
+    (parse(readFileSync(path.join(folder, file), "utf8")) as RuleFile).groups.flatMap(
+      ({ rules }) => rules,
+    ),
   );
 }
 
@@ -37,11 +40,18 @@ export interface Ended {
   readonly out: string;
 }
 
-/** The folder of prometheus and promtool, fetched if need be. Throws with the ways to get them when they cannot be. */
+/**
+ * The folder of prometheus and promtool, fetched if need be. Throws with the ways to get them when
+ * they cannot be.
+ */
 export async function prometheusFolder(): Promise<string> {
-  const { code, out } = await run(process.execPath, [path.join(root, "scripts/prometheus.mjs")], (text) => {
-    if (text.startsWith("setup: ")) process.stderr.write(text);
-  });
+  const { code, out } = await run(
+    process.execPath,
+    [path.join(root, "scripts/prometheus.mjs")],
+    (text) => {
+      if (text.startsWith("setup: ")) process.stderr.write(text);
+    },
+  );
   if (code !== 0) throw new Error(`find Prometheus: ${out}`);
   return out.trim().split("\n").at(-1) ?? "";
 }
@@ -51,7 +61,11 @@ export async function promtool(...args: string[]): Promise<Ended> {
   return await run(path.join(await prometheusFolder(), "promtool"), args);
 }
 
-function run(program: string, args: readonly string[], onText: (text: string) => void = () => {}): Promise<Ended> {
+function run(
+  program: string,
+  args: readonly string[],
+  onText: (text: string) => void = () => {},
+): Promise<Ended> {
   const child = spawn(program, args, { cwd: prometheusDir, stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -78,14 +92,19 @@ export interface TestPrometheus {
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>;
 }
 
-/** With the configuration and rules of deploy/, but every second, and of this one gateway. Ends with the test. */
+/**
+ * With the configuration and rules of deploy/, but every second, and of this one gateway. Ends with
+ * the test.
+ */
 export async function startPrometheus(adminUrl: string): Promise<TestPrometheus> {
   const binary = path.join(await prometheusFolder(), "prometheus");
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
   const configFile = path.join(folder, "prometheus.yml");
   writeFileSync(configFile, configText(new URL(adminUrl).host));
   const where = [`--config.file=${configFile}`, `--storage.tsdb.path=${folder}/data`];
-  const child = spawn(binary, [...where, "--web.listen-address=127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(binary, [...where, "--web.listen-address=127.0.0.1:0"], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const gone = new Promise((resolve) => child.once("close", resolve).once("error", resolve));
   onTestFinished(async () => {
     child.kill("SIGKILL");
@@ -96,13 +115,20 @@ export async function startPrometheus(adminUrl: string): Promise<TestPrometheus>
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     log += text;
   });
-  const address = (): string | undefined => /msg="?Listening on"? .*?address="?(127\.0\.0\.1:\d+)/i.exec(log)?.[1];
-  await expect.poll(() => address() ?? child.exitCode, { timeout: 20_000, message: "start Prometheus" }).not.toBeNull();
+  const address = (): string | undefined =>
+    /msg="?Listening on"? .*?address="?(127\.0\.0\.1:\d+)/i.exec(log)?.[1];
+  await expect
+    .poll(() => address() ?? child.exitCode, { timeout: 20_000, message: "start Prometheus" })
+    .not.toBeNull();
   if (child.exitCode !== null) throw new Error(`start Prometheus: it ended: ${log}`);
   const api = `http://${address()}/api/v1`;
 
   async function ask<T>(url: string, init: RequestInit = {}): Promise<T> {
-    const answer = (await (await fetch(`${api}${url}`, init)).json()) as { status: string; error?: string; data: T };
+    const answer = (await (await fetch(`${api}${url}`, init)).json()) as {
+      status: string;
+      error?: string;
+      data: T;
+    };
     if (answer.status !== "success") throw new Error(`ask Prometheus: ${answer.error}`);
     return answer.data;
   }
@@ -113,7 +139,9 @@ export async function startPrometheus(adminUrl: string): Promise<TestPrometheus>
       return (await ask<{ result: Series[] }>("/query", { method: "POST", body })).result;
     },
     async rules() {
-      const { groups } = await ask<{ groups: { rules: { name: string; health: string }[] }[] }>("/rules");
+      const { groups } = await ask<{ groups: { rules: { name: string; health: string }[] }[] }>(
+        "/rules",
+      );
       return groups.flatMap(({ rules }) => rules);
     },
   };
@@ -128,6 +156,9 @@ function configText(target: string): string {
     ...config,
     global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
     rule_files: config.rule_files.map((files) => path.join(prometheusDir, files)),
-    scrape_configs: config.scrape_configs.map((job) => ({ ...job, static_configs: [{ targets: [target] }] })),
+    scrape_configs: config.scrape_configs.map((job) => ({
+      ...job,
+      static_configs: [{ targets: [target] }],
+    })),
   });
 }

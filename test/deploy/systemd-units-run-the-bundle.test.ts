@@ -1,4 +1,5 @@
-// What the systemd units say agrees with the bundle's layout, with the settings and with the configuration of nats-server.
+// What the systemd units say agrees with the bundle's layout, with the settings and with the
+// configuration of nats-server.
 
 import { expect, test } from "vitest";
 import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./files-kit.ts";
@@ -16,7 +17,8 @@ function unitOf(name: string): Unit {
       unit[header] = section;
     } else if (line !== "" && !line.startsWith("#")) {
       const [, key, value] = /^(\w+)=(.*)$/.exec(line) ?? [];
-      if (key === undefined || value === undefined) throw new Error(`read ${name}.service: ${line}`);
+      if (key === undefined || value === undefined)
+        throw new Error(`read ${name}.service: ${line}`);
       section[key] = [...(section[key] ?? []), value];
     }
   }
@@ -48,7 +50,9 @@ test("the gateway is the bundle's, with settings that are settings, stops before
   expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
   expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
   const { drainDelayMs, drainTimeoutMs } = settingsOf(gatewayEnv);
-  expect(Number(service["TimeoutStopSec"]?.[0]) * 1_000).toBeGreaterThan(drainDelayMs + drainTimeoutMs + 5_000);
+  expect(Number(service["TimeoutStopSec"]?.[0]) * 1_000).toBeGreaterThan(
+    drainDelayMs + drainTimeoutMs + 5_000,
+  );
   expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
 });
 
@@ -58,8 +62,12 @@ test("nats-server has what its configuration asks for, the gateway's token, and 
   expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());
   expect(natsEnv["NATS_TOKEN"]).toBe(gatewayEnv["PENSTOCK_NATS_TOKEN"]);
   const config = settingsOf(gatewayEnv);
-  expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(1.1 * streamBytesTotal(config));
+  expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
+    1.1 * streamBytesTotal(config),
+  );
   // The one folder it may write to.
   expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
-  expect(nats["Service"]?.["ExecStart"]).toEqual(["/usr/sbin/nats-server --config /etc/nats/nats.conf"]);
+  expect(nats["Service"]?.["ExecStart"]).toEqual([
+    "/usr/sbin/nats-server --config /etc/nats/nats.conf",
+  ]);
 });

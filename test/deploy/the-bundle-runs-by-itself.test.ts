@@ -1,9 +1,18 @@
-// What `npm run bundle` makes takes and stores events away from the project, with the native scanner and the connection addon,
-// and uses nothing of the project's folder. It has what running takes and no more, serves the scripts that the project does, and
-// survives npm.
+// What `npm run bundle` makes takes and stores events away from the project, with the native
+// scanner and the connection addon, and uses nothing of the project's folder. It has what running
+// takes and no more, serves the scripts that the project does, and survives npm.
 
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
@@ -72,28 +81,46 @@ test("it stores large and gzipped bodies with both addons, and nothing in it rea
   const mapped = penstock.mapped();
   if (mapped !== undefined) {
     expect(mapped.filter((file) => file.startsWith(`${root}/`))).toEqual([]);
-    const own = mapped.filter((file) => file.startsWith(`${folder}/`)).map((file) => path.basename(file));
+    const own = mapped
+      .filter((file) => file.startsWith(`${folder}/`))
+      .map((file) => path.basename(file));
     expect(own).toEqual(expect.arrayContaining(["node", "event_scan.node", "connection_id.node"]));
     expect(own).toContain(`uws_${process.platform}_${process.arch}_127.node`);
   }
   expect(await penstock.stop()).toBe(0);
-  expect(penstock.log().filter(({ level, msg }) => Number(level) >= 40 || /addon|scanner/.test(String(msg)))).toEqual(
-    [],
-  );
+  expect(
+    penstock
+      .log()
+      .filter(({ level, msg }) => Number(level) >= 40 || /addon|scanner/.test(String(msg))),
+  ).toEqual([]);
 });
 
 test("it has the gateway, the packages that run it with their licences, and Node, and no path of this machine", () => {
   expect(readdirSync(folder).sort()).toEqual([
-    ...["LICENSE", "README.md", "bin", "dist", "docs", "node_modules", "openapi.yaml", "package.json", "posthog-js"],
+    ...[
+      "LICENSE",
+      "README.md",
+      "bin",
+      "dist",
+      "docs",
+      "node_modules",
+      "openapi.yaml",
+      "package.json",
+      "posthog-js",
+    ],
   ]);
   const { dependencies } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
   const modules = path.join(folder, "node_modules");
-  for (const name of Object.keys(dependencies)) expect(readdirSync(path.join(modules, name))).toContain("package.json");
-  for (const name of ["node-gyp", "@nozbe", "typescript", "vitest"]) expect(readdirSync(modules)).not.toContain(name);
+  for (const name of Object.keys(dependencies))
+    expect(readdirSync(path.join(modules, name))).toContain("package.json");
+  for (const name of ["node-gyp", "@nozbe", "typescript", "vitest"])
+    expect(readdirSync(modules)).not.toContain(name);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
   expect(files.filter((file) => /\.(map|ts)$/.test(file))).toEqual([]);
   expect(files.filter((file) => /uws_\w+\.node$/.test(file))).toHaveLength(1);
-  for (const file of files.filter((name) => name.startsWith("dist") && /\.(js|json|html|css)$/.test(name))) {
+  for (const file of files.filter(
+    (name) => name.startsWith("dist") && /\.(js|json|html|css)$/.test(name),
+  )) {
     expect(readFileSync(path.join(folder, file), "utf8").includes(root), file).toBe(false);
   }
 });
@@ -104,18 +131,27 @@ test("it serves the scripts of posthog-js that the project does, with their lice
   const own = path.join(folder, "posthog-js");
   expect(readdirSync(own).sort()).toEqual(["LICENSE", "dist", "package.json"]);
   expect(readdirSync(path.join(own, "dist")).sort()).toEqual([...(served?.names ?? [])].sort());
-  const penstock = await startPenstock([path.join(folder, "bin", "penstock"), "serve"], bundleEnv(nats));
+  const penstock = await startPenstock(
+    [path.join(folder, "bin", "penstock"), "serve"],
+    bundleEnv(nats),
+  );
   for (const name of ["array.js", "posthog-recorder.js"]) {
     const answer = await fetch(`${penstock.url}/static/${name}`);
     const script = readFileSync(path.join(nearest, "dist", name), "utf8");
     expect([name, answer.status, (await answer.text()) === script]).toEqual([name, 200, true]);
   }
   expect(penstock.log()).toContainEqual(
-    expect.objectContaining({ msg: "posthog-js is served at /static/", version: served?.version, folder: own }),
+    expect.objectContaining({
+      msg: "posthog-js is served at /static/",
+      version: served?.version,
+      folder: own,
+    }),
   );
 });
 
-test("npm takes nothing out of it, whatever it is told to install in it", { timeout: 60_000 }, () => {
+test("npm takes nothing out of it, whatever it is told to install in it", {
+  timeout: 60_000,
+}, () => {
   const copy = path.join(parent, "with-npm");
   cpSync(folder, copy, { recursive: true, verbatimSymlinks: true });
   const package_ = path.join(parent, "posthog-js");
@@ -130,7 +166,9 @@ test("npm takes nothing out of it, whatever it is told to install in it", { time
   expect(before.filter((file) => !after.has(file))).toEqual([]);
   expect(after).toContain(path.join("node_modules", "posthog-js", "dist", "array.js"));
   const { dependencies } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8"));
-  expect(dependencies).toEqual(JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).dependencies);
+  expect(dependencies).toEqual(
+    JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).dependencies,
+  );
 });
 
 test("what `up` says last works as it stands", async () => {
@@ -143,7 +181,9 @@ test("what `up` says last works as it stands", async () => {
   runCommand(["sh", "-c", `${event} --silent --max-time 10`], alone);
   const [, tail = ""] = /^ {2}(\S.* tail .*)$/m.exec(up.out) ?? [];
   const tailing = speaking(["sh", "-c", `exec ${tail} --from-start`], alone);
-  await expect.poll(() => tailing.out + tailing.err, { timeout: 10_000 }).toContain('"event":"hello"');
+  await expect
+    .poll(() => tailing.out + tailing.err, { timeout: 10_000 })
+    .toContain('"event":"hello"');
 });
 
 test("a folder that has something in it is left alone, and no folder is a wrong usage", () => {
@@ -154,5 +194,8 @@ test("a folder that has something in it is left alone, and no folder is a wrong 
   expect([done.status, done.stderr]).toEqual([1, `bundle: ${taken} is there and not empty\n`]);
   expect(readdirSync(taken)).toEqual(["file"]);
   const without = spawnSync(process.execPath, [script], { encoding: "utf8" });
-  expect([without.status, without.stderr]).toEqual([1, "bundle: usage: npm run bundle -- <new folder>\n"]);
+  expect([without.status, without.stderr]).toEqual([
+    1,
+    "bundle: usage: npm run bundle -- <new folder>\n",
+  ]);
 });

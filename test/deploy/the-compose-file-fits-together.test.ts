@@ -1,5 +1,5 @@
-// The Compose file is valid against the specification's schema, and what it says agrees with what it mounts: NATS' configuration,
-// HAProxy's, Prometheus', and the gateway's own settings.
+// The Compose file is valid against the specification's schema, and what it says agrees with what
+// it mounts: NATS' configuration, HAProxy's, Prometheus', and the gateway's own settings.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -10,7 +10,15 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/nats/versions.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
-import { bytesOf, type Env, envOf, readDeploy, root, settingsOf, streamBytesTotal } from "./files-kit.ts";
+import {
+  bytesOf,
+  type Env,
+  envOf,
+  readDeploy,
+  root,
+  settingsOf,
+  streamBytesTotal,
+} from "./files-kit.ts";
 
 interface Service {
   readonly image: string;
@@ -59,12 +67,15 @@ test("it is valid against the schema of the Compose specification", () => {
 
 test("images have versions, and the gateway's is built once, with the version of the package", () => {
   const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
-  for (const [name, { image }] of services) expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+\.\d+(-alpine)?$/);
+  for (const [name, { image }] of services)
+    expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+\.\d+(-alpine)?$/);
   const own = services.filter(([, { image }]) => image === `penstock:${version}`);
   expect(own.map(([name]) => name)).toEqual([...gateways.map(([name]) => name), "demo-project"]);
   const builds = services.flatMap(([, { build }]) => build ?? []);
   expect(builds).toHaveLength(1);
-  expect(existsSync(path.join(folder, builds[0]?.context ?? "", builds[0]?.dockerfile ?? ""))).toBe(true);
+  expect(existsSync(path.join(folder, builds[0]?.context ?? "", builds[0]?.dockerfile ?? ""))).toBe(
+    true,
+  );
 });
 
 test("its nats-servers are of a version against which nothing is known", () => {
@@ -117,9 +128,13 @@ test("every node has the variables that its configuration asks for, no others, a
     const conf = path.join(root, "deploy/nats/cluster.conf");
     // Not its folder: that is the container's.
     const env = { ...process.env, ...environment, NATS_STORE: root };
-    expect(execFileSync(findNatsServer(), ["-t", "-c", conf], { env, encoding: "utf8", stdio: "pipe" })).toBe("");
+    expect(
+      execFileSync(findNatsServer(), ["-t", "-c", conf], { env, encoding: "utf8", stdio: "pipe" }),
+    ).toBe("");
   }
-  const routes = ["NATS_ROUTES_1", "NATS_ROUTES_2", "NATS_ROUTES_3"].map((name) => nodes[0]?.[1].environment?.[name]);
+  const routes = ["NATS_ROUTES_1", "NATS_ROUTES_2", "NATS_ROUTES_3"].map(
+    (name) => nodes[0]?.[1].environment?.[name],
+  );
   expect(routes.map((route) => new URL(route ?? "").hostname)).toEqual(nodes.map(([name]) => name));
   const store = nodes[0]?.[1].environment?.["NATS_STORE_BYTES_MAX"] ?? "";
   expect(bytesOf(store)).toBeGreaterThan(1.1 * streamBytesTotal(config));
@@ -130,7 +145,10 @@ test("every node has the variables that its configuration asks for, no others, a
 test("HAProxy and Prometheus know every gateway by its name and ports", () => {
   const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
   expect(adminHost).toBe("0.0.0.0");
-  const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(([, name, address]) => ({ name, address }));
+  const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(([, name, address]) => ({
+    name,
+    address,
+  }));
   expect(servers).toEqual(gateways.map(([name]) => ({ name, address: `${name}:${port}` })));
   expect(haproxy).toContain(`check port ${adminPort} `);
   expect(haproxy).toContain("option httpchk GET /readyz\n");
@@ -144,7 +162,9 @@ test("a gateway that stops is out of HAProxy before it stops listening, and has 
   const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
   expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
   for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
-    expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(config.drainDelayMs + config.drainTimeoutMs + 5_000);
+    expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(
+      config.drainDelayMs + config.drainTimeoutMs + 5_000,
+    );
   }
   // HAProxy waits longer than the gateway, or its 504 would hide the gateway's own answer.
   const [, timeout] = /timeout server (\d+)s/.exec(haproxy) ?? [];

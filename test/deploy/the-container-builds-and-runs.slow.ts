@@ -1,5 +1,6 @@
-// The Dockerfile's own steps without a container engine: its first stage in a clean folder with this host's shell and compilers,
-// then what its last stage puts together, started, asked whether it lives, and stopped as an engine would. `npm run test:deploy`.
+// The Dockerfile's own steps without a container engine: its first stage in a clean folder with
+// this host's shell and compilers, then what its last stage puts together, started, asked whether
+// it lives, and stopped as an engine would. `npm run test:deploy`.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -32,7 +33,9 @@ function inFolder(text: string): string {
 }
 
 function contentOf(stage: readonly Instruction[], keyword: string): string {
-  return stage.find((instruction) => instruction.getKeyword() === keyword)?.getArgumentsContent() ?? "";
+  return (
+    stage.find((instruction) => instruction.getKeyword() === keyword)?.getArgumentsContent() ?? ""
+  );
 }
 
 function commandOf(keyword: string): [string, ...string[]] {
@@ -58,7 +61,9 @@ function runStage(): void {
   mkdirSync(workdir, { recursive: true });
   // A build has no variables of ours, and no programs of the project's on its PATH.
   const own = path.join(root, "node_modules", ".bin");
-  const places = (process.env["PATH"] ?? "").split(":").filter((place) => path.resolve(place) !== own);
+  const places = (process.env["PATH"] ?? "")
+    .split(":")
+    .filter((place) => path.resolve(place) !== own);
   const env = { PATH: places.join(":"), HOME: process.env["HOME"] ?? "" };
   for (const instruction of buildStage) {
     if (instruction.getKeyword() === "COPY") copy(instruction as Copy, workdir);
@@ -71,13 +76,16 @@ function runStage(): void {
 
 function isHealthy({ adminUrl }: RunningPenstock): boolean {
   const [program, ...args] = commandOf("HEALTHCHECK");
-  return spawnSync(program, args, { env: { PENSTOCK_ADMIN_PORT: new URL(adminUrl).port } }).status === 0;
+  return (
+    spawnSync(program, args, { env: { PENSTOCK_ADMIN_PORT: new URL(adminUrl).port } }).status === 0
+  );
 }
 
 test("its steps make an image's folder that takes events, says that it lives, and drains", async () => {
   runStage();
   for (const instruction of lastStage) {
-    const isOfContext = instruction.getKeyword() === "COPY" && (instruction as Copy).getFromFlag() === null;
+    const isOfContext =
+      instruction.getKeyword() === "COPY" && (instruction as Copy).getFromFlag() === null;
     if (isOfContext) copy(instruction as Copy, folder);
   }
   const env = bundleEnv(nats, envOf(contentOf(lastStage, "ENV")));
@@ -86,7 +94,10 @@ test("its steps make an image's folder that takes events, says that it lives, an
   const penstock = await startPenstock([...entry, ...commandOf("CMD")], env);
   const body = JSON.stringify({ api_key: "phc_shop", event: "bought", distinct_id: "user-1" });
   const answer = await fetch(`${penstock.url}/capture/`, { method: "POST", body });
-  expect([answer.status, await answer.json()]).toEqual([200, { status: "Ok", accepted: 1, dropped: 0 }]);
+  expect([answer.status, await answer.json()]).toEqual([
+    200,
+    { status: "Ok", accepted: 1, dropped: 0 },
+  ]);
   expect(isHealthy(penstock)).toBe(true);
   expect(await penstock.stop()).toBe(0);
   expect(isHealthy(penstock)).toBe(false);

@@ -1,5 +1,5 @@
-// The Dockerfile is well formed and keeps to what linters of such files ask for, and its ignore file lets through what is
-// copied and nothing that was built on the host.
+// The Dockerfile is well formed and keeps to what linters of such files ask for, and its ignore
+// file lets through what is copied and nothing that was built on the host.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -30,7 +30,9 @@ test("base images are named by more than latest, and the first is the pinned Nod
 });
 
 test("what changes seldom comes first: packages are installed before a source is copied", () => {
-  const order = instructions.map((instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`);
+  const order = instructions.map(
+    (instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`,
+  );
   const installed = order.findIndex((line) => line.startsWith("RUN npm ci "));
   const before = order.slice(0, installed).filter((line) => line.startsWith("COPY "));
   expect(before).toEqual(["COPY package.json package-lock.json ./"]);
@@ -41,7 +43,10 @@ test("it runs as a numeric user, by exec forms, with the bundle's own Node, and 
   for (const keyword of ["ENTRYPOINT", "CMD"]) {
     for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
   }
-  expect(JSON.parse(all("ENTRYPOINT")[0] ?? "")).toEqual(["/penstock/bin/node", "/penstock/dist/main.js"]);
+  expect(JSON.parse(all("ENTRYPOINT")[0] ?? "")).toEqual([
+    "/penstock/bin/node",
+    "/penstock/dist/main.js",
+  ]);
   expect(all("HEALTHCHECK")[0]).toContain('"/penstock/bin/node", "/penstock/healthcheck.mjs"');
   expect(all("STOPSIGNAL")).toEqual(["SIGTERM"]);
 });
@@ -49,14 +54,16 @@ test("it runs as a numeric user, by exec forms, with the bundle's own Node, and 
 test("it has no secrets, no ADD, no sudo, no apt, and no instruction without a shell in the last stage", () => {
   expect(all("ADD")).toEqual([]);
   expect([...all("ENV"), ...all("ARG")].join(" ")).not.toMatch(/token|password|secret|key/i);
-  for (const command of all("RUN")) expect(command).not.toMatch(/\b(sudo|apt|apt-get|curl|wget|cd)\b/);
+  for (const command of all("RUN"))
+    expect(command).not.toMatch(/\b(sudo|apt|apt-get|curl|wget|cd)\b/);
   const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
   expect(last).not.toMatch(/^(RUN|SHELL) /m);
 });
 
 test("the ignore file lets through what is copied", () => {
   const copied = instructions.flatMap((instruction) => {
-    if (instruction.getKeyword() !== "COPY" || (instruction as Copy).getFromFlag() !== null) return [];
+    if (instruction.getKeyword() !== "COPY" || (instruction as Copy).getFromFlag() !== null)
+      return [];
     return instruction
       .getArguments()
       .slice(0, -1)

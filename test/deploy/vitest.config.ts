@@ -1,4 +1,5 @@
-// What takes too long for every `npm test`, the container's steps in a clean folder, from the packages on: `npm run test:deploy`.
+// What takes too long for every `npm test`, the container's steps in a clean folder, from the
+// packages on: `npm run test:deploy`.
 
 import path from "node:path";
 import { defineConfig } from "vitest/config";

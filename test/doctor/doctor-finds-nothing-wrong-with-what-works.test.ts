@@ -1,10 +1,18 @@
-// What works is found to work, and looking changes nothing: an embedded set-up that runs, with the text a person reads, and a server
-// where no gateway has been.
+// What works is found to work, and looking changes nothing: an embedded set-up that runs, with the
+// text a person reads, and a server where no gateway has been.
 
 import { expect, test } from "vitest";
 import { penstock, temporaryFolder } from "../embedded/embedded-kit.ts";
 import { upOn } from "../process/process-kit.ts";
-import { doctor, doctorAt, expectOne, monitorOf, runOf, serverWith, withJetStream } from "./doctor-kit.ts";
+import {
+  doctor,
+  doctorAt,
+  expectOne,
+  monitorOf,
+  runOf,
+  serverWith,
+  withJetStream,
+} from "./doctor-kit.ts";
 
 test("an embedded set-up that runs", async () => {
   const dataDir = temporaryFolder();
@@ -18,7 +26,9 @@ test("an embedded set-up that runs", async () => {
     /^ok {4}nats {11}127\.0\.0\.1:\d+ \(penstock-embedded\), no TLS, connected in \d+ ms, round/m,
   );
   const lines = text.out.trimEnd().split("\n");
-  expect(lines.at(-1)).toMatch(new RegExp(`^${lines.length - 1} checked: \\d+ ok, \\d+ warn, 0 fail$`));
+  expect(lines.at(-1)).toMatch(
+    new RegExp(`^${lines.length - 1} checked: \\d+ ok, \\d+ warn, 0 fail$`),
+  );
   for (const line of lines.slice(0, -1)) expect(line).toMatch(/^(ok {2}|warn) {2}\S/);
 
   const json = await doctor({
@@ -33,7 +43,15 @@ test("an embedded set-up that runs", async () => {
   expect(expectOne(json, "streams", "ok").found).toBe("2 as the settings ask for");
   expect(expectOne(json, "admin port", "ok").found).toContain("is ready");
   expect(expectOne(json, "public port", "ok").found).toContain("a Penstock answers");
-  for (const check of ["settings", "nats-server", "clock", "max_payload", "jetstream", "replicas", "fill"]) {
+  for (const check of [
+    "settings",
+    "nats-server",
+    "clock",
+    "max_payload",
+    "jetstream",
+    "replicas",
+    "fill",
+  ]) {
     expectOne(json, check, "ok");
   }
   expectOne(json, "disk", "ok");

@@ -1,4 +1,5 @@
-// Streams that were edited, are too small, or fill up, and a registry that cannot be right: each is found, with what mends it.
+// Streams that were edited, are too small, or fill up, and a registry that cannot be right: each is
+// found, with what mends it.
 
 import { DiscardPolicy, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -24,13 +25,19 @@ test("a stream that would break what a 200 promises", async () => {
   const run = await doctorAt(server);
   expect(run.exitCode).toBe(1);
   const { found, mend } = expectOne(run, "streams", "fail");
-  expect(found).toMatch(/PENSTOCK_LIVE_0 .*discard is old, not new; it has a limit of 1000 messages/);
-  expect(mend).toContain(`nats stream edit ${live} --subjects='penstock.live.0.*' --discard=new --max-msgs=-1`);
+  expect(found).toMatch(
+    /PENSTOCK_LIVE_0 .*discard is old, not new; it has a limit of 1000 messages/,
+  );
+  expect(mend).toContain(
+    `nats stream edit ${live} --subjects='penstock.live.0.*' --discard=new --max-msgs=-1`,
+  );
 });
 
 test("a stream that takes another subject is not called missing", async () => {
   await edit(server, live, { subjects: ["elsewhere.*"] });
-  expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain("it does not take penstock.live.0.*");
+  expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain(
+    "it does not take penstock.live.0.*",
+  );
 });
 
 test("limits that are not those of the settings, either way", async () => {
@@ -39,7 +46,9 @@ test("limits that are not those of the settings, either way", async () => {
   const found = run.of("streams");
   expect(found.map(({ level }) => level)).toEqual(["warn", "warn", "warn"]);
   expect(found[0]?.found).toContain(`${live} has smaller limits than the settings: max_bytes`);
-  expect(found[1]?.found).toContain(`${live} has larger limits than the settings, which the gateway leaves: max_age`);
+  expect(found[1]?.found).toContain(
+    `${live} has larger limits than the settings, which the gateway leaves: max_age`,
+  );
   expect(run.exitCode).toBe(0);
 });
 
@@ -56,7 +65,8 @@ test.each([
   const connection = await connect({ servers: server.url });
   await addProject(connection, { prefix: "penstock", replicas: 1, id: "p" });
   const payload = new Uint8Array(Math.floor((bytesMax * share) / 4));
-  for (let message = 0; message < 4; message++) await jetstream(connection).publish("penstock.live.0.p", payload);
+  for (let message = 0; message < 4; message++)
+    await jetstream(connection).publish("penstock.live.0.p", payload);
   await connection.close();
   const run = await doctorAt(server);
   const { found, mend } = expectOne(run, "fill", level);
@@ -80,9 +90,15 @@ test("two projects that claim one key, and an entry that is no project", async (
   await connection.close();
   const run = await doctorAt(server);
   const [clash, damaged] = run.of("registry");
-  expect(clash).toMatchObject({ level: "fail", found: expect.stringContaining("first and second claim one key") });
+  expect(clash).toMatchObject({
+    level: "fail",
+    found: expect.stringContaining("first and second claim one key"),
+  });
   expect(clash?.mend).toContain("project rotate second");
-  expect(damaged).toMatchObject({ level: "warn", found: expect.stringContaining("third (it is not JSON)") });
+  expect(damaged).toMatchObject({
+    level: "warn",
+    found: expect.stringContaining("third (it is not JSON)"),
+  });
   expect(run.out).not.toContain("phc_only_they_know");
 });
 
@@ -95,14 +111,20 @@ test("a registry that is gone or emptied beside events of its projects is not a 
   expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain("no projects yet");
   await jetstream(connection).publish("penstock.live.0.shop", "{}");
   const emptied = expectOne(await doctorAt(server), "registry", "fail");
-  expect(emptied.found).toMatch(/^KV_penstock_projects is empty, .* one that starts now answers 503$/);
+  expect(emptied.found).toMatch(
+    /^KV_penstock_projects is empty, .* one that starts now answers 503$/,
+  );
   expect(emptied.mend).toContain("--key <key>");
   await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
   const gone = expectOne(await doctorAt(server), "registry", "fail");
   expect(gone.found).toMatch(/^KV_penstock_projects is gone, .* one that starts now answers 503$/);
-  await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow("stream not found");
+  await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow(
+    "stream not found",
+  );
   // Markers say that the projects were taken out.
   await new Kvm(jetstream(connection)).create("penstock_projects").then((kv) => kv.delete("shop"));
-  expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain("it has no projects");
+  expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain(
+    "it has no projects",
+  );
   await connection.close();
 });

@@ -1,9 +1,18 @@
-// What a server or an account does not give: version, message size, room, replicas, fsyncs, the right time.
+// What a server or an account does not give: version, message size, room, replicas, fsyncs, the
+// right time.
 
 import { expect, test } from "vitest";
 import { checkVersion } from "../../src/cli/doctor/nats-checks.ts";
 import { oldestNatsServer } from "../kit/nats-server.ts";
-import { doctorAt, expectOne, makeStreams, monitorOf, relayTo, serverWith, streamSettings } from "./doctor-kit.ts";
+import {
+  doctorAt,
+  expectOne,
+  makeStreams,
+  monitorOf,
+  relayTo,
+  serverWith,
+  streamSettings,
+} from "./doctor-kit.ts";
 
 const monitoring = 'http: "127.0.0.1:-1"';
 
@@ -24,7 +33,9 @@ test("max_payload and replicas", async () => {
 test("a frame that is larger than max_payload", async () => {
   const server = await serverWith({ maxPayload: 1_048_576 });
   const run = await doctorAt(server, { PENSTOCK_FRAME_BYTES_MAX: "2097152" });
-  expect(expectOne(run, "max_payload", "warn").mend).toContain("PENSTOCK_FRAME_BYTES_MAX to 1048064");
+  expect(expectOne(run, "max_payload", "warn").mend).toContain(
+    "PENSTOCK_FRAME_BYTES_MAX to 1048064",
+  );
 });
 
 test("no JetStream", async () => {
@@ -34,7 +45,11 @@ test("no JetStream", async () => {
 });
 
 test("too little room on the server, and fsyncs only now and then", async () => {
-  const server = await serverWith({ maxFileStore: 134_217_728, syncInterval: "10s", extraConfig: monitoring });
+  const server = await serverWith({
+    maxFileStore: 134_217_728,
+    syncInterval: "10s",
+    extraConfig: monitoring,
+  });
   const sizes = { PENSTOCK_STREAM_BYTES_MAX: "104857600" };
   const seen = await doctorAt(server, sizes, { monitor: monitorOf(server) });
   expect(seen.exitCode).toBe(1);
@@ -44,11 +59,19 @@ test("too little room on the server, and fsyncs only now and then", async () => 
 
   // What it says would fit does.
   const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(mend ?? "")?.[1] ?? "";
-  const then = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: fitting }, { monitor: monitorOf(server) });
+  const then = await doctorAt(
+    server,
+    { PENSTOCK_STREAM_BYTES_MAX: fitting },
+    { monitor: monitorOf(server) },
+  );
   expectOne(then, "jetstream", "ok");
   await makeStreams(server, { ...streamSettings, streamBytesMax: Number(fitting) });
   // Streams that are there are promised already.
-  const promised = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: fitting }, { monitor: monitorOf(server) });
+  const promised = await doctorAt(
+    server,
+    { PENSTOCK_STREAM_BYTES_MAX: fitting },
+    { monitor: monitorOf(server) },
+  );
   expectOne(promised, "jetstream", "ok");
 
   const unseen = await doctorAt(server, sizes);
@@ -63,7 +86,11 @@ test.each([
     /more than the account's 10\.0 MiB for one/,
     "PENSTOCK_STREAM_BYTES_MAX=",
   ],
-  ["max_file: 1GB, max_bytes_required: true", /no stream without a limit/, "nats kv add penstock_projects"],
+  [
+    "max_file: 1GB, max_bytes_required: true",
+    /no stream without a limit/,
+    "nats kv add penstock_projects",
+  ],
 ])("an account with %s", async (limits, fault, mend) => {
   const server = await serverWith({ extraConfig: account(limits) });
   const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
@@ -74,9 +101,13 @@ test.each([
 });
 
 test("a registry that needs a limit is made a mirror beside a leaf node", async () => {
-  const server = await serverWith({ extraConfig: account("max_file: 1GB, max_bytes_required: true") });
+  const server = await serverWith({
+    extraConfig: account("max_file: 1GB, max_bytes_required: true"),
+  });
   const run = await doctorAt(server, { PENSTOCK_HUB_DOMAIN: "hub" });
-  expect(expectOne(run, "jetstream", "fail").mend).toContain("--mirror=penstock_projects --mirror-domain=hub");
+  expect(expectOne(run, "jetstream", "fail").mend).toContain(
+    "--mirror=penstock_projects --mirror-domain=hub",
+  );
 });
 
 test("an account with room for the streams, and for nothing else", async () => {
@@ -118,7 +149,8 @@ test("one node may be of any version from 2.10.23 on, but for what a power cut m
     expect(level, version).toBe("warn");
     expect(found).toMatch(/^nats-server \S+ compacts without the fsync [^;]*$/);
   }
-  for (const version of ["2.14.7", "2.15.1"]) expect(checkVersion(version, false).level, version).toBe("ok");
+  for (const version of ["2.14.7", "2.15.1"])
+    expect(checkVersion(version, false).level, version).toBe("ok");
 });
 
 test("with replicas the server's version counts as a cluster's", async () => {
@@ -134,7 +166,9 @@ test("another time", async () => {
   const relay = await relayTo(server, (text) =>
     text.replaceAll(/"ts":"(\d{4})/g, (_, year: string) => `"ts":"${Number(year) + 1}`),
   );
-  expect(expectOne(await doctorAt(relay), "clock", "warn").found).toMatch(/nats-server's is \d+\.\d s ahead of ours/);
+  expect(expectOne(await doctorAt(relay), "clock", "warn").found).toMatch(
+    /nats-server's is \d+\.\d s ahead of ours/,
+  );
   expectOne(await doctorAt(server), "clock", "ok");
 });
 

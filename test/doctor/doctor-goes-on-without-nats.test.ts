@@ -1,4 +1,5 @@
-// Without NATS, or with one that says nothing, everything else is still looked at, and the command ends in time.
+// Without NATS, or with one that says nothing, everything else is still looked at, and the command
+// ends in time.
 
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -6,7 +7,10 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
 import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.ts";
 
-/** Ten seconds are promised, and reached only by a server that answers each question at the last moment. */
+/**
+ * Ten seconds are promised, and reached only by a server that answers each question at the last
+ * moment.
+ */
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port"];
 

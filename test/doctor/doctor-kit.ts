@@ -1,5 +1,6 @@
-// What the tests of `penstock doctor` share: the command, in this process or in one of its own, its findings, a client that spoils things, and a relay
-// before a nats-server that changes what it says or falls silent. Judges nothing.
+// What the tests of `penstock doctor` share: the command, in this process or in one of its own, its
+// findings, a client that spoils things, and a relay before a nats-server that changes what it says
+// or falls silent. Judges nothing.
 
 import { readFileSync } from "node:fs";
 import { type AddressInfo, connect as connectTo, createServer } from "node:net";
@@ -14,7 +15,11 @@ import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { readConfig } from "../../src/settings/config.ts";
 import { ensureStreams } from "../../src/streams/ensure.ts";
 import { binary, ended, type penstockWith, silent } from "../embedded/embedded-kit.ts";
-import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
+import {
+  startNatsServer,
+  type TestNatsServer,
+  type TestNatsServerOptions,
+} from "../kit/nats-server.ts";
 
 export interface DoctorRun {
   readonly exitCode: number | NodeJS.Signals | null;
@@ -32,7 +37,10 @@ const standard = {
   PENSTOCK_NATS_SERVER: binary.file,
 };
 
-/** `penstock doctor` in this process, on any free ports and with small streams unless the variables say otherwise. */
+/**
+ * `penstock doctor` in this process, on any free ports and with small streams unless the variables
+ * say otherwise.
+ */
 export async function doctor(
   variables: Record<string, string> = {},
   options: Partial<DoctorOptions> = {},
@@ -72,7 +80,10 @@ export async function runOf(child: ReturnType<typeof penstockWith>): Promise<Doc
   return runFrom(await ended(child), child.said);
 }
 
-function runFrom(exitCode: DoctorRun["exitCode"], { out, err }: { out: string; err: string }): DoctorRun {
+function runFrom(
+  exitCode: DoctorRun["exitCode"],
+  { out, err }: { out: string; err: string },
+): DoctorRun {
   const checks = out.startsWith("{") ? (JSON.parse(out) as { checks: Finding[] }).checks : [];
   return { exitCode, out, err, of: (check) => checks.filter((finding) => finding.check === check) };
 }
@@ -130,7 +141,10 @@ export const streamSettings = {
 };
 
 /** The streams as a gateway makes them. */
-export async function makeStreams(server: TestNatsServer, settings = streamSettings): Promise<void> {
+export async function makeStreams(
+  server: TestNatsServer,
+  settings = streamSettings,
+): Promise<void> {
   const connection = await connect({
     servers: server.url,
     ...(server.token === undefined ? {} : { token: server.token }),
@@ -142,18 +156,30 @@ export async function makeStreams(server: TestNatsServer, settings = streamSetti
   }
 }
 
-export async function edit(server: TestNatsServer, name: string, changed: Partial<StreamConfig>): Promise<void> {
+export async function edit(
+  server: TestNatsServer,
+  name: string,
+  changed: Partial<StreamConfig>,
+): Promise<void> {
   await withJetStream(server, (jsm) => jsm.streams.update(name, changed));
 }
 
 export interface Relay {
   readonly url: string;
-  /** Takes connections and passes nothing on from now on; `after`: when so much has come from the server. */
+  /**
+   * Takes connections and passes nothing on from now on; `after`: when so much has come from the
+   * server.
+   */
   silence(afterText: string): void;
 }
 
-/** Passes everything on, with the server's words changed by `change`, which must keep their length. */
-export async function relayTo({ port }: TestNatsServer, change: (text: string) => string): Promise<Relay> {
+/**
+ * Passes everything on, with the server's words changed by `change`, which must keep their length.
+ */
+export async function relayTo(
+  { port }: TestNatsServer,
+  change: (text: string) => string,
+): Promise<Relay> {
   let lastWords: string | undefined;
   const relay = createServer((client) => {
     const server = connectTo({ host: "127.0.0.1", port });

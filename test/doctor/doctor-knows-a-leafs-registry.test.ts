@@ -1,5 +1,5 @@
-// Beside a leaf node the registry is the hub's: doctor says of one that a gateway would wait for, without end or for a while, what is
-// wrong with it, and never asks for a project to be added here.
+// Beside a leaf node the registry is the hub's: doctor says of one that a gateway would wait for,
+// without end or for a while, what is wrong with it, and never asks for a project to be added here.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -21,7 +21,10 @@ const place = { prefix: "penstock", replicas: 1 };
 const stream = "KV_penstock_projects";
 
 async function look(): Promise<DoctorRun> {
-  const run = await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "", PENSTOCK_HUB_DOMAIN: "hub" });
+  const run = await doctorAt(leaf, {
+    PENSTOCK_NATS_TOKEN: leaf.token ?? "",
+    PENSTOCK_HUB_DOMAIN: "hub",
+  });
   expect(run.out).not.toContain("project add");
   return run;
 }
@@ -39,7 +42,8 @@ async function removed(connection: NatsConnection): Promise<void> {
   await (await jetstreamManager(connection)).streams.delete(stream);
 }
 
-const openMirror = () => atLeaf((connection) => openBucket(connection, { ...place, hubDomain: "hub" }));
+const openMirror = () =>
+  atLeaf((connection) => openBucket(connection, { ...place, hubDomain: "hub" }));
 const isOpened = () =>
   openMirror().then(
     () => true,
@@ -54,7 +58,9 @@ test("a new leaf, a mirror on its way, one that is filled, and one that is none"
 
   await hub.gather();
   expect(expectOne(await look(), "hub", "ok").found).toBe("domain hub answers");
-  await hub.withClient((connection) => addProject(connection, { ...place, id: "shop", key: "phc_shop" }));
+  await hub.withClient((connection) =>
+    addProject(connection, { ...place, id: "shop", key: "phc_shop" }),
+  );
   const { mirror } = await atLeaf(async (connection) => {
     await new Kvm(jetstream(connection)).create("penstock_projects", {
       history: 1,
@@ -63,7 +69,9 @@ test("a new leaf, a mirror on its way, one that is filled, and one that is none"
     return (await (await jetstreamManager(connection)).streams.info(stream)).config;
   });
   expect(mirror).toBeDefined();
-  expect(expectOne(await look(), "registry", "warn").found).toContain("has not yet had all the hub has");
+  expect(expectOne(await look(), "registry", "warn").found).toContain(
+    "has not yet had all the hub has",
+  );
 
   await until(isOpened);
   const filled = await look();

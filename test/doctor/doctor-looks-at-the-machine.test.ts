@@ -1,4 +1,5 @@
-// Ports, files and the machine: what is taken, too little, expired or missing is found, with what mends it.
+// Ports, files and the machine: what is taken, too little, expired or missing is found, with what
+// mends it.
 
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -24,9 +25,15 @@ function alone(variables: Record<string, string> = {}) {
 }
 
 test("ports that others have", async () => {
-  const web = await portOf(createHttpServer((_, response) => void response.writeHead(404).end("hello")));
+  const web = await portOf(
+    createHttpServer((_, response) => void response.writeHead(404).end("hello")),
+  );
   const silent = await portOf(createServer(() => {}));
-  const run = await alone({ PENSTOCK_HOST: "127.0.0.1", PENSTOCK_PORT: web, PENSTOCK_ADMIN_PORT: silent });
+  const run = await alone({
+    PENSTOCK_HOST: "127.0.0.1",
+    PENSTOCK_PORT: web,
+    PENSTOCK_ADMIN_PORT: silent,
+  });
   expect(run.exitCode).toBe(1);
   expect(expectOne(run, "public port", "fail").found).toContain("something that is no Penstock");
   expect(expectOne(run, "admin port", "fail").found).toContain("does not answer");
@@ -36,7 +43,11 @@ test("a port that is free, and an address that is not ours", async () => {
   const once = createServer();
   const port = await portOf(once);
   await new Promise((resolve) => once.close(resolve));
-  const run = await alone({ PENSTOCK_PORT: port, PENSTOCK_ADMIN_HOST: "192.0.2.1", PENSTOCK_ADMIN_PORT: port });
+  const run = await alone({
+    PENSTOCK_PORT: port,
+    PENSTOCK_ADMIN_HOST: "192.0.2.1",
+    PENSTOCK_ADMIN_PORT: port,
+  });
   expect(expectOne(run, "public port", "ok").found).toBe(`${port} is free`);
   expect(expectOne(run, "admin port", "fail").mend).toBe("PENSTOCK_ADMIN_HOST=127.0.0.1");
 });
@@ -48,7 +59,9 @@ test("too little memory and disk", async () => {
     PENSTOCK_STREAM_BYTES_MAX: "999999999999999",
   });
   expect(run.exitCode).toBe(1);
-  expect(expectOne(run, "memory", "warn").mend).toMatch(/PENSTOCK_INFLIGHT_BYTES_MAX=\d+ would fit/);
+  expect(expectOne(run, "memory", "warn").mend).toMatch(
+    /PENSTOCK_INFLIGHT_BYTES_MAX=\d+ would fit/,
+  );
   expect(expectOne(run, "disk", "fail").found).toContain("the start refuses that");
 });
 
@@ -56,7 +69,16 @@ test.each([["1024", "warn"]] as const)("a limit of %s open files", async (limit,
   // Through a shell, whose limit its child has.
   const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
   const main = path.resolve(import.meta.dirname, "../../src/main.ts");
-  const args = ["doctor", "--json", "--port", "0", "--admin-port", "0", "--data-dir", temporaryFolder()];
+  const args = [
+    "doctor",
+    "--json",
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+    "--data-dir",
+    temporaryFolder(),
+  ];
   const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
   const child = spawn("sh", ["-c", preload, process.execPath, main, ...args], {
     env,
@@ -91,7 +113,9 @@ test("certificates that have ended, end soon, or are not valid yet", async () =>
   });
   expect(run.of("certificates").map(({ level }) => level)).toEqual(["fail", "ok", "warn"]);
   expect(run.of("certificates")[0]?.found).toMatch(/^PENSTOCK_TLS_CERT ended \d{4}/);
-  expect(run.of("certificates")[2]?.found).toMatch(/^PENSTOCK_NATS_CERT ends .*, in [45]\.\d days$/);
+  expect(run.of("certificates")[2]?.found).toMatch(
+    /^PENSTOCK_NATS_CERT ends .*, in [45]\.\d days$/,
+  );
 
   const later = await authority.server({
     name: "later",
@@ -124,8 +148,12 @@ test("authorities are judged by the last to end, chains by the first", async () 
   };
   expectOne(await of(authority.ca, soon.cert, later.cert), "certificates", "ok");
   const one = expectOne(await of(old.cert, authority.ca), "certificates", "warn");
-  expect(one.found).toMatch(/^1 of the 2 authorities in PENSTOCK_NATS_CA ended: .*; the last ends \d{4}/);
-  expect(expectOne(await of(old.cert, soon.cert), "certificates", "warn").found).toMatch(/in [45]\.\d days$/);
+  expect(one.found).toMatch(
+    /^1 of the 2 authorities in PENSTOCK_NATS_CA ended: .*; the last ends \d{4}/,
+  );
+  expect(expectOne(await of(old.cert, soon.cert), "certificates", "warn").found).toMatch(
+    /in [45]\.\d days$/,
+  );
   expect(expectOne(await of(old.cert, old.cert), "certificates", "fail").found).toMatch(
     /^PENSTOCK_NATS_CA ended \d{4}/,
   );
@@ -139,10 +167,17 @@ test("authorities are judged by the last to end, chains by the first", async () 
 
 test("NATS credentials that have ended, and a file that holds none", async () => {
   const file = path.join(temporaryFolder(), "user.creds");
-  const claims = Buffer.from(JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 })).toString("base64url");
+  const claims = Buffer.from(JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 })).toString(
+    "base64url",
+  );
   const variables = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_NATS_CREDS: file };
-  writeFileSync(file, `-----BEGIN NATS USER JWT-----\nhead.${claims}.signature\n------END NATS USER JWT------\n`);
-  expect(expectOne(await alone(variables), "certificates", "fail").found).toMatch(/^PENSTOCK_NATS_CREDS ended \d{4}/);
+  writeFileSync(
+    file,
+    `-----BEGIN NATS USER JWT-----\nhead.${claims}.signature\n------END NATS USER JWT------\n`,
+  );
+  expect(expectOne(await alone(variables), "certificates", "fail").found).toMatch(
+    /^PENSTOCK_NATS_CREDS ended \d{4}/,
+  );
   writeFileSync(file, "SUAM-not-to-be-seen");
   const run = await alone(variables);
   expect(expectOne(run, "certificates", "fail").found).toContain("holds no NATS credentials");

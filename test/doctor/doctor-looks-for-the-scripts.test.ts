@@ -1,4 +1,5 @@
-// Pages that load the SDK from the gateway need the scripts of posthog-js: whether they are there is told, and from where.
+// Pages that load the SDK from the gateway need the scripts of posthog-js: whether they are there
+// is told, and from where.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -21,7 +22,10 @@ test("those of a package, with version and folder, and none at all", async () =>
 
 test("a package that is not there is a warning, with the setting that mends it; one that cannot be read is a failure", () => {
   const without = checkScripts(() => undefined, undefined);
-  expect([without.level, without.found]).toEqual(["warn", expect.stringContaining("pages with the HTML snippet")]);
+  expect([without.level, without.found]).toEqual([
+    "warn",
+    expect.stringContaining("pages with the HTML snippet"),
+  ]);
   expect(without.mend).toContain("PENSTOCK_POSTHOG_JS=");
   const broken = checkScripts(() => {
     throw new Error("EACCES");

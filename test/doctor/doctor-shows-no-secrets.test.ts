@@ -1,4 +1,5 @@
-// Tokens, passwords in urls and credentials are in nothing the command says, whether they are right, wrong, or cannot be read.
+// Tokens, passwords in urls and credentials are in nothing the command says, whether they are
+// right, wrong, or cannot be read.
 
 import { expect, test } from "vitest";
 import { doctor, expectOne, monitorOf, serverWith } from "./doctor-kit.ts";
@@ -11,7 +12,10 @@ test.each([[true], [false]])("as JSON: %s", async (json) => {
   const host = server.url.replace("nats://", "");
   const wrongMonitor = { json, monitor: `ftp://admin:${secret}@127.0.0.1` };
   const deadMonitor = { json, monitor: `http://admin:${secret}@127.0.0.1:1` };
-  const right = await doctor({ PENSTOCK_NATS_URL: server.url, PENSTOCK_NATS_TOKEN: secret }, { json, monitor });
+  const right = await doctor(
+    { PENSTOCK_NATS_URL: server.url, PENSTOCK_NATS_TOKEN: secret },
+    { json, monitor },
+  );
   const wrong = await doctor({ PENSTOCK_NATS_URL: `nats://user:${secret}@${host}` }, { json });
   const runs = [
     right,

@@ -1,6 +1,7 @@
-// The store as the disk has it right after a 200, without what only the page cache holds: a nats-server started on it has every
-// event that was acknowledged. With nats-server's own default it has not, which shows that the copy leaves out what a power cut takes.
-// Whether a directory's entries are on the disk no system call tells: a file that is there counts as there.
+// The store as the disk has it right after a 200, without what only the page cache holds: a
+// nats-server started on it has every event that was acknowledged. With nats-server's own default
+// it has not, which shows that the copy leaves out what a power cut takes. Whether a directory's
+// entries are on the disk no system call tells: a file that is there counts as there.
 
 import { expect, test } from "vitest";
 import {
@@ -29,7 +30,8 @@ test("embedded: under load from several clients, in new blocks too", async () =>
     await load.wave();
     cuts.push([cutPower(store, cache), new Set(load.acknowledged)]);
   }
-  for (const lane of ["LIVE", "HISTORICAL"] as const) expect(blocksOf(store.storeDir, lane).length).toBeGreaterThan(1);
+  for (const lane of ["LIVE", "HISTORICAL"] as const)
+    expect(blocksOf(store.storeDir, lane).length).toBeGreaterThan(1);
   for (const [{ storeDir, lost }, acknowledged] of cuts) {
     expect(Object.keys(lost).filter((file) => file.endsWith(".blk"))).toEqual([]);
     expect(missing(acknowledged, await idsIn(storeDir, load))).toEqual([]);

@@ -1,6 +1,6 @@
-// Bytes that a disk changes by itself, in a store with one copy: nats-server knows the event by its checksum and never hands out a
-// wrong one. What else is gone with it depends on how the server had ended. It says nothing of it, so replicas and a look at the
-// number of messages are all there is.
+// Bytes that a disk changes by itself, in a store with one copy: nats-server knows the event by its
+// checksum and never hands out a wrong one. What else is gone with it depends on how the server had
+// ended. It says nothing of it, so replicas and a look at the number of messages are all there is.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -14,14 +14,26 @@ const events = 14;
 const padding = "x".repeat(700_000);
 const streamBytesMax = String(16 * 1_048_576);
 
-/** A server with one event a message in several blocks of 4 MB, the store damaged in the second event, and started again. */
-async function damaged(end: "stop" | "kill"): Promise<{ read(): Promise<number[]>; firstOfNextBlock: number }> {
+/**
+ * A server with one event a message in several blocks of 4 MB, the store damaged in the second
+ * event, and started again.
+ */
+async function damaged(
+  end: "stop" | "kill",
+): Promise<{ read(): Promise<number[]>; firstOfNextBlock: number }> {
   const server = await startNatsServer();
   onTestFinished(() => server.remove());
-  const gateway = await startTestGateway({ server, env: { PENSTOCK_STREAM_BYTES_MAX: streamBytesMax } });
+  const gateway = await startTestGateway({
+    server,
+    env: { PENSTOCK_STREAM_BYTES_MAX: streamBytesMax },
+  });
   const { id, key } = await gateway.project();
   for (let number = 0; number < events; number++) {
-    const event = { event: "e", distinct_id: "d", properties: { mark: `event-${number}-`, number, padding } };
+    const event = {
+      event: "e",
+      distinct_id: "d",
+      properties: { mark: `event-${number}-`, number, padding },
+    };
     const answer = await gateway.post("/capture/", { api_key: key, ...event });
     expect(answer.status).toBe(200);
   }
@@ -55,7 +67,9 @@ async function numbersIn(server: TestNatsServer, project: string): Promise<numbe
     for (let seq = 1; seq <= events; seq++) {
       const message = await manager.streams.getMessage(stream, { seq }).catch(() => null);
       if (message === null) continue;
-      const { properties } = JSON.parse(message.string()) as { properties: { mark: string; number: number } };
+      const { properties } = JSON.parse(message.string()) as {
+        properties: { mark: string; number: number };
+      };
       expect(properties.mark).toBe(`event-${properties.number}-`);
       numbers.push(properties.number);
     }
@@ -77,5 +91,7 @@ test("after a kill or a power cut: no more than that message and those behind it
   expect(firstOfNextBlock).toBeGreaterThan(2);
   const left = await read();
   expect(left).not.toContain(1);
-  expect(left).toEqual(expect.arrayContaining(all.filter((number) => number < 1 || number >= firstOfNextBlock)));
+  expect(left).toEqual(
+    expect.arrayContaining(all.filter((number) => number < 1 || number >= firstOfNextBlock)),
+  );
 });

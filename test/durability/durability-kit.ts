@@ -1,6 +1,7 @@
-// What the durability tests share: a gateway under load that remembers what it was told is stored, a copy of the store as a power cut
-// would leave it, and what a fresh nats-server makes of that copy. Where the page cache cannot be looked into, the copy is of
-// everything, which is less of a test; a note says so. Judges nothing.
+// What the durability tests share: a gateway under load that remembers what it was told is stored,
+// a copy of the store as a power cut would leave it, and what a fresh nats-server makes of that
+// copy. Where the page cache cannot be looked into, the copy is of everything, which is less of a
+// test; a note says so. Judges nothing.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -10,7 +11,12 @@ import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
 import { startEmbeddedNats } from "../../src/embedded/nats-server.ts";
 import { binary, silent } from "../embedded/embedded-kit.ts";
-import { readFrames, startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import {
+  readFrames,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+} from "../kit/gateway.ts";
 import { startNatsServer, type TestNatsServer, untilStopped } from "../kit/nats-server.ts";
 
 const script = path.join(import.meta.dirname, "on-disk-copy.py");
@@ -30,7 +36,9 @@ export interface PageCache {
 export function onDisk(): PageCache {
   const cache = path.resolve(import.meta.dirname, "../../.cache");
   mkdirSync(cache, { recursive: true });
-  const able = [tmpdir(), cache].find((parent) => spawnSync("python3", [script, "probe", parent]).status === 0);
+  const able = [tmpdir(), cache].find(
+    (parent) => spawnSync("python3", [script, "probe", parent]).status === 0,
+  );
   const folder = mkdtempSync(path.join(able ?? tmpdir(), "penstock-test-disk-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   if (able === undefined) {
@@ -41,12 +49,19 @@ export function onDisk(): PageCache {
   return { folder, isTold: able !== undefined };
 }
 
-export interface StoreUnderTest extends Pick<TestNatsServer, "url" | "token" | "storeDir" | "freeze" | "thaw"> {}
+export interface StoreUnderTest
+  extends Pick<TestNatsServer, "url" | "token" | "storeDir" | "freeze" | "thaw"> {}
 
 /** The embedded server as `penstock up` has it. */
 export async function embeddedStore(folder: string): Promise<StoreUnderTest> {
   const dataDir = path.join(folder, "data");
-  const options = { dataDir, binary, streamBytesTotal: 2 * streamBytesMax, host: process, log: silent };
+  const options = {
+    dataDir,
+    binary,
+    streamBytesTotal: 2 * streamBytesMax,
+    host: process,
+    log: silent,
+  };
   const embedded = await startEmbeddedNats(options);
   onTestFinished(() => {
     process.kill(embedded.pid, "SIGCONT");
@@ -76,7 +91,10 @@ export interface LoadedGateway {
   readonly project: TestProject;
   /** Ids of all events that a 200 was for. */
   readonly acknowledged: Set<string>;
-  /** Eight clients at once, each with several requests one after another; fulfilled when all are answered. */
+  /**
+   * Eight clients at once, each with several requests one after another; fulfilled when all are
+   * answered.
+   */
   wave(): Promise<void>;
   /** One event, answered. */
   single(): Promise<void>;
@@ -98,14 +116,16 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
     const batch = ids.map((id) => ({ event: "e", distinct_id: "d", properties: { id, ...extra } }));
     const historical = isHistorical ? { historical_migration: true } : {};
     const answer = await gateway.post("/batch/", { api_key: project.key, batch, ...historical });
-    if (answer.status !== 200 || answer.json["accepted"] !== events) throw new Error(`post: ${JSON.stringify(answer)}`);
+    if (answer.status !== 200 || answer.json["accepted"] !== events)
+      throw new Error(`post: ${JSON.stringify(answer)}`);
     for (const id of ids) acknowledged.add(id);
   }
 
   async function client(number: number): Promise<void> {
     for (let turn = 0; turn < requestsEach; turn++) {
       const events = turn % 2 === 0 ? 1 : 7;
-      // Of each lane as much in every wave, in whatever order the clients are served: new blocks must not be a matter of chance.
+      // Of each lane as much in every wave, in whatever order the clients are served: new blocks
+      // must not be a matter of chance.
       const isLarge = number <= 1 && turn < 3;
       if (isLarge) await post(events, { padding: "x".repeat(largeChars) }, number === 1);
       else await post(events, {});
@@ -116,7 +136,8 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
     gateway,
     project,
     acknowledged,
-    wave: async () => void (await Promise.all(Array.from({ length: clients }, (_, number) => client(number)))),
+    wave: async () =>
+      void (await Promise.all(Array.from({ length: clients }, (_, number) => client(number)))),
     single: () => post(1, {}),
   };
 }
@@ -127,7 +148,10 @@ export interface PowerCut {
   readonly lost: Readonly<Record<string, number>>;
 }
 
-/** The store as the disk has it at this moment, in a folder of its own. The server stands still meanwhile. */
+/**
+ * The store as the disk has it at this moment, in a folder of its own. The server stands still
+ * meanwhile.
+ */
 export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): PowerCut {
   const storeDir = path.join(mkdtempSync(path.join(folder, "cut-")), "store");
   store.freeze();
@@ -146,7 +170,10 @@ export function notOnDisk(store: StoreUnderTest): Readonly<Record<string, number
 }
 
 function run(...args: string[]): Record<string, number> {
-  return JSON.parse(execFileSync("python3", [script, ...args], { encoding: "utf8" })) as Record<string, number>;
+  return JSON.parse(execFileSync("python3", [script, ...args], { encoding: "utf8" })) as Record<
+    string,
+    number
+  >;
 }
 
 /** The ids that a fresh server finds in a store. Without a stream there are none. */
@@ -160,7 +187,11 @@ export async function idsIn(storeDir: string, { project }: LoadedGateway): Promi
           readFrames(connection, `penstock.${lane}.*.${project.id}`).catch(() => []),
         ),
       );
-      return new Set(lanes.flat().flatMap(({ events }) => events.map(({ properties }) => String(properties["id"]))));
+      return new Set(
+        lanes
+          .flat()
+          .flatMap(({ events }) => events.map(({ properties }) => String(properties["id"]))),
+      );
     } finally {
       await connection.close();
     }

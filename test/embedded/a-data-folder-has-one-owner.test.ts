@@ -1,5 +1,5 @@
-// A second gateway on a folder in use says who has it and touches nothing, whatever container it is in; of many at once, exactly one
-// gets it.
+// A second gateway on a folder in use says who has it and touches nothing, whatever container it is
+// in; of many at once, exactly one gets it.
 
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -10,7 +10,14 @@ import { readConnectionNote } from "../../src/embedded/nats-config.ts";
 import { placeOfPids } from "../../src/embedded/process-identity.ts";
 import { embeddedOn, ended, inPidNamespace, penstock, temporaryFolder } from "./embedded-kit.ts";
 
-const own = (dataDir: string): string[] => ["--data-dir", dataDir, "--port", "0", "--admin-port", "0"];
+const own = (dataDir: string): string[] => [
+  "--data-dir",
+  dataDir,
+  "--port",
+  "0",
+  "--admin-port",
+  "0",
+];
 
 test("the second is refused with the first one's pid, and the first works on", async () => {
   const dataDir = temporaryFolder();
@@ -25,8 +32,12 @@ test("the second is refused with the first one's pid, and the first works on", a
 
 test("of ten that try at once one gets it, and after it the next", async () => {
   const dataDir = temporaryFolder();
-  const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => lockDataDir(dataDir, process)));
-  const locks = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 10 }, () => lockDataDir(dataDir, process)),
+  );
+  const locks = outcomes.flatMap((outcome) =>
+    outcome.status === "fulfilled" ? [outcome.value] : [],
+  );
   expect(locks).toHaveLength(1);
   (locks[0] as DataLock).release();
   (await lockDataDir(dataDir, process)).release();
@@ -56,9 +67,13 @@ test("a gateway of another pid namespace is seen, and refused the folder until t
   // The first process of a namespace takes all others with it, and leaves its claim behind.
   first.kill("SIGKILL");
   await ended(first);
-  expect(readdirSync(path.join(dataDir, "nats")).filter((name) => name.startsWith("owner-"))).toHaveLength(1);
+  expect(
+    readdirSync(path.join(dataDir, "nats")).filter((name) => name.startsWith("owner-")),
+  ).toHaveLength(1);
   const next = await embeddedOn(dataDir);
-  expect(readdirSync(path.join(dataDir, "nats")).filter((name) => name.startsWith("owner-"))).toHaveLength(1);
+  expect(
+    readdirSync(path.join(dataDir, "nats")).filter((name) => name.startsWith("owner-")),
+  ).toHaveLength(1);
   await next.close();
 }, 90_000);
 
@@ -93,7 +108,9 @@ test("where the kernel's lock cannot be had, the claim of another namespace is n
   const { PATH } = process.env;
   process.env["PATH"] = "/nowhere";
   try {
-    await expect(lockDataDir(dataDir, process)).rejects.toThrow(`or delete ${file} when it surely has ended`);
+    await expect(lockDataDir(dataDir, process)).rejects.toThrow(
+      `or delete ${file} when it surely has ended`,
+    );
   } finally {
     process.env["PATH"] = PATH;
   }
@@ -109,7 +126,9 @@ test("deleting the lock file and the claims under a gateway lets nobody in", asy
   const first = inPidNamespace("up", ...own(dataDir));
   await expect.poll(() => first.said.out, { timeout: 20_000 }).toContain("Penstock is up");
   rmSync(path.join(dataDir, "penstock.lock"));
-  await expect(lockDataDir(dataDir, process)).rejects.toThrow(/in use by process \d+ of another container/);
+  await expect(lockDataDir(dataDir, process)).rejects.toThrow(
+    /in use by process \d+ of another container/,
+  );
   for (const name of readdirSync(path.join(dataDir, "nats"))) {
     if (name.startsWith("owner-")) rmSync(path.join(dataDir, "nats", name));
   }
@@ -130,7 +149,17 @@ test("of a claim of another namespace that held other locks, or none, nobody kno
   const inode = String(statSync(dataDir).ino);
   const claim = (locks: readonly string[], ofFolder = inode): void => {
     const place = `${boot} pid:[1]`;
-    writeFileSync(file, JSON.stringify({ pid: 1, startedAt: `${boot}:1`, place, held: true, locks, folder: ofFolder }));
+    writeFileSync(
+      file,
+      JSON.stringify({
+        pid: 1,
+        startedAt: `${boot}:1`,
+        place,
+        held: true,
+        locks,
+        folder: ofFolder,
+      }),
+    );
   };
   for (const locks of [["1"], []]) {
     claim(locks);

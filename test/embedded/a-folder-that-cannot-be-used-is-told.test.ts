@@ -1,5 +1,5 @@
-// A data folder that is a file, lies below one, or cannot be written: the start ends with what is wrong and a way out, and doctor
-// finds it before.
+// A data folder that is a file, lies below one, or cannot be written: the start ends with what is
+// wrong and a way out, and doctor finds it before.
 
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -16,7 +16,17 @@ function run(command: readonly string[]): SpawnSyncReturns<string> {
 }
 
 function penstock(...args: string[]): string[] {
-  return [process.execPath, main, ...args, "--port", "0", "--admin-port", "0", "--stream-bytes-max", "8388608"];
+  return [
+    process.execPath,
+    main,
+    ...args,
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+    "--stream-bytes-max",
+    "8388608",
+  ];
 }
 
 /** With nothing to be written in the folder, for root neither. */
@@ -38,19 +48,30 @@ function given(): { file: string; below: string; folder: string; inside: string 
 
 test.each([
   ["file", (at: string) => `start on ${at}: it is a file, and a folder is needed`],
-  ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, and a folder is needed`],
-  ["inside", (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, and a folder is needed`],
+  [
+    "below",
+    (at: string) => `start on ${at}: ${path.dirname(at)} is a file, and a folder is needed`,
+  ],
+  [
+    "inside",
+    (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, and a folder is needed`,
+  ],
   ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
 ] as const)("%s", (kind, words) => {
   const at = given()[kind];
-  const wrapped = (command: string[]): string[] => (kind === "folder" ? readOnly(at, command) : command);
+  const wrapped = (command: string[]): string[] =>
+    kind === "folder" ? readOnly(at, command) : command;
   const up = run(wrapped(penstock("up", "--data-dir", at)));
   expect(up.stderr).toContain(`${words(at)}: ${way}`);
   expect(up.status).toBe(1);
 
   const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
-  const { checks } = JSON.parse(doctor.stdout) as { checks: { check: string; level: string; mend?: string }[] };
+  const { checks } = JSON.parse(doctor.stdout) as {
+    checks: { check: string; level: string; mend?: string }[];
+  };
   const found = checks.filter(({ check }) => check === "data folder");
-  expect(found).toEqual([expect.objectContaining({ level: "fail", mend: expect.stringContaining(way) })]);
+  expect(found).toEqual([
+    expect.objectContaining({ level: "fail", mend: expect.stringContaining(way) }),
+  ]);
   expect(doctor.status).toBe(1);
 });

@@ -1,5 +1,5 @@
-// A start that cannot succeed ends with its reason, a stop ends it, and a pid that is another process's by now is not
-// waited for.
+// A start that cannot succeed ends with its reason, a stop ends it, and a pid that is another
+// process's by now is not waited for.
 
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
@@ -12,13 +12,25 @@ test("without a shell to hold the server, up ends with 1 and says so", async () 
   process.env["PATH"] = "/nonexistent";
   const gateway = ((): ReturnType<typeof penstock> => {
     try {
-      return penstock("up", "--data-dir", dataDir, "--port", "0", "--admin-port", "0", "--stream-bytes-max", "1048576");
+      return penstock(
+        "up",
+        "--data-dir",
+        dataDir,
+        "--port",
+        "0",
+        "--admin-port",
+        "0",
+        "--stream-bytes-max",
+        "1048576",
+      );
     } finally {
       process.env["PATH"] = inherited;
     }
   })();
   expect(await ended(gateway)).toBe(1);
-  expect(gateway.said.err).toMatch(/start nats-server: .*its shell does not start: spawn sh ENOENT/);
+  expect(gateway.said.err).toMatch(
+    /start nats-server: .*its shell does not start: spawn sh ENOENT/,
+  );
   // The folder was given back.
   await embeddedOn(dataDir);
 });

@@ -1,5 +1,5 @@
-// What was acknowledged is there at the next start, on the same port with the same token; a reader that was connected comes back by
-// itself. What is set counts before what was kept.
+// What was acknowledged is there at the next start, on the same port with the same token; a reader
+// that was connected comes back by itself. What is set counts before what was kept.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +33,9 @@ test("a message of the first run is read in the second", async () => {
 
 test("nobody without the token gets in", async () => {
   const embedded = await embeddedOn(temporaryFolder());
-  await expect(connect({ servers: embedded.url, maxReconnectAttempts: 0 })).rejects.toThrow(/authorization/i);
+  await expect(connect({ servers: embedded.url, maxReconnectAttempts: 0 })).rejects.toThrow(
+    /authorization/i,
+  );
 });
 
 test("a connection of the first run goes on in the second", async () => {
@@ -58,7 +60,10 @@ test("a port and a token that are set are used, and kept", async () => {
   const port = await freePort();
   const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log: silent };
   const set = await startEmbeddedNats({ ...options, port, token: "chosen" });
-  expect({ url: set.url, token: set.token }).toEqual({ url: `nats://127.0.0.1:${port}`, token: "chosen" });
+  expect({ url: set.url, token: set.token }).toEqual({
+    url: `nats://127.0.0.1:${port}`,
+    token: "chosen",
+  });
   await (await connect({ servers: set.url, token: "chosen" })).close();
   await set.close();
   const kept = await embeddedOn(dataDir);
@@ -97,8 +102,14 @@ test("a newer nats-server reads what 2.10 wrote; 2.10 is refused what a newer on
   const older = await start(oldestNatsServer());
   const writer = await connect({ servers: older.url, token: older.token });
   const manager = await jetstreamManager(writer);
-  await manager.streams.add({ name: "S", subjects: ["s"], max_bytes: 500_000, discard: DiscardPolicy.New });
-  for (let n = 0; n < 500; n++) await jetstream(writer).publish("s", `message ${n}`, { msgID: String(n) });
+  await manager.streams.add({
+    name: "S",
+    subjects: ["s"],
+    max_bytes: 500_000,
+    discard: DiscardPolicy.New,
+  });
+  for (let n = 0; n < 500; n++)
+    await jetstream(writer).publish("s", `message ${n}`, { msgID: String(n) });
   await writer.close();
   await older.close();
 

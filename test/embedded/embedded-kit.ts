@@ -1,5 +1,5 @@
-// What the tests of the embedded server share: a folder that goes away, a server on it, and a gateway-like process of
-// its own that can be killed.
+// What the tests of the embedded server share: a folder that goes away, a server on it, and a
+// gateway-like process of its own that can be killed.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -35,7 +35,9 @@ export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
 
 export type SpeakingProcess = ChildProcess & { said: { out: string; err: string } };
 
-/** `node src/main.ts` with the arguments, and no settings from the environment but the nats-server. */
+/**
+ * `node src/main.ts` with the arguments, and no settings from the environment but the nats-server.
+ */
 export function penstock(...args: string[]): SpeakingProcess {
   return penstockWith({}, ...args);
 }
@@ -48,14 +50,26 @@ export function penstockWith(
   return speaking([process.execPath, mainFile, ...args], variables);
 }
 
-/** As penstock, as a container has it: the first process of a pid namespace, which takes all others of it along when it ends. */
+/**
+ * As penstock, as a container has it: the first process of a pid namespace, which takes all others
+ * of it along when it ends.
+ */
 export function inPidNamespace(...args: string[]): SpeakingProcess {
   // Root needs no user namespace of its own, and some hosts give others none.
-  const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--pid", "--fork", "--kill-child"];
+  const unshare = [
+    "unshare",
+    ...(process.getuid?.() === 0 ? [] : ["-Ur"]),
+    "--pid",
+    "--fork",
+    "--kill-child",
+  ];
   return speaking([...unshare, "--mount-proc", process.execPath, mainFile, ...args], {});
 }
 
-function speaking(command: readonly string[], variables: Readonly<Record<string, string | undefined>>) {
+function speaking(
+  command: readonly string[],
+  variables: Readonly<Record<string, string | undefined>>,
+) {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
   const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file, ...variables };
   const child = spawn(command[0]!, command.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] });
@@ -72,7 +86,8 @@ function speaking(command: readonly string[], variables: Readonly<Record<string,
 
 /** The exit code, or the name of the signal it died of. */
 export function ended(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode ?? child.signalCode);
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve(child.exitCode ?? child.signalCode);
   return new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal)));
 }
 

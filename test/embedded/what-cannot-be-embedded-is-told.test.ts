@@ -1,4 +1,5 @@
-// A nats-server that is too old or not there, and a disk too small, are told in words that say what to do.
+// A nats-server that is too old or not there, and a disk too small, are told in words that say what
+// to do.
 
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -17,7 +18,9 @@ function fakeServer(version: string): string {
 
 test("one that was named and is too old", () => {
   const named = path.join(fakeServer("2.9.10"), "nats-server");
-  expect(() => findNatsServer({ named, path: "" })).toThrow(/is 2\.9\.10, and 2\.10 or newer is needed/);
+  expect(() => findNatsServer({ named, path: "" })).toThrow(
+    /is 2\.9\.10, and 2\.10 or newer is needed/,
+  );
 });
 
 test("one that was named and is not there", () => {

@@ -1,5 +1,5 @@
-// The configuration the embedded server really runs with: on disk before the acknowledgement, on loopback, with the
-// token it asks for, readable by its owner only.
+// The configuration the embedded server really runs with: on disk before the acknowledgement, on
+// loopback, with the token it asks for, readable by its owner only.
 
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -28,7 +28,10 @@ test("everything that holds the token is for its owner alone", async () => {
   const folder = path.join(dataDir, "nats");
   const files = readdirSync(folder).map((name) => path.join(folder, name));
   const secret = files.filter((file) => readFileSync(file, "utf8").includes(token));
-  expect(secret.map((file) => path.basename(file)).sort()).toEqual(["connection.json", "nats-server.conf"]);
+  expect(secret.map((file) => path.basename(file)).sort()).toEqual([
+    "connection.json",
+    "nats-server.conf",
+  ]);
   for (const file of secret) expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
   expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
 });
@@ -40,7 +43,11 @@ test("it listens on loopback and nowhere else, and wants the token", async () =>
     `0100007F:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`,
   ]);
   for (const wrong of [undefined, `${token}x`]) {
-    const options = { servers: url, maxReconnectAttempts: 0, ...(wrong === undefined ? {} : { token: wrong }) };
+    const options = {
+      servers: url,
+      maxReconnectAttempts: 0,
+      ...(wrong === undefined ? {} : { token: wrong }),
+    };
     await expect(connect(options)).rejects.toThrow(/authorization/i);
   }
 });
@@ -66,7 +73,9 @@ function commandLineOf(pid: number): string[] {
 
 /** The sockets the process listens on, address and port in the hexadecimal of /proc/net/tcp. */
 function listenersOf(pid: number): string[] {
-  const sockets = execFileSync("sh", ["-c", `readlink /proc/${pid}/fd/* || true`], { encoding: "utf8" });
+  const sockets = execFileSync("sh", ["-c", `readlink /proc/${pid}/fd/* || true`], {
+    encoding: "utf8",
+  });
   const inodes = new Set([...sockets.matchAll(/^socket:\[(\d+)\]$/gm)].map((match) => match[1]));
   return ["/proc/net/tcp", "/proc/net/tcp6"]
     .flatMap((table) => readFileSync(table, "utf8").split("\n").slice(1))

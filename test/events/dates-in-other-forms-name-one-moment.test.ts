@@ -1,5 +1,5 @@
-// Event times that are not ISO 8601 as most write it: which forms are read, as what, and which are not. Held against Date where it writes
-// such a form, and against the calendar's own arithmetic.
+// Event times that are not ISO 8601 as most write it: which forms are read, as what, and which are
+// not. Held against Date where it writes such a form, and against the calendar's own arithmetic.
 
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
@@ -73,14 +73,47 @@ describe("a timestamp", () => {
     // no date, no year, a day and a month that may stand either way round, a year of either century
     ...["07:00", "May 27 02:45:27", "05.06.2026", "7 oct 55", "171113 14:14:20", "2014.03"],
     // zones that are not the same to everybody, and those that are none
-    ...["2026-11-22 07:00:00 CET", "2026-11-22 07:00:00 IST", "22 Nov 2026 07:00 +24:00", "22 Nov 2026 07:00 +0260"],
+    ...[
+      "2026-11-22 07:00:00 CET",
+      "2026-11-22 07:00:00 IST",
+      "22 Nov 2026 07:00 +24:00",
+      "22 Nov 2026 07:00 +0260",
+    ],
     // moments that never were
-    ...["11/31/2026", "13/01/2026", "0/1/2026", "2/29/2025", "31 Jun 2026", "Mon, 22 Nov 2026 07:00:00 GMT"],
-    ...["11/22/2026 24:00", "11/22/2026 07:60", "11/22/2026 13:00 PM", "11/22/2026 0:30 AM", "20260229T000000Z"],
+    ...[
+      "11/31/2026",
+      "13/01/2026",
+      "0/1/2026",
+      "2/29/2025",
+      "31 Jun 2026",
+      "Mon, 22 Nov 2026 07:00:00 GMT",
+    ],
+    ...[
+      "11/22/2026 24:00",
+      "11/22/2026 07:60",
+      "11/22/2026 13:00 PM",
+      "11/22/2026 0:30 AM",
+      "20260229T000000Z",
+    ],
     // digits of no known length, and years that no record holds
-    ...["179533080", "17953308001", "179533080012345", "99999999999999999999", "01/01/0000 00:00 +01:00"],
+    ...[
+      "179533080",
+      "17953308001",
+      "179533080012345",
+      "99999999999999999999",
+      "01/01/0000 00:00 +01:00",
+    ],
     // what only begins like one
-    ...["", "now", "Sun", "22 Novem 2026", "11/22/2026 07:00 and more", "11/22/2026\n", " 11/22/2026", "-1795330800"],
+    ...[
+      "",
+      "now",
+      "Sun",
+      "22 Novem 2026",
+      "11/22/2026 07:00 and more",
+      "11/22/2026\n",
+      " 11/22/2026",
+      "-1795330800",
+    ],
     ...["1795330800.5", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(60)}Nov 2026`],
     // Date.parse would take it, each machine for another moment or none
     ...["Sun Nov 22 2026 07:00:00 GMT+0100 (CET)", "22", "2026", "Nov 2026"],
@@ -88,7 +121,9 @@ describe("a timestamp", () => {
     expect(momentOf(text)).toBeUndefined();
   });
 
-  const moments = fc.integer({ min: 0, max: Date.UTC(2049, 11, 31) }).map((ms) => Math.floor(ms / 1_000) * 1_000);
+  const moments = fc
+    .integer({ min: 0, max: Date.UTC(2049, 11, 31) })
+    .map((ms) => Math.floor(ms / 1_000) * 1_000);
   const two = (value: number): string => String(value).padStart(2, "0");
 
   test("is read in each form as the moment that Date wrote in it", () => {
@@ -97,8 +132,10 @@ describe("a timestamp", () => {
       (date) => String(date.getTime()).padStart(13, "0"),
       (date) => String(date.getTime() / 1_000).padStart(10, "0"),
       (date) => date.toLocaleString("en-US", { timeZone: "UTC" }),
-      (date) => date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "long", timeStyle: "medium" }),
-      (date) => date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "medium", timeStyle: "long" }),
+      (date) =>
+        date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "long", timeStyle: "medium" }),
+      (date) =>
+        date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "medium", timeStyle: "long" }),
       (date) => `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`,
       (date) => date.toISOString().slice(0, 19).replaceAll(/[-:]/g, ""),
       (date) =>
@@ -128,7 +165,9 @@ describe("a timestamp", () => {
   });
 
   test("may be written with escapes, and whatever it is of any length, it ends in a moment or none", () => {
-    const escaped = [..."11/22/2026 07:00"].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    const escaped = [..."11/22/2026 07:00"].map(
+      (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
     const token = Buffer.from(`"${escaped.join("")}"`);
     expect(otherFormMs(token, 0, token.length)).toBe(Date.parse(seven));
     const pieces = fc.constantFrom(
@@ -188,7 +227,9 @@ describe("an event with such a timestamp", () => {
   test.each(["05.06.2026", "2026-11-22 07:00:00 CET", 1780815600])(
     "%j is not: it says how to write it",
     (timestamp) => {
-      const { records, warnings, details } = take({ batch: [{ event: "e", distinct_id: "u", timestamp }] });
+      const { records, warnings, details } = take({
+        batch: [{ event: "e", distinct_id: "u", timestamp }],
+      });
       expect(warnings).toEqual(["invalid_timestamp"]);
       expect(details[0]).toContain("ISO 8601");
       expect(records[0]).toMatchObject({ timestamp: receivedAt });

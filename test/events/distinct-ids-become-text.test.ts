@@ -25,7 +25,9 @@ describe("a distinct id", () => {
   });
 
   test.each(['" "', '"\u2003\u00a0"', '"\\t\\n"'])("%s is blank", (token) => {
-    expect(textOf(token, token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString).text).toBe("");
+    expect(
+      textOf(token, token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString).text,
+    ).toBe("");
   });
 
   test("is cut to 200 characters, counted in code points, and never inside one", () => {
@@ -33,7 +35,10 @@ describe("a distinct id", () => {
       fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 420 }), (sent) => {
         fc.pre(sent.trim() !== "");
         const token = JSON.stringify(sent);
-        const { text, cut } = textOf(token, token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString);
+        const { text, cut } = textOf(
+          token,
+          token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString,
+        );
         const characters = [...sent.replaceAll("\0", "\ufffd")];
         expect([...text]).toEqual(characters.slice(0, 200));
         expect(cut).toBe(characters.length > 200);
@@ -44,7 +49,10 @@ describe("a distinct id", () => {
   test("of a large object or array only the beginning is read", () => {
     // What comes later is no JSON: reading it would throw.
     const numbers = `[ ${"1 , ".repeat(2_000)} ?`;
-    expect(textOf(numbers, TokenType.Array)).toEqual({ text: `[${"1,".repeat(100)}`.slice(0, 200), cut: true });
+    expect(textOf(numbers, TokenType.Array)).toEqual({
+      text: `[${"1,".repeat(100)}`.slice(0, 200),
+      cut: true,
+    });
     const string = 'x y\\"';
     expect(textOf(`{"a b" : "${string.repeat(3_000)}`, TokenType.Object).text).toBe(
       `{"a b":"${string.repeat(60)}`.slice(0, 200),
@@ -69,7 +77,9 @@ describe("a distinct id", () => {
   test("a large value without white space is cut where its compact text would be", () => {
     fc.assert(
       fc.property(
-        fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.integer(), fc.boolean()), { minLength: 1 }),
+        fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.integer(), fc.boolean()), {
+          minLength: 1,
+        }),
         (value) => {
           const large = [...value, "z".repeat(5_000)];
           const text = JSON.stringify(large).toWellFormed();

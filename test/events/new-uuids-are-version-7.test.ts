@@ -10,7 +10,9 @@ const source = createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }
 function newUuid(nowMs: number): string {
   const target = Buffer.alloc(uuidBytes + 8, 0x2e);
   source.write(target, 4, nowMs);
-  expect(target.toString("latin1", 0, 4) + target.toString("latin1", uuidBytes + 4)).toBe("........");
+  expect(target.toString("latin1", 0, 4) + target.toString("latin1", uuidBytes + 4)).toBe(
+    "........",
+  );
   return target.toString("latin1", 4, uuidBytes + 4);
 }
 
@@ -68,11 +70,18 @@ describe("a uuid a client sent", () => {
 
   test("with one character changed is one where the pattern says so", () => {
     const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-    for (const uuid of ["0199b1c2-0000-7abc-8def-00000000000f", "0199B1C2-0000-7ABC-8DEF-00000000000F"]) {
+    for (const uuid of [
+      "0199b1c2-0000-7abc-8def-00000000000f",
+      "0199B1C2-0000-7ABC-8DEF-00000000000F",
+    ]) {
       for (let at = 0; at < uuidBytes; at++) {
         for (let byte = 0x20; byte < 0x7f; byte++) {
           const text = `${uuid.slice(0, at)}${String.fromCharCode(byte)}${uuid.slice(at + 1)}`;
-          const form = !pattern.test(text) ? UuidForm.None : /[A-F]/.test(text) ? UuidForm.Upper : UuidForm.Lower;
+          const form = !pattern.test(text)
+            ? UuidForm.None
+            : /[A-F]/.test(text)
+              ? UuidForm.Upper
+              : UuidForm.Lower;
           expect(formOf(text), text).toBe(form);
         }
       }

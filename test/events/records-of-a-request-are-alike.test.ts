@@ -1,12 +1,21 @@
-// The text that all records of a request have in common is put together once, and copied from the second record on: so whatever is in a
-// record may not depend on what came before it.
+// The text that all records of a request have in common is put together once, and copied from the
+// second record on: so whatever is in a record may not depend on what came before it.
 
 import { expect, test } from "vitest";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { uuidAt } from "../../src/events/record-frame.ts";
 import { type Circumstances, receivedAtMs, type StoredRecord, take } from "../intake/items-kit.ts";
 
-const names = ["e", "$pageview", "$screen", "$identify", "$create_alias", "$group_identify", "survey shown", "$set"];
+const names = [
+  "e",
+  "$pageview",
+  "$screen",
+  "$identify",
+  "$create_alias",
+  "$group_identify",
+  "survey shown",
+  "$set",
+];
 const properties = { alias: "a", $group_type: "t", $group_key: "k", $survey_id: 1 };
 const events = names.flatMap((event) =>
   [true, false, undefined].map((profile) => ({
@@ -26,20 +35,31 @@ const ways: readonly (Circumstances & { sent_at?: string })[] = [
   { sent_at: "2026-06-15T12:00:09.000Z", clientAddress: "192.0.2.1", historical: true },
 ];
 
-test.each(ways)("each record of a batch is the one that it is alone: %o", ({ sent_at, ...circumstances }) => {
-  const alone = events.flatMap((event) => take({ sent_at, batch: [event] }, circumstances).lines);
-  const { lines } = take({ sent_at, batch: [...events, ...events, ...events.toReversed()] }, circumstances);
-  expect(lines).toEqual([...alone, ...alone, ...alone.toReversed()]);
-  expect(alone).toHaveLength(events.length);
-  for (const [index, line] of alone.entries()) {
-    const record = JSON.parse(line) as StoredRecord;
-    expect(record).toMatchObject({
-      ...{ project_id: "p", event: events[index]!.event, properties, historical: circumstances.historical ?? false },
-      person_profile: events[index]!.properties.$process_person_profile !== false,
-    });
-    expect([record["ip"], record["sent_at"]]).toEqual([circumstances.clientAddress, sent_at]);
-  }
-});
+test.each(ways)(
+  "each record of a batch is the one that it is alone: %o",
+  ({ sent_at, ...circumstances }) => {
+    const alone = events.flatMap((event) => take({ sent_at, batch: [event] }, circumstances).lines);
+    const { lines } = take(
+      { sent_at, batch: [...events, ...events, ...events.toReversed()] },
+      circumstances,
+    );
+    expect(lines).toEqual([...alone, ...alone, ...alone.toReversed()]);
+    expect(alone).toHaveLength(events.length);
+    for (const [index, line] of alone.entries()) {
+      const record = JSON.parse(line) as StoredRecord;
+      expect(record).toMatchObject({
+        ...{
+          project_id: "p",
+          event: events[index]!.event,
+          properties,
+          historical: circumstances.historical ?? false,
+        },
+        person_profile: events[index]!.properties.$process_person_profile !== false,
+      });
+      expect([record["ip"], record["sent_at"]]).toEqual([circumstances.clientAddress, sent_at]);
+    }
+  },
+);
 
 test("however many projects send by turns, each record names its own", () => {
   const uuids = { write: () => {} };
@@ -49,7 +69,9 @@ test("however many projects send by turns, each record names its own", () => {
     for (let project = 0; project < 3_000; project++) {
       const { head } = records.begin({ ...context, projectId: `project-${project}` });
       expect(head.toString("latin1", 0, uuidAt)).toBe('{"uuid":"');
-      expect(head.toString("latin1", uuidAt + 36)).toBe(`","project_id":"project-${project}","event":`);
+      expect(head.toString("latin1", uuidAt + 36)).toBe(
+        `","project_id":"project-${project}","event":`,
+      );
     }
   }
 });

@@ -1,5 +1,5 @@
-// When an event happened, whatever the client's clock says: every way of saying it against every way of saying what the clock shows, with
-// the stored time reckoned here by the rule's own words.
+// When an event happened, whatever the client's clock says: every way of saying it against every
+// way of saying what the clock shows, with the stored time reckoned here by the rule's own words.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -8,7 +8,8 @@ import { receivedAt, receivedAtMs, type StoredRecord, take } from "../intake/ite
 const hourMs = 3_600_000;
 const at = (ms: number) => new Date(ms).toISOString();
 
-const isStored = (text: unknown) => typeof text === "string" && /^\d{4}-/.test(text) && at(Date.parse(text)) === text;
+const isStored = (text: unknown) =>
+  typeof text === "string" && /^\d{4}-/.test(text) && at(Date.parse(text)) === text;
 
 interface Said {
   timestamp?: unknown;
@@ -16,8 +17,14 @@ interface Said {
   properties?: Record<string, unknown>;
 }
 
-function stored(said: Said, sentAt: unknown = undefined): { record: StoredRecord; warnings: readonly string[] } {
-  const { records, warnings } = take({ sent_at: sentAt, batch: [{ event: "e", distinct_id: "u", ...said }] });
+function stored(
+  said: Said,
+  sentAt: unknown = undefined,
+): { record: StoredRecord; warnings: readonly string[] } {
+  const { records, warnings } = take({
+    sent_at: sentAt,
+    batch: [{ event: "e", distinct_id: "u", ...said }],
+  });
   expect(records).toHaveLength(1);
   return { record: records[0]!, warnings };
 }
@@ -31,7 +38,10 @@ describe("a client's clock", () => {
     ["as it is when nobody has set it", -receivedAtMs + 1_000],
   ])("that is %s is corrected by what it calls now", (_title, aheadMs) => {
     const happenedMs = receivedAtMs - 5_000;
-    const { record, warnings } = stored({ timestamp: at(happenedMs + aheadMs) }, at(receivedAtMs + aheadMs));
+    const { record, warnings } = stored(
+      { timestamp: at(happenedMs + aheadMs) },
+      at(receivedAtMs + aheadMs),
+    );
     expect(warnings).toEqual([]);
     expect(record).toMatchObject({
       timestamp: at(happenedMs),
@@ -42,7 +52,10 @@ describe("a client's clock", () => {
   });
 
   test("the record's fields allow the correction to be made anew", () => {
-    const { record } = stored({ timestamp: "2026-06-15 14:00:00.123456+02" }, "2026-06-15T12:00:01.5+00:00");
+    const { record } = stored(
+      { timestamp: "2026-06-15 14:00:00.123456+02" },
+      "2026-06-15T12:00:01.5+00:00",
+    );
     expect(record).toMatchObject({
       timestamp: "2026-06-15T11:59:58.623Z",
       timestamp_sent: "2026-06-15T12:00:00.123Z",
@@ -50,13 +63,26 @@ describe("a client's clock", () => {
       sent_at: "2026-06-15T12:00:01.500Z",
     });
     expect(Object.keys(record)).toEqual([
-      ...["uuid", "project_id", "event", "distinct_id", "timestamp", "timestamp_sent", "received_at", "sent_at"],
+      ...[
+        "uuid",
+        "project_id",
+        "event",
+        "distinct_id",
+        "timestamp",
+        "timestamp_sent",
+        "received_at",
+        "sent_at",
+      ],
       ...["kind", "person_profile", "historical", "properties"],
     ]);
   });
 
   test("that is right leaves no text in a record but one of the stored form, however near to it that came", () => {
-    for (const timestamp of ["2026-06-15T11:00:00.67 Z", "2026-06-15T11:00:00.67  ", "2026-06-15T11:00:00.6+01"]) {
+    for (const timestamp of [
+      "2026-06-15T11:00:00.67 Z",
+      "2026-06-15T11:00:00.67  ",
+      "2026-06-15T11:00:00.6+01",
+    ]) {
       const { record } = stored({ timestamp });
       expect(record["timestamp"]).toMatch(/^2026-06-15T1[0-2]:00:00\.[06][07]0Z$/);
     }
@@ -96,10 +122,18 @@ describe("a client's clock", () => {
 
   test.each([
     ["query", undefined, receivedAtMs + 60_000, receivedAtMs + 60_000],
-    ["body, before the query", at(receivedAtMs + 30_000), receivedAtMs + 60_000, receivedAtMs + 30_000],
+    [
+      "body, before the query",
+      at(receivedAtMs + 30_000),
+      receivedAtMs + 60_000,
+      receivedAtMs + 30_000,
+    ],
     ["query, where the body is null", null, receivedAtMs + 60_000, receivedAtMs + 60_000],
   ])("is read in the %s", (_title, inBody, sentAtMs, expectedMs) => {
-    const body = { sent_at: inBody, batch: [{ event: "e", distinct_id: "u", timestamp: at(receivedAtMs + 60_000) }] };
+    const body = {
+      sent_at: inBody,
+      batch: [{ event: "e", distinct_id: "u", timestamp: at(receivedAtMs + 60_000) }],
+    };
     const { records, warnings } = take(body, { sentAtMs });
     expect(warnings).toEqual([]);
     expect(records[0]).toMatchObject({
@@ -109,7 +143,12 @@ describe("a client's clock", () => {
   });
 
   test("is read in a single event, and in escapes", () => {
-    const event = { event: "e", distinct_id: "u", timestamp: at(receivedAtMs), sent_at: at(receivedAtMs + 1_000) };
+    const event = {
+      event: "e",
+      distinct_id: "u",
+      timestamp: at(receivedAtMs),
+      sent_at: at(receivedAtMs + 1_000),
+    };
     expect(take(event).records[0]).toMatchObject({
       timestamp: at(receivedAtMs - 1_000),
       sent_at: at(receivedAtMs + 1_000),
@@ -141,17 +180,26 @@ describe("a client's clock", () => {
   });
 
   test("that cannot be read in the body is read in the query, and the warning stays", () => {
-    const body = { sent_at: "now", batch: [{ event: "e", distinct_id: "u", timestamp: at(receivedAtMs) }] };
+    const body = {
+      sent_at: "now",
+      batch: [{ event: "e", distinct_id: "u", timestamp: at(receivedAtMs) }],
+    };
     const { records, warnings } = take(body, { sentAtMs: receivedAtMs + 1_000 });
     expect(warnings).toEqual(["invalid_sent_at"]);
-    expect(records[0]).toMatchObject({ timestamp: at(receivedAtMs - 1_000), sent_at: at(receivedAtMs + 1_000) });
+    expect(records[0]).toMatchObject({
+      timestamp: at(receivedAtMs - 1_000),
+      sent_at: at(receivedAtMs + 1_000),
+    });
   });
 
-  test.each([Number.POSITIVE_INFINITY, 8_640_000_000_000_000, -1e300])("of %d in the query is none", (sentAtMs) => {
-    const { records, warnings } = take({ event: "e", distinct_id: "u" }, { sentAtMs });
-    expect(warnings).toEqual(["invalid_sent_at"]);
-    expect(records[0]).not.toHaveProperty("sent_at");
-  });
+  test.each([Number.POSITIVE_INFINITY, 8_640_000_000_000_000, -1e300])(
+    "of %d in the query is none",
+    (sentAtMs) => {
+      const { records, warnings } = take({ event: "e", distinct_id: "u" }, { sentAtMs });
+      expect(warnings).toEqual(["invalid_sent_at"]);
+      expect(records[0]).not.toHaveProperty("sent_at");
+    },
+  );
 
   test.each([
     [true, false],
@@ -197,19 +245,29 @@ describe("an offset", () => {
     expect(records[0]).not.toHaveProperty("timestamp_sent");
   });
 
-  test.each(['"1500"', "true", "{}", "[]", '""', "1e400", "1e300", "99999999999999999999999", "63949046400001"])(
-    "of %s is left aside, with a warning",
-    (offset) => {
-      const { records, warnings } = take(
-        `{"event":"e","distinct_id":"u","timestamp":"2026-06-15T11:00:00Z","offset":${offset}}`,
-      );
-      expect(warnings).toEqual(["invalid_offset"]);
-      expect(records[0]).toMatchObject({ timestamp: "2026-06-15T11:00:00.000Z" });
-    },
-  );
+  test.each([
+    '"1500"',
+    "true",
+    "{}",
+    "[]",
+    '""',
+    "1e400",
+    "1e300",
+    "99999999999999999999999",
+    "63949046400001",
+  ])("of %s is left aside, with a warning", (offset) => {
+    const { records, warnings } = take(
+      `{"event":"e","distinct_id":"u","timestamp":"2026-06-15T11:00:00Z","offset":${offset}}`,
+    );
+    expect(warnings).toEqual(["invalid_offset"]);
+    expect(records[0]).toMatchObject({ timestamp: "2026-06-15T11:00:00.000Z" });
+  });
 
   test("that is null is none", () => {
-    expect(stored({ offset: null })).toMatchObject({ record: { timestamp: receivedAt }, warnings: [] });
+    expect(stored({ offset: null })).toMatchObject({
+      record: { timestamp: receivedAt },
+      warnings: [],
+    });
   });
 });
 
@@ -236,9 +294,15 @@ describe("what lies ahead", () => {
   });
 
   test("and what the correction moves before year 0 is stored with the time of receipt", () => {
-    const { record, warnings } = stored({ timestamp: "0000-01-01T00:00:01Z" }, at(receivedAtMs + 2_000));
+    const { record, warnings } = stored(
+      { timestamp: "0000-01-01T00:00:01Z" },
+      at(receivedAtMs + 2_000),
+    );
     expect(warnings).toEqual(["invalid_timestamp"]);
-    expect(record).toMatchObject({ timestamp: receivedAt, timestamp_sent: "0000-01-01T00:00:01.000Z" });
+    expect(record).toMatchObject({
+      timestamp: receivedAt,
+      timestamp_sent: "0000-01-01T00:00:01.000Z",
+    });
     expect(stored({ timestamp: "0000-01-01T00:00:02Z" }, at(receivedAtMs + 2_000))).toMatchObject({
       record: { timestamp: "0000-01-01T00:00:00.000Z" },
       warnings: [],
@@ -250,10 +314,17 @@ test("a line is measured alike whenever its request comes, so that a body that i
   const batch = [
     { event: "e", distinct_id: "u", timestamp: at(receivedAtMs) },
     { event: "e", distinct_id: "u", timestamp: "2026-06-15", $set: { a: 1 } },
-    { event: "e", distinct_id: "u", timestamp: at(receivedAtMs), properties: { $ignore_sent_at: true } },
+    {
+      event: "e",
+      distinct_id: "u",
+      timestamp: at(receivedAtMs),
+      properties: { $ignore_sent_at: true },
+    },
     { event: "e", distinct_id: "u" },
   ];
-  const sent = [0, 1, -30 * hourMs].map((lateMs) => take({ sent_at: at(receivedAtMs + lateMs), batch }));
+  const sent = [0, 1, -30 * hourMs].map((lateMs) =>
+    take({ sent_at: at(receivedAtMs + lateMs), batch }),
+  );
   expect(new Set(sent.map(({ lines }) => lines.join("").length)).size).toBeGreaterThan(1);
   expect(sent[1]!.measured).toEqual(sent[0]!.measured);
   expect(sent[2]!.measured).toEqual(sent[0]!.measured);
@@ -286,7 +357,9 @@ test("any timestamp, clock and offset come to what the rule's words say", () => 
       if (ms > receivedAtMs + 23 * hourMs || ms < -62_167_219_200_000) ms = receivedAtMs;
       expect(record["timestamp"]).toBe(at(ms));
       expect(record["sent_at"]).toBe(sentAt === null ? undefined : at(sentAt));
-      expect(record["timestamp_sent"]).toBe(happened === null || happened === ms ? undefined : at(happened));
+      expect(record["timestamp_sent"]).toBe(
+        happened === null || happened === ms ? undefined : at(happened),
+      );
     }),
     { numRuns: 2_000 },
   );

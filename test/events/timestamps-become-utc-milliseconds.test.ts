@@ -86,7 +86,15 @@ describe("a timestamp text", () => {
   test("every moment is read and written as Date does", () => {
     const moments = fc.oneof(
       fc.integer({ min: storedMsMin, max: storedMsMax }),
-      fc.constantFrom(storedMsMin, storedMsMax, -1, 0, 951_782_399_999, 951_782_400_000, -62_135_596_800_000),
+      fc.constantFrom(
+        storedMsMin,
+        storedMsMax,
+        -1,
+        0,
+        951_782_399_999,
+        951_782_400_000,
+        -62_135_596_800_000,
+      ),
     );
     fc.assert(
       fc.property(moments, (ms) => {
@@ -127,7 +135,8 @@ describe("a timestamp text", () => {
     fc.assert(
       fc.property(texts, (text) => {
         if (storedTimestamp(text) === text) expect(new Date(text).toISOString()).toBe(text);
-        else if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text)) expect(isMoment(text)).toBe(false);
+        else if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text))
+          expect(isMoment(text)).toBe(false);
       }),
       { numRuns: 2_000 },
     );
@@ -140,7 +149,9 @@ describe("a timestamp text", () => {
         const pad = (value: number) => String(value).padStart(2, "0");
         const zone = `${sign}${pad(Math.floor(Math.abs(minutes) / 60))}:${pad(Math.abs(minutes) % 60)}`;
         const stored = storedTimestamp(`2026-06-15T12:00:00.000${zone}`);
-        expect(Date.parse(stored ?? "")).toBe(Date.parse("2026-06-15T12:00:00.000Z") - minutes * 60_000);
+        expect(Date.parse(stored ?? "")).toBe(
+          Date.parse("2026-06-15T12:00:00.000Z") - minutes * 60_000,
+        );
       }),
     );
   });

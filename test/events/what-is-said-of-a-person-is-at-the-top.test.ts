@@ -1,4 +1,5 @@
-// $set, $set_once and $unset: wherever an SDK puts them, the record has them at its top level, merged key by key, and in `properties` as they came.
+// $set, $set_once and $unset: wherever an SDK puts them, the record has them at its top level,
+// merged key by key, and in `properties` as they came.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -8,7 +9,11 @@ function stored(said: object): { record: StoredRecord; warnings: readonly string
   return storedText(JSON.stringify({ event: "e", distinct_id: "u", ...said }));
 }
 
-function storedText(body: string): { record: StoredRecord; warnings: readonly string[]; line: string } {
+function storedText(body: string): {
+  record: StoredRecord;
+  warnings: readonly string[];
+  line: string;
+} {
   const { records, warnings, lines } = take(body);
   expect(records).toHaveLength(1);
   return { record: records[0]!, warnings, line: lines[0]! };
@@ -29,7 +34,10 @@ describe.each(["$set", "$set_once"] as const)("%s", (field) => {
 
   test("in both is merged key by key, and the top level wins", () => {
     const nested = { a: "nested", b: { deep: 1 }, c: null };
-    const { record } = stored({ properties: { [field]: nested }, [field]: { a: "top", b: { other: 2 }, d: [] } });
+    const { record } = stored({
+      properties: { [field]: nested },
+      [field]: { a: "top", b: { other: 2 }, d: [] },
+    });
     expect(record[field]).toEqual({ a: "top", b: { other: 2 }, c: null, d: [] });
     expect(record["properties"]).toEqual({ [field]: nested });
   });
@@ -75,7 +83,9 @@ describe.each(["$set", "$set_once"] as const)("%s", (field) => {
 
   test.each([[1], ["x"], [[]], [true], [""]])("that is %j is an error in either place", (value) => {
     for (const said of [{ [field]: value }, { properties: { [field]: value }, [field]: {} }]) {
-      expect(take({ event: "e", distinct_id: "u", ...said }).errors).toEqual(["invalid_properties"]);
+      expect(take({ event: "e", distinct_id: "u", ...said }).errors).toEqual([
+        "invalid_properties",
+      ]);
     }
   });
 
@@ -100,7 +110,12 @@ describe("$unset", () => {
     ["names that stand twice", ["a", "b", "a"], undefined, ["b", "a"]],
     ["an empty array", [], undefined, []],
     ["empty in both places", {}, [], []],
-    ["names that JSON writes with escapes", ['"', "\\", "é\n", ""], ['\\"'], ['"', "\\", "é\n", "", '\\"']],
+    [
+      "names that JSON writes with escapes",
+      ['"', "\\", "é\n", ""],
+      ['\\"'],
+      ['"', "\\", "é\n", "", '\\"'],
+    ],
     ["null beside an array", null, ["a"], ["a"]],
   ])("%s", (_title, top, nested, expected) => {
     const properties = nested === undefined ? {} : { $unset: nested };
@@ -111,7 +126,9 @@ describe("$unset", () => {
   });
 
   test.each([null, undefined])("that is %j is not in the record", (value) => {
-    expect(stored({ $unset: value, properties: { $unset: null } }).record).not.toHaveProperty("$unset");
+    expect(stored({ $unset: value, properties: { $unset: null } }).record).not.toHaveProperty(
+      "$unset",
+    );
   });
 
   test.each([["email"], [1], [true], [""]])("that is %j costs no event: a warning", (value) => {
@@ -127,18 +144,26 @@ describe("$unset", () => {
   });
 
   test("keeps the names of an array that also holds other things, with a warning", () => {
-    const { record, warnings } = stored({ $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"] });
+    const { record, warnings } = stored({
+      $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
+    });
     expect(warnings).toEqual(["invalid_unset"]);
     expect(record["$unset"]).toEqual(["a", "g"]);
   });
 
   test("of more than 64 KiB is an error of its event", () => {
-    expect(take({ event: "e", distinct_id: "u", $unset: ["x".repeat(65_536)] }).errors).toEqual(["event_too_large"]);
+    expect(take({ event: "e", distinct_id: "u", $unset: ["x".repeat(65_536)] }).errors).toEqual([
+      "event_too_large",
+    ]);
   });
 });
 
 test("a `$set` event has a kind of its own", () => {
-  const { record, warnings } = stored({ event: "$set", properties: { $set: { a: 1 }, $unset: ["b"] }, $set: { c: 2 } });
+  const { record, warnings } = stored({
+    event: "$set",
+    properties: { $set: { a: 1 }, $unset: ["b"] },
+    $set: { c: 2 },
+  });
   expect(warnings).toEqual([]);
   expect(record).toMatchObject({ kind: "set", $set: { a: 1, c: 2 }, $unset: ["b"] });
   expect(stored({ event: "$settled" }).record["kind"]).toBe("custom");
@@ -148,7 +173,9 @@ test("what is merged for one event is not in the next", () => {
   const person = { $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"] };
   const both = { event: "both", distinct_id: "u", ...person, properties: person };
   const none = { event: "none", distinct_id: "u" };
-  const { records } = take({ batch: [none, both, none, { ...none, properties: { $set: {} } }, both] });
+  const { records } = take({
+    batch: [none, both, none, { ...none, properties: { $set: {} } }, both],
+  });
   expect(records.map(({ $set, $set_once, $unset }) => ({ $set, $set_once, $unset }))).toEqual([
     {},
     person,
@@ -171,15 +198,19 @@ describe("on /engage", () => {
       distinct_id: "u",
       $set: { email: "a@b.c" },
     });
-    expect(take({ batch: [said, { ...said, event: null }] }, engaged).records.map(({ event }) => event)).toEqual([
-      ...["$identify", "$identify"],
-    ]);
+    expect(
+      take({ batch: [said, { ...said, event: null }] }, engaged).records.map(({ event }) => event),
+    ).toEqual([...["$identify", "$identify"]]);
     expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
   });
 
   test("an object with a name keeps it, and one with a bad name is dropped", () => {
-    expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({ event: "e", kind: "custom" });
-    for (const event of ["", " ", 1, {}, []]) expect(take({ event, distinct_id: "u" }, engaged).records).toEqual([]);
+    expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
+      event: "e",
+      kind: "custom",
+    });
+    for (const event of ["", " ", 1, {}, []])
+      expect(take({ event, distinct_id: "u" }, engaged).records).toEqual([]);
     expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
   });
 
@@ -188,11 +219,17 @@ describe("on /engage", () => {
   });
 });
 
-const person = fc.option(fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 5 }), {
-  nil: undefined,
-});
+const person = fc.option(
+  fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 5 }),
+  {
+    nil: undefined,
+  },
+);
 const names = fc.option(
-  fc.oneof(fc.array(fc.string({ maxLength: 3 })), fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue())),
+  fc.oneof(
+    fc.array(fc.string({ maxLength: 3 })),
+    fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue()),
+  ),
   {
     nil: undefined,
   },
@@ -219,7 +256,8 @@ test("any two places come to what a naive merge says", () => {
         const set = cleanTop.$set ?? cleanNested.$set;
         expect(record["$set"]).toEqual(set && { ...cleanNested.$set, ...cleanTop.$set });
         const unset = cleanTop.$unset ?? cleanNested.$unset;
-        const expected = unset && [...new Set([...listed(cleanTop.$unset), ...listed(cleanNested.$unset)])].sort();
+        const expected =
+          unset && [...new Set([...listed(cleanTop.$unset), ...listed(cleanNested.$unset)])].sort();
         expect(record["$unset"] && [...(record["$unset"] as string[])].sort()).toEqual(expected);
         expect(record["properties"]).toEqual(cleanNested);
       },

@@ -1,4 +1,5 @@
-// Where nats-server loses what it has acknowledged, which before 2.12 it does here, the gateway must have said that its store went back.
+// Where nats-server loses what it has acknowledged, which before 2.12 it does here, the gateway
+// must have said that its store went back.
 
 import { expect, test } from "vitest";
 import { clusterDiskLostWhileLagging } from "../../faults/scenarios/cluster-disk-lost-while-lagging.ts";

@@ -1,5 +1,6 @@
-// Two behaviours in one file, because each would take a cluster of its own, and a cluster takes seconds: waiting for a cluster that
-// has no leader yet, and giving replicas to what was made without.
+// Two behaviours in one file, because each would take a cluster of its own, and a cluster takes
+// seconds: waiting for a cluster that has no leader yet, and giving replicas to what was made
+// without.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -7,7 +8,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ClusterStore, createClusterStore } from "../../faults/cluster-store.ts";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 
-const made = ["KV_penstock_projects", "KV_penstock_usage", "PENSTOCK_HISTORICAL_0", "PENSTOCK_LIVE_0"];
+const made = [
+  "KV_penstock_projects",
+  "KV_penstock_usage",
+  "PENSTOCK_HISTORICAL_0",
+  "PENSTOCK_LIVE_0",
+];
 let cluster: ClusterStore;
 const gateways: TestGateway[] = [];
 
@@ -42,7 +48,11 @@ async function replicas(): Promise<number[]> {
 test("a gateway that starts before its cluster has a leader waits for one, then stores", async () => {
   const gateway = await gatewayWith(1);
   const project = await gateway.project();
-  const answer = await gateway.post("/capture/", { api_key: project.key, event: "first", distinct_id: "a" });
+  const answer = await gateway.post("/capture/", {
+    api_key: project.key,
+    event: "first",
+    distinct_id: "a",
+  });
   expect(answer.status).toBe(200);
 });
 
@@ -52,7 +62,9 @@ test("streams, registry and usage record that were made with one replica get tho
   expect(await replicas()).toEqual([1, 1, 1, 1]);
   const gateway = await gatewayWith(3);
   const event = { event: "second", distinct_id: "a" };
-  expect((await gateway.post("/capture/", { api_key: (await gateway.project()).key, ...event })).status).toBe(200);
+  expect(
+    (await gateway.post("/capture/", { api_key: (await gateway.project()).key, ...event })).status,
+  ).toBe(200);
   await gateway.close();
   await expect.poll(replicas, { timeout: 20_000, interval: 100 }).toEqual([3, 3, 3, 3]);
 });

@@ -1,4 +1,5 @@
-// On the oldest nats-server: it says of a frame that it has sent on to nobody that it is stored already.
+// On the oldest nats-server: it says of a frame that it has sent on to nobody that it is stored
+// already.
 
 import { test } from "vitest";
 import { clusterLeaderCutWithGateway } from "../../faults/scenarios/cluster-leader-cut-with-gateway.ts";

@@ -1,4 +1,5 @@
-// The driver itself: a gateway that answers a known key with 401, once in many times, breaks a promise, however else it behaves.
+// The driver itself: a gateway that answers a known key with 401, once in many times, breaks a
+// promise, however else it behaves.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

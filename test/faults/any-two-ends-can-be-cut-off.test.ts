@@ -1,4 +1,5 @@
-// The network itself, of each kind: what a cut stops and what it leaves alone, and what becomes of it when all is healed.
+// The network itself, of each kind: what a cut stops and what it leaves alone, and what becomes of
+// it when all is healed.
 
 import { spawn } from "node:child_process";
 import path from "node:path";
@@ -17,9 +18,18 @@ interface Talker {
   said(): readonly string[];
 }
 
-async function startTalker({ command, innerHost }: Place, ports: readonly number[]): Promise<Talker> {
+async function startTalker(
+  { command, innerHost }: Place,
+  ports: readonly number[],
+): Promise<Talker> {
   const script = path.join(import.meta.dirname, "talker.ts");
-  const node = [process.execPath, "--disable-warning=ExperimentalWarning", script, innerHost, ...ports.map(String)];
+  const node = [
+    process.execPath,
+    "--disable-warning=ExperimentalWarning",
+    script,
+    innerHost,
+    ...ports.map(String),
+  ];
   const [program, ...args] = [...command, ...node];
   const child = spawn(program!, args, { stdio: ["pipe", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -1,4 +1,5 @@
-// On the oldest nats-server, which says of a frame that waits for the followers that it is stored already.
+// On the oldest nats-server, which says of a frame that waits for the followers that it is stored
+// already.
 
 import { test } from "vitest";
 import { clusterFollowersFrozenLeaderKilled } from "../../faults/scenarios/cluster-followers-frozen-leader-killed.ts";

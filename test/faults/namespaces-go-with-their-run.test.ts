@@ -1,4 +1,5 @@
-// A run's namespaces, the links to them and who runs in them go when it ends, or when the next one finds them.
+// A run's namespaces, the links to them and who runs in them go when it ends, or when the next one
+// finds them.
 
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
@@ -13,13 +14,17 @@ const signals = ["SIGTERM", "SIGKILL"] as const;
 const canMake = networkKindsHere().includes("namespaces");
 
 function namespacesOf(pid: number | undefined): string[] {
-  return existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith(`penstock-${pid}-`)) : [];
+  return existsSync(folder)
+    ? readdirSync(folder).filter((name) => name.startsWith(`penstock-${pid}-`))
+    : [];
 }
 
 /** This host's side of them, by the block of addresses in the names. */
 function linksOf(namespaces: readonly string[]): string[] {
   const blocks = new Set(namespaces.map((name) => name.split("-")[2]));
-  return Object.keys(networkInterfaces()).filter((link) => blocks.has(/^pstk(\d+)-/.exec(link)?.[1] ?? "none"));
+  return Object.keys(networkInterfaces()).filter((link) =>
+    blocks.has(/^pstk(\d+)-/.exec(link)?.[1] ?? "none"),
+  );
 }
 
 test.each(signals)("after %s nothing is left, once another run has begun", async (signal) => {
@@ -29,7 +34,9 @@ test.each(signals)("after %s nothing is left, once another run has begun", async
     stdio: ["ignore", "pipe", "inherit"],
   });
   const sleeper = await new Promise<number>((resolve, reject) => {
-    run.stdout.setEncoding("utf8").on("data", (text: string) => resolve(Number(/made (\d+)/.exec(text)?.[1])));
+    run.stdout
+      .setEncoding("utf8")
+      .on("data", (text: string) => resolve(Number(/made (\d+)/.exec(text)?.[1])));
     run.once("close", () => reject(new Error("make a network: it ended")));
   });
   const namespaces = namespacesOf(run.pid);

@@ -1,4 +1,5 @@
-// The kinds of network that can be made on this host. What cannot is said, once for each file that asks.
+// The kinds of network that can be made on this host. What cannot is said, once for each file that
+// asks.
 
 import type { NetworkKind } from "../../faults/cluster-network.ts";
 import { whyNoNamespaces } from "../../faults/namespaces.ts";

@@ -1,4 +1,5 @@
-// The comparison itself: one replica of three is changed by hand as a faulty nats-server would have it, and that is told.
+// The comparison itself: one replica of three is changed by hand as a faulty nats-server would have
+// it, and that is told.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -13,7 +14,11 @@ test("a message that one replica lacks, and an end that is another one's", async
   const cluster = await createClusterStore();
   onTestFinished(() => cluster.remove());
   const connection = await connect({ servers: cluster.readerUrl.split(",") });
-  await (await jetstreamManager(connection)).streams.add({ name: stream, subjects: ["live.*"], num_replicas: 3 });
+  await (await jetstreamManager(connection)).streams.add({
+    name: stream,
+    subjects: ["live.*"],
+    num_replicas: 3,
+  });
   for (let n = 0; n < messages; n++) await jetstream(connection).publish("live.a", `message ${n}`);
   await connection.close();
   expect(await differencesOf(cluster)).toEqual([]);

@@ -1,5 +1,6 @@
-// The short form of a fault scenario, for one test: faults of a second, and generous time to come back, because other tests share
-// the machine. `npm run faults` runs the same scenarios longer, on more than one nats-server, and holds them to 3 s.
+// The short form of a fault scenario, for one test: faults of a second, and generous time to come
+// back, because other tests share the machine. `npm run faults` runs the same scenarios longer, on
+// more than one nats-server, and holds them to 3 s.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";

@@ -1,5 +1,6 @@
-// An end of a network: listens on the ports it is given, and does what standard input tells it: `dial <url>`, `say <text>` on what it
-// dialled last, `reply <text>` on all that dialled it. Says what it hears, a line each, and when what it dialled begins or ends.
+// An end of a network: listens on the ports it is given, and does what standard input tells it:
+// `dial <url>`, `say <text>` on what it dialled last, `reply <text>` on all that dialled it. Says
+// what it hears, a line each, and when what it dialled begins or ends.
 
 import { connect, createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";

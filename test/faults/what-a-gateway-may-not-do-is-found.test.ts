@@ -1,4 +1,5 @@
-// The settlement itself: streams are written here by hand as a faulty gateway would have written them, and every fault is told.
+// The settlement itself: streams are written here by hand as a faulty gateway would have written
+// them, and every fault is told.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/transport-node";
@@ -59,7 +60,11 @@ async function settled({ events }: Run): Promise<string[]> {
   return brokenPromises(reader.settlement());
 }
 
-async function afterVerdicts(run: Run, verdicts: readonly Verdict[], times: number): Promise<string[]> {
+async function afterVerdicts(
+  run: Run,
+  verdicts: readonly Verdict[],
+  times: number,
+): Promise<string[]> {
   for (const verdict of verdicts) run.kind.ledger.note(run.first, 1, verdict);
   for (let stored = 0; stored < times; stored++) await storeLine(run);
   return await settled(run);
@@ -82,17 +87,25 @@ test.each<[readonly Verdict[], number]>([
   [["refused", "acknowledged"], 2],
   [["unknown", "acknowledged"], 3],
 ])("sendings that ended as %j may not store it %d times", async (verdicts, times) => {
-  expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([expect.stringContaining("1 stored more often")]);
+  expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([
+    expect.stringContaining("1 stored more often"),
+  ]);
 });
 
 test("an event is lost, one that was refused is stored, a large request sent again is doubled", async () => {
-  expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual(["1 acknowledged and not stored"]);
-  expect(await afterVerdicts(newRun(), ["refused"], 1)).toEqual([expect.stringContaining("1 single events refused")]);
+  expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
+    "1 acknowledged and not stored",
+  ]);
+  expect(await afterVerdicts(newRun(), ["refused"], 1)).toEqual([
+    expect.stringContaining("1 single events refused"),
+  ]);
   const large = await afterVerdicts(newRun("large"), ["unknown", "acknowledged"], 2);
   expect(large).toEqual([expect.stringContaining("1 of large requests stored twice")]);
 });
 
-const other = JSON.parse(eventText(newRun().kind, 7, { paddingBytes })) as { properties: { padding: string } };
+const other = JSON.parse(eventText(newRun().kind, 7, { paddingBytes })) as {
+  properties: { padding: string };
+};
 test.each<[string, object]>([
   ["event", { event: "another" }],
   ["person", { distinct_id: "person-7" }],
@@ -100,7 +113,10 @@ test.each<[string, object]>([
   ["project", { project_id: "app" }],
   ["lane", { historical: true }],
   ["properties, none", { properties: {} }],
-  ["properties, another event's text", { properties: { number: 0, padding: other.properties.padding } }],
+  [
+    "properties, another event's text",
+    { properties: { number: 0, padding: other.properties.padding } },
+  ],
   ["properties, a text cut short", { properties: { number: 0, padding: "50 the quick" } }],
   ["$set, never sent", { $set: { name: "a" } }],
 ])("a line with another %s", async (_, changes) => {

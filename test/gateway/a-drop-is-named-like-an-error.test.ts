@@ -1,5 +1,6 @@
-// Events that are left out are named in the answer, with what looks like the slip, and the live page says the same. None of it costs
-// their neighbours anything, and of many the first are named and all are counted.
+// Events that are left out are named in the answer, with what looks like the slip, and the live
+// page says the same. None of it costs their neighbours anything, and of many the first are named
+// and all are counted.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
@@ -26,9 +27,19 @@ async function warningsOf(body: unknown): Promise<Note[]> {
 }
 
 test.each<[string, object, string, RegExp]>([
-  ["evnt", { evnt: "e", distinct_id: "u" }, "no_event", /^event is absent.*; you sent "evnt": write "event"$/],
+  [
+    "evnt",
+    { evnt: "e", distinct_id: "u" },
+    "no_event",
+    /^event is absent.*; you sent "evnt": write "event"$/,
+  ],
   ["name", { name: "e", distinct_id: "u" }, "no_event", /"name": write "event"$/],
-  ["events for batch", { events: [{ event: "e", distinct_id: "u" }] }, "no_event", /"events": write "batch"$/],
+  [
+    "events for batch",
+    { events: [{ event: "e", distinct_id: "u" }] },
+    "no_event",
+    /"events": write "batch"$/,
+  ],
   [
     "nothing like it",
     { distinct_id: "u", colour: "blue" },
@@ -36,14 +47,24 @@ test.each<[string, object, string, RegExp]>([
     /^event is absent, and must be text: the event is not stored$/,
   ],
   ["a number", { event: 5, distinct_id: "u" }, "no_event", /^event is a number, /],
-  ["distinctId", { event: "e", distinctId: "u" }, "no_distinct_id", /"distinctId": write "distinct_id"$/],
+  [
+    "distinctId",
+    { event: "e", distinctId: "u" },
+    "no_distinct_id",
+    /"distinctId": write "distinct_id"$/,
+  ],
   [
     "userId in properties",
     { event: "e", properties: { userId: 7 } },
     "no_distinct_id",
     /"userId": write "distinct_id"$/,
   ],
-  ["propertes", { event: "e", propertes: { distinct_id: "u" } }, "no_distinct_id", /"propertes": write "properties"$/],
+  [
+    "propertes",
+    { event: "e", propertes: { distinct_id: "u" } },
+    "no_distinct_id",
+    /"propertes": write "properties"$/,
+  ],
   [
     "an empty one",
     { event: "e", distinct_id: "" },
@@ -91,8 +112,18 @@ test("an item of an array is no batch, also where a name is escaped", async () =
 
 test.each<[string, unknown, string, string]>([
   ["null", null, "not_an_object", "The item is null, and must be an object: it is not stored"],
-  ["text", "evnt", "not_an_object", "The item is a string, and must be an object: it is not stored"],
-  ["an array", [{}], "not_an_object", "The item is an array, and must be an object: it is not stored"],
+  [
+    "text",
+    "evnt",
+    "not_an_object",
+    "The item is a string, and must be an object: it is not stored",
+  ],
+  [
+    "an array",
+    [{}],
+    "not_an_object",
+    "The item is an array, and must be an object: it is not stored",
+  ],
   [
     "JSON twice",
     JSON.stringify({ event: "e" }),
@@ -111,28 +142,52 @@ test.each<[string, unknown, string, string]>([
 test("an item of an array is no batch", async () => {
   const events = [{ event: "e", distinct_id: "u" }];
   const [note] = await warningsOf([{ api_key: project.key, events }]);
-  expect(note).toEqual({ index: 0, code: "no_event", detail: expect.not.stringContaining("batch") });
+  expect(note).toEqual({
+    index: 0,
+    code: "no_event",
+    detail: expect.not.stringContaining("batch"),
+  });
   const [slip] = await warningsOf([{ token: project.key, evnt: "e", distinct_id: "u" }]);
   expect(slip?.detail).toMatch(/; you sent "evnt": write "event"$/);
 });
 
 test.each<[object, string, RegExp]>([
-  [{ event: "$create_alias", properties: { Alias: "a" } }, "missing_alias", /"Alias": write "alias"$/],
-  [{ event: "$create_alias", propertys: { alias: "a" } }, "missing_alias", /"propertys": write "properties"$/],
+  [
+    { event: "$create_alias", properties: { Alias: "a" } },
+    "missing_alias",
+    /"Alias": write "alias"$/,
+  ],
+  [
+    { event: "$create_alias", propertys: { alias: "a" } },
+    "missing_alias",
+    /"propertys": write "properties"$/,
+  ],
   [
     { event: "$groupidentify", properties: { group_type: "t" } },
     "missing_group",
     /"group_type": write "\$group_type"$/,
   ],
-  [{ event: "survey sent", properties: { surveyId: "s" } }, "missing_survey_id", /"surveyId": write "\$survey_id"$/],
+  [
+    { event: "survey sent", properties: { surveyId: "s" } },
+    "missing_survey_id",
+    /"surveyId": write "\$survey_id"$/,
+  ],
 ])("an item in error: %j", async (item, code, detail) => {
-  const answer = await gateway.post("/capture/", { api_key: project.key, distinct_id: "u", ...item });
+  const answer = await gateway.post("/capture/", {
+    api_key: project.key,
+    distinct_id: "u",
+    ...item,
+  });
   expect(answer.json).toMatchObject({ status: 400, code, detail: expect.stringMatching(detail) });
 });
 
 test("of many the first 20 are named, those that are lost before those that are stored", async () => {
   const odd = { event: "e", distinct_id: "u", uuid: "x" };
-  const batch = [...Array.from({ length: 30 }, () => odd), {}, ...Array.from({ length: 40_000 }, () => 5)];
+  const batch = [
+    ...Array.from({ length: 30 }, () => odd),
+    {},
+    ...Array.from({ length: 40_000 }, () => 5),
+  ];
   const answer = await gateway.post("/batch/", { api_key: project.key, batch });
   expect(answer.json).toMatchObject({ accepted: 30, dropped: 40_001, warnings_total: 40_031 });
   const named = answer.json["warnings"] as Note[];
@@ -162,7 +217,10 @@ test("they are counted by their code", async () => {
   const text = await gateway.metrics();
   for (const code of ["no_event", "no_distinct_id", "not_an_object"]) {
     expect(text).toMatch(
-      new RegExp(`^penstock_events_total{lane="live",outcome="dropped",reason="${code}"} [1-9]`, "m"),
+      new RegExp(
+        `^penstock_events_total{lane="live",outcome="dropped",reason="${code}"} [1-9]`,
+        "m",
+      ),
     );
   }
 });

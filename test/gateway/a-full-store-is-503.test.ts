@@ -1,4 +1,5 @@
-// A full stream refuses; it never drops what was acknowledged. When there is room again, events are taken again.
+// A full stream refuses; it never drops what was acknowledged. When there is room again, events are
+// taken again.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -20,7 +21,11 @@ test("a full live stream is 503 store_full, keeps what it has, leaves the histor
   const event = { event: "e", distinct_id: "u", properties: { text: "x".repeat(100_000) } };
   let accepted = 0;
   let answer = await gateway.post("/capture/", { api_key: project.key, ...event });
-  for (; answer.status === 200; answer = await gateway.post("/capture/", { api_key: project.key, ...event })) {
+  for (
+    ;
+    answer.status === 200;
+    answer = await gateway.post("/capture/", { api_key: project.key, ...event })
+  ) {
     accepted++;
     expect(accepted).toBeLessThan(25);
   }
@@ -30,11 +35,19 @@ test("a full live stream is 503 store_full, keeps what it has, leaves the histor
   expect(await gateway.events(project)).toHaveLength(accepted);
 
   const batch = [{ event: "imported", distinct_id: "u" }];
-  const historical = await gateway.post("/batch/", { api_key: project.key, batch, historical_migration: true });
+  const historical = await gateway.post("/batch/", {
+    api_key: project.key,
+    batch,
+    historical_migration: true,
+  });
   expect(historical.status).toBe(200);
 
   const connection = await connect({ servers: gateway.nats.url });
   await (await jetstreamManager(connection)).streams.purge("PENSTOCK_LIVE_0");
   await connection.close();
-  await until(async () => (await gateway.post("/capture/", { api_key: project.key, ...event })).status === 200, 5_000);
+  await until(
+    async () =>
+      (await gateway.post("/capture/", { api_key: project.key, ...event })).status === 200,
+    5_000,
+  );
 });

@@ -1,4 +1,5 @@
-// A 19 MB batch of 45,000 events, live and historical, plain and compressed, and a client's retry of the same body.
+// A 19 MB batch of 45,000 events, live and historical, plain and compressed, and a client's retry
+// of the same body.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -58,11 +59,19 @@ describe.each([
     const frames = await gateway.frames(project, lane);
     const events = frames.flatMap((frame) => frame.events);
     expect(events).toHaveLength(eventCount);
-    const sent = (JSON.parse(body) as { batch: { uuid: string; timestamp: string; properties: unknown }[] }).batch;
+    const sent = (
+      JSON.parse(body) as { batch: { uuid: string; timestamp: string; properties: unknown }[] }
+    ).batch;
     for (const [index, event] of events.entries()) {
       // What it calls now is months ago, so every time is corrected.
-      if (event["uuid"] !== sent[index]?.uuid || event["timestamp_sent"] !== sent[index]?.timestamp) {
-        expect(event).toMatchObject({ uuid: sent[index]?.uuid, timestamp_sent: sent[index]?.timestamp });
+      if (
+        event["uuid"] !== sent[index]?.uuid ||
+        event["timestamp_sent"] !== sent[index]?.timestamp
+      ) {
+        expect(event).toMatchObject({
+          uuid: sent[index]?.uuid,
+          timestamp_sent: sent[index]?.timestamp,
+        });
       }
     }
     expect(events.map((event) => event.properties)).toEqual(sent.map((event) => event.properties));
@@ -81,7 +90,10 @@ test("a batch of more items than one scan's rows is stored whole", async () => {
   const project = await gateway.project();
   const count = 140_000;
   const items = Array.from({ length: count }, (_, index) => `{"event":"e","distinct_id":${index}}`);
-  const answer = await gateway.post("/batch/", `{"api_key":"${project.key}","batch":[${items.join(",")}]}`);
+  const answer = await gateway.post(
+    "/batch/",
+    `{"api_key":"${project.key}","batch":[${items.join(",")}]}`,
+  );
   expect(answer.json).toEqual({ status: "Ok", accepted: count, dropped: 0 });
   const events = await gateway.events(project);
   expect(events).toHaveLength(count);

@@ -1,5 +1,5 @@
-// Whatever becomes of the registry while events can be stored: projects that were known go on, and no client is told that its key is
-// unknown, after which it would throw its events away.
+// Whatever becomes of the registry while events can be stored: projects that were known go on, and
+// no client is told that its key is unknown, after which it would throw its events away.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -17,7 +17,11 @@ afterEach(async () => {
 
 async function start(): Promise<TestProject> {
   gateway = await startTestGateway();
-  connection = await connect({ servers: gateway.nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  connection = await connect({
+    servers: gateway.nats.url,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 50,
+  });
   return await gateway.project();
 }
 
@@ -26,7 +30,8 @@ async function readiness(): Promise<{ status: number; body: string }> {
   return { status: response.status, body: await response.text() };
 }
 
-const capture = (key: string) => gateway.post("/capture/", { api_key: key, event: "e", distinct_id: "u" });
+const capture = (key: string) =>
+  gateway.post("/capture/", { api_key: key, event: "e", distinct_id: "u" });
 const place = () => ({ prefix: gateway.config.subjectPrefix, replicas: 1 });
 
 async function deleteRegistry(): Promise<void> {
@@ -52,7 +57,8 @@ test("deleted under a running gateway, and given back", async () => {
   await (await openBucket(connection, place())).put(project.id, value);
   await until(async () => (await readiness()).status === 200);
   expect((await capture(project.key)).status).toBe(200);
-  // Where the registry was asked just then, keys that it may only be about to show are in doubt for a moment more.
+  // Where the registry was asked just then, keys that it may only be about to show are in doubt for
+  // a moment more.
   await until(async () => (await capture("phc_other")).status === 401);
 });
 
@@ -80,21 +86,31 @@ test("a gateway that is started beside events of projects and finds no registry 
   gateway = await startTestGateway({ server: nats });
   expect((await readiness()).body).toContain("it is gone");
   expect(await capture(project.key)).toMatchObject({ status: 503, json: { code: "unavailable" } });
-  await expect((await jetstreamManager(connection)).streams.info("KV_penstock_projects")).rejects.toThrow("not found");
+  await expect(
+    (await jetstreamManager(connection)).streams.info("KV_penstock_projects"),
+  ).rejects.toThrow("not found");
   await gateway.close();
   await nats.remove();
 });
 
 test("a key that two projects claim is refused as unavailable, and readiness warns", async () => {
   const project = await start();
-  const value = JSON.stringify({ id: "thief", name: "", keys: [project.key, "phc_thief"], enabled: true });
+  const value = JSON.stringify({
+    id: "thief",
+    name: "",
+    keys: [project.key, "phc_thief"],
+    enabled: true,
+  });
   const bucket = await openBucket(connection, place());
   await bucket.put("thief", value);
   await until(async () => (await capture(project.key)).status === 503);
   expect((await capture(project.key)).json["detail"]).toContain("More than one project");
   expect((await capture("phc_thief")).status).toBe(200);
   await until(async () => (await readiness()).body.includes("warnings"));
-  expect(await readiness()).toMatchObject({ status: 200, body: expect.stringContaining(`${project.id} and thief`) });
+  expect(await readiness()).toMatchObject({
+    status: 200,
+    body: expect.stringContaining(`${project.id} and thief`),
+  });
   await bucket.delete("thief");
   await until(async () => (await capture(project.key)).status === 200);
   await until(async () => !(await readiness()).body.includes("warnings"));
@@ -105,5 +121,8 @@ test("without a project a gateway is ready, and says that it answers 401 to ever
   connection = await connect({ servers: gateway.nats.url });
   const { status, body } = await readiness();
   expect(status).toBe(200);
-  expect(JSON.parse(body)).toEqual({ status: "ready", warnings: [expect.stringContaining("there is no project")] });
+  expect(JSON.parse(body)).toEqual({
+    status: "ready",
+    warnings: [expect.stringContaining("there is no project")],
+  });
 });

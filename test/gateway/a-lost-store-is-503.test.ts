@@ -1,7 +1,14 @@
-// Without a store nothing is accepted: the answer is 503 with Retry-After, and the gateway recovers by itself.
+// Without a store nothing is accepted: the answer is 503 with Retry-After, and the gateway recovers
+// by itself.
 
 import { afterEach, expect, test } from "vitest";
-import { type Answer, startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  type Answer,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../kit/gateway.ts";
 
 let gateway: TestGateway;
 
@@ -50,7 +57,9 @@ test("a request in flight when nats-server dies is stored after its restart; lat
 });
 
 test("a store that does not acknowledge in time is answered with timeout, and what it may store late it stores at most once", async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" } });
+  gateway = await startTestGateway({
+    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
+  });
   const project = await gateway.project();
   gateway.nats.freeze();
   const answer = await capture(project, "late");
@@ -72,7 +81,11 @@ test("a batch in many frames is answered once, when nats-server comes back", asy
     properties: { text: "x".repeat(300) },
   }));
   gateway.nats.freeze();
-  const answer = gateway.post("/batch/", { api_key: project.key, batch, historical_migration: true });
+  const answer = gateway.post("/batch/", {
+    api_key: project.key,
+    batch,
+    historical_migration: true,
+  });
   await until(async () => /penstock_frames_unacked [1-9]/m.test(await gateway.metrics()));
   await gateway.nats.restart();
   expect(await answer).toMatchObject({ status: 200, json: { accepted: 6_000 } });

@@ -1,5 +1,6 @@
-// One project's flood is that project's 503: it stops where its share of the stream ends, other projects go on, what has left the stream
-// makes room, and what others have filled is not its fault.
+// One project's flood is that project's 503: it stops where its share of the stream ends, other
+// projects go on, what has left the stream makes room, and what others have filled is not its
+// fault.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -27,7 +28,10 @@ afterAll(async () => {
 
 async function send({ key }: TestProject, events: number, to = gateway): Promise<string> {
   const event = { event: "e", distinct_id: "u", properties: { text: "x".repeat(4_000) } };
-  const { status, json } = await to.post("/batch/", { api_key: key, batch: Array(events).fill(event) });
+  const { status, json } = await to.post("/batch/", {
+    api_key: key,
+    batch: Array(events).fill(event),
+  });
   return status === 200 ? "stored" : String(json["code"]);
 }
 
@@ -59,7 +63,11 @@ test("a flood ends at its share, and a quiet project is stored", async () => {
     expect(await send(quiet, 5)).toBe("stored");
     expect(await send(flood, 1)).toBe("project_full");
   }
-  const { headers } = await gateway.post("/capture/", { api_key: flood.key, event: "e", distinct_id: "u" });
+  const { headers } = await gateway.post("/capture/", {
+    api_key: flood.key,
+    event: "e",
+    distinct_id: "u",
+  });
   expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(30);
   expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
 });
@@ -69,7 +77,8 @@ test("a large request that comes to the share ends there, stored in part", async
   const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
   onTestFinished(() => larger.stop());
   const [large, other] = [await larger.project(), await larger.project()];
-  // Two thirds of the stream; the share is three quarters, and with all of the last request it would be more than nine tenths.
+  // Two thirds of the stream; the share is three quarters, and with all of the last request it
+  // would be more than nine tenths.
   for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
   expect(await send(large, 3_800, larger)).toBe("project_full");
   const client = await connect({ servers: larger.config.natsUrl ?? "" });
@@ -90,7 +99,8 @@ test("who has little in a stream that others have filled hears that it is full, 
     await jetstream(connection).publish(subject, new Uint8Array(mebibyte - 1_000));
   }
   const outcomes: string[] = [];
-  while (outcomes.length < 200 && outcomes.at(-1) !== "store_full") outcomes.push(await send(quiet, 10));
+  while (outcomes.length < 200 && outcomes.at(-1) !== "store_full")
+    outcomes.push(await send(quiet, 10));
   expect(outcomes.length).toBeGreaterThan(10);
   // Looks in which nothing is free, however often it asks.
   for (let times = 0; times < 20; times++) outcomes.push(await send(quiet, 10));

@@ -1,5 +1,6 @@
-// What a client is told about a key that is not taken: unknown and switched off differ in code, title and detail, as documented,
-// and in nothing else; however near a key comes to a real one, it is unknown like any other, and described by itself alone.
+// What a client is told about a key that is not taken: unknown and switched off differ in code,
+// title and detail, as documented, and in nothing else; however near a key comes to a real one, it
+// is unknown like any other, and described by itself alone.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -29,7 +30,10 @@ interface Answer {
   readonly json: Record<string, unknown>;
 }
 
-/** A body with a fault in every other respect too, so that whoever is let in hears more than who is not. */
+/**
+ * A body with a fault in every other respect too, so that whoever is let in hears more than who is
+ * not.
+ */
 async function answer(key: string): Promise<Answer> {
   const batch = [
     { event: "$pageview", distinct_id: "d", timestamp: "never" },

@@ -1,12 +1,21 @@
-// The newer protocol (v1) when not everything can be stored: what is stored is `ok`, what is not, or may not be, is `retry`, and a client
-// that sends the same request again stores nothing twice. Where nothing could be stored the answer is a 503.
+// The newer protocol (v1) when not everything can be stored: what is stored is `ok`, what is not,
+// or may not be, is `retry`, and a client that sends the same request again stores nothing twice.
+// Where nothing could be stored the answer is a 503.
 
 import { randomUUID } from "node:crypto";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
-import { outcomes, postV1, type V1Answer, type V1Event, v1Body, v1Event, v1Headers } from "./v1-kit.ts";
+import {
+  outcomes,
+  postV1,
+  type V1Answer,
+  type V1Event,
+  v1Body,
+  v1Event,
+  v1Headers,
+} from "./v1-kit.ts";
 
 let gateway: TestGateway;
 
@@ -88,12 +97,17 @@ test("a stream that is full in the middle of a request: part is ok, the rest is 
   const connection = await connect({ servers: gateway.nats.url });
   await (await jetstreamManager(connection)).streams.purge("PENSTOCK_LIVE_0");
   await connection.close();
-  await until(async () => (await postV1(gateway, v1Body(rest.slice(0, 20)), headers)).status === 200, 5_000);
+  await until(
+    async () => (await postV1(gateway, v1Body(rest.slice(0, 20)), headers)).status === 200,
+    5_000,
+  );
   expect(await uuids(project)).toEqual(left.slice(0, 20));
 });
 
 test("a store that does not answer is a 503, and what it has stored all the same is not stored again", async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" } });
+  gateway = await startTestGateway({
+    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
+  });
   const project = await gateway.project();
   const batch = [v1Event(), v1Event({ event: "" }), v1Event()];
   const headers = v1Headers(project.key);
@@ -112,7 +126,9 @@ test("a store that does not answer is a 503, and what it has stored all the same
 });
 
 test("what may be stored is known again without what was dropped between, and written with other spaces", async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" } });
+  gateway = await startTestGateway({
+    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
+  });
   const project = await gateway.project();
   const [first, last] = [v1Event(), v1Event()];
   const headers = v1Headers(project.key);

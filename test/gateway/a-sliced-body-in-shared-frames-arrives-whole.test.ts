@@ -1,5 +1,5 @@
-// A body that is placed in slices, small enough for shared frames: while it is placed those frames leave with the lines of others,
-// and every line of it must be in one that its answer waits for.
+// A body that is placed in slices, small enough for shared frames: while it is placed those frames
+// leave with the lines of others, and every line of it must be in one that its answer waits for.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -20,7 +20,11 @@ test("what is acknowledged of it is stored, once and in order, beside single eve
   let placing = true;
   async function sendSingles(): Promise<void> {
     while (placing) {
-      const { status } = await gateway.post("/capture/", { api_key: project.key, event: "single", distinct_id: "u" });
+      const { status } = await gateway.post("/capture/", {
+        api_key: project.key,
+        event: "single",
+        distinct_id: "u",
+      });
       expect(status).toBe(200);
     }
   }
@@ -29,7 +33,11 @@ test("what is acknowledged of it is stored, once and in order, beside single eve
   for (let body = 0; body < 10; body++) {
     const names = Array.from({ length: 40 }, (_, index) => `${body}/${index}`);
     expected.push(...names);
-    const batch = names.map((name) => ({ event: "sliced", distinct_id: "u", properties: { name, padding } }));
+    const batch = names.map((name) => ({
+      event: "sliced",
+      distinct_id: "u",
+      properties: { name, padding },
+    }));
     expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
   }
   placing = false;

@@ -19,9 +19,24 @@ afterAll(async () => {
 });
 
 /** As a browser's SDK sends it: who it is about, and whose it is, among the properties. */
-function browserEvent(name: string, key: string, more: Record<string, unknown> = {}): Record<string, unknown> {
-  const properties = { $current_url: "https://example.com/", $lib: "web", token: key, distinct_id: `of ${name}` };
-  return { uuid: "0199b1c2-0000-7000-8000-00000000000a", event: name, properties, offset: 12, ...more };
+function browserEvent(
+  name: string,
+  key: string,
+  more: Record<string, unknown> = {},
+): Record<string, unknown> {
+  const properties = {
+    $current_url: "https://example.com/",
+    $lib: "web",
+    token: key,
+    distinct_id: `of ${name}`,
+  };
+  return {
+    uuid: "0199b1c2-0000-7000-8000-00000000000a",
+    event: name,
+    properties,
+    offset: 12,
+    ...more,
+  };
 }
 
 async function storedBy(body: unknown, headers: Record<string, string> = {}) {
@@ -47,7 +62,10 @@ test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }
     expect(events.map(({ event, distinct_id }) => [event, distinct_id])).toEqual(
       names.map((name) => [name, `of ${name}`]),
     );
-    expect(events[0]).toMatchObject({ historical: false, properties: { token: project.key, $lib: "web" } });
+    expect(events[0]).toMatchObject({
+      historical: false,
+      properties: { token: project.key, $lib: "web" },
+    });
   },
 );
 
@@ -63,7 +81,11 @@ test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }
     project = await gateway.project();
     const text = JSON.stringify(events).replaceAll("KEY", project.key);
     for (const _ of [1, 2]) {
-      const answer = await gateway.post("/batch/", "content-encoding" in headers ? gzipSync(text) : text, headers);
+      const answer = await gateway.post(
+        "/batch/",
+        "content-encoding" in headers ? gzipSync(text) : text,
+        headers,
+      );
       expect(answer.json).toEqual({ status: "Ok", accepted: 40_000, dropped: 0 });
     }
     const stored = await gateway.events(project);
@@ -87,22 +109,32 @@ test("faults are told by the place in the array, and cost no neighbour", async (
     { index: 1, code: "invalid_properties" },
     { index: 3, code: "too_deep" },
   ]);
-  expect(answer.json["warnings"]).toContainEqual(expect.objectContaining({ index: 6, code: "invalid_uuid" }));
+  expect(answer.json["warnings"]).toContainEqual(
+    expect.objectContaining({ index: 6, code: "invalid_uuid" }),
+  );
   expect(events.map(({ event }) => event)).toEqual(["first", "cleaned\ufffd", "warned"]);
 });
 
 test("one whose events are all in error is answered with the first error", async () => {
-  const { answer, events } = await storedBy([{ token: "KEY", event: "$create_alias", distinct_id: "u" }]);
+  const { answer, events } = await storedBy([
+    { token: "KEY", event: "$create_alias", distinct_id: "u" },
+  ]);
   expect([answer.status, answer.json["code"]]).toEqual([400, "missing_alias"]);
   expect(events).toEqual([]);
 });
 
 test("bytes that are not UTF-8 are replaced in their event alone", async () => {
   project = await gateway.project();
-  const text = JSON.stringify([browserEvent("good", project.key), browserEvent("caf#", project.key)]);
+  const text = JSON.stringify([
+    browserEvent("good", project.key),
+    browserEvent("caf#", project.key),
+  ]);
   const body = Buffer.from(text.replace("caf#", "caf\xe9"), "latin1");
   const answer = await gateway.post("/capture/", body);
-  expect(answer.json).toMatchObject({ accepted: 2, warnings: [{ index: 1, code: "invalid_utf8" }] });
+  expect(answer.json).toMatchObject({
+    accepted: 2,
+    warnings: [{ index: 1, code: "invalid_utf8" }],
+  });
   expect((await gateway.events(project)).map(({ event }) => event)).toEqual(["good", "caf\ufffd"]);
 });
 
@@ -122,7 +154,10 @@ describe("whose it is", () => {
     ["in $token", [{ ...event, $token: "KEY" }]],
     ["in properties", [{ ...event, properties: { token: "KEY" } }]],
     ["in one event of several", [event, { ...event, token: "KEY" }, event]],
-    ["beside nothing", [{ ...event, api_key: null, token: "", $token: "KEY", properties: { token: "other" } }]],
+    [
+      "beside nothing",
+      [{ ...event, api_key: null, token: "", $token: "KEY", properties: { token: "other" } }],
+    ],
     [
       "with white space around it",
       [
@@ -140,10 +175,16 @@ describe("whose it is", () => {
   test.each([
     ["in $token", { ...event, $token: "KEY" }],
     ["in properties", { ...event, properties: { token: "KEY" } }],
-    ["under escaped names", '{"event":"e","distinct_id":"u","\\u0070roperties":{"t\\u006fken":"KEY"}}'],
+    [
+      "under escaped names",
+      '{"event":"e","distinct_id":"u","\\u0070roperties":{"t\\u006fken":"KEY"}}',
+    ],
   ])("is said %s of a single event", async (_title, body) => {
     project = await gateway.project();
-    const text = (typeof body === "string" ? body : JSON.stringify(body)).replace("KEY", project.key);
+    const text = (typeof body === "string" ? body : JSON.stringify(body)).replace(
+      "KEY",
+      project.key,
+    );
     const answer = await gateway.post("/capture/", text);
     expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
     expect(await gateway.events(project)).toMatchObject([{ event: "e", distinct_id: "u" }]);
@@ -154,15 +195,27 @@ describe("whose it is", () => {
     const { answer, events } = await storedBy({ token: "KEY", batch });
     expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
     expect(events).toHaveLength(1);
-    expect((await gateway.post("/batch/", { batch, $token: project.key })).json["code"]).toBe("missing_api_key");
+    expect((await gateway.post("/batch/", { batch, $token: project.key })).json["code"]).toBe(
+      "missing_api_key",
+    );
   });
 
   test.each([
     ["nobody says it", () => [event, 7, [event]], 401, "missing_api_key"],
-    ["it is no string", (key: string) => [{ ...event, api_key: 7, token: key }], 401, "missing_api_key"],
+    [
+      "it is no string",
+      (key: string) => [{ ...event, api_key: 7, token: key }],
+      401,
+      "missing_api_key",
+    ],
     ["nobody has it", () => [{ ...event, token: "phc_nobody" }], 401, "unknown_api_key"],
     ["it is a personal key", () => [{ ...event, token: "phx_somebody" }], 401, "unknown_api_key"],
-    ["it is too long", (key: string) => [{ ...event, token: key.padEnd(500, "x") }], 401, "unknown_api_key"],
+    [
+      "it is too long",
+      (key: string) => [{ ...event, token: key.padEnd(500, "x") }],
+      401,
+      "unknown_api_key",
+    ],
     ["it is not ASCII", (key: string) => [{ ...event, token: `${key}é` }], 401, "unknown_api_key"],
     [
       "two are",
@@ -174,7 +227,12 @@ describe("whose it is", () => {
       "unknown_api_key",
     ],
     ["there is no event", () => [], 400, "invalid_payload"],
-    ["there are too many", (key: string) => Array(50_001).fill({ token: key }), 413, "too_many_events"],
+    [
+      "there are too many",
+      (key: string) => Array(50_001).fill({ token: key }),
+      413,
+      "too_many_events",
+    ],
   ] as const)("is refused where %s", async (_title, bodyOf, status, code) => {
     project = await gateway.project();
     const answer = await gateway.post("/capture/", bodyOf(project.key));

@@ -1,4 +1,5 @@
-// A stream that was edited while in use refuses its own events, and says why; one that takes smaller messages costs the large event only.
+// A stream that was edited while in use refuses its own events, and says why; one that takes
+// smaller messages costs the large event only.
 
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -24,14 +25,23 @@ async function edit(change: Partial<StreamConfig>): Promise<void> {
 test("503 names the stream and what is wrong with it; imports go on, and so do events when it is put right", async () => {
   const { key: api_key } = await gateway.project();
   const event = { api_key, event: "e", distinct_id: "u" };
-  const imported = { api_key, historical_migration: true, batch: [{ event: "old", distinct_id: "u" }] };
+  const imported = {
+    api_key,
+    historical_migration: true,
+    batch: [{ event: "old", distinct_id: "u" }],
+  };
   await edit({ discard: DiscardPolicy.Old, max_msgs: 2 });
   await until(async () => (await gateway.post("/capture/", event)).status === 503, 5_000);
   const answer = await gateway.post("/capture/", event);
   expect(answer.json).toMatchObject({ status: 503, code: "unavailable" });
-  expect(answer.json["detail"]).toContain("Stream PENSTOCK_LIVE_0 would not keep what a 200 promises: discard is old");
+  expect(answer.json["detail"]).toContain(
+    "Stream PENSTOCK_LIVE_0 would not keep what a 200 promises: discard is old",
+  );
   const ready = await fetch(`${gateway.adminUrl}/readyz`);
-  expect([ready.status, await ready.text()]).toEqual([503, expect.stringContaining("discard is old, not new")]);
+  expect([ready.status, await ready.text()]).toEqual([
+    503,
+    expect.stringContaining("discard is old, not new"),
+  ]);
   expect(await gateway.metrics()).toContain("penstock_streams_refused 1");
   expect((await gateway.post("/batch/", imported)).status).toBe(200);
   await edit({ discard: DiscardPolicy.New, max_msgs: -1 });
@@ -50,7 +60,10 @@ test("an event that the stream does not take in one message is an error of its o
     return json["accepted"] === 2;
   }, 5_000);
   const answer = await gateway.post("/batch/", { api_key: project.key, batch });
-  expect(answer).toMatchObject({ status: 200, json: { accepted: 2, errors: [{ index: 1, code: "event_too_large" }] } });
+  expect(answer).toMatchObject({
+    status: 200,
+    json: { accepted: 2, errors: [{ index: 1, code: "event_too_large" }] },
+  });
   // Of the other lane's stream nobody has said so.
   const old = { api_key: project.key, historical_migration: true, batch };
   expect((await gateway.post("/batch/", old)).json["accepted"]).toBe(3);

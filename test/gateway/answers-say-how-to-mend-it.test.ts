@@ -1,9 +1,14 @@
-// What a client that makes a mistake is told: which one, and what to send instead. Nothing of such a request is stored, and what is shown of
-// it is shown to its sender alone.
+// What a client that makes a mistake is told: which one, and what to send instead. Nothing of such
+// a request is stored, and what is shown of it is shown to its sender alone.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Answer, startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import {
+  type Answer,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+} from "../kit/gateway.ts";
 
 let gateway: TestGateway;
 let project: TestProject;
@@ -19,7 +24,11 @@ const mark = Buffer.from("\ufeff");
 
 test.each<[string, object, string]>([
   ["apiKey", { apiKey: "phc_0123456789", ...event }, "apiKey"],
-  ["api-key, behind the events", { batch: Array(5_000).fill(event), "api-key": "phc_0123456789" }, "api-key"],
+  [
+    "api-key, behind the events",
+    { batch: Array(5_000).fill(event), "api-key": "phc_0123456789" },
+    "api-key",
+  ],
   [
     "write_key, behind properties",
     { ...event, properties: { x: "y".repeat(9_000) }, write_key: "phc_012" },
@@ -46,9 +55,14 @@ test("an unknown key is named so far that its owner knows it", async () => {
 });
 
 test("what is not JSON is shown around the fault, to its sender and to nobody else", async () => {
-  const answer = await gateway.post("/batch/", `{"api_key":"${project.key}","event":"secret plan","distinct_id":"u",}`);
+  const answer = await gateway.post(
+    "/batch/",
+    `{"api_key":"${project.key}","event":"secret plan","distinct_id":"u",}`,
+  );
   expect(answer.json).toMatchObject({ status: 400, code: "invalid_json" });
-  expect(answer.json["detail"]).toMatch(/: the comma before it is one too many\. Near: plan","distinct_id":"u",\}$/);
+  expect(answer.json["detail"]).toMatch(
+    /: the comma before it is one too many\. Near: plan","distinct_id":"u",\}$/,
+  );
   const broken = await gateway.post("/batch/", `{"event":"secret plan" "token":"${project.key}"}`);
   expect(broken.json["detail"]).toMatch(/Near: .*plan" "token"/);
   const escaped = await gateway.post("/batch/", '{"t\\u006fken": ["abcdefghijklmnop" x]}');
@@ -63,9 +77,16 @@ test.each<[string, (body: Buffer) => Uint8Array]>([
   const own = await gateway.project();
   const one = Buffer.concat([mark, Buffer.from(JSON.stringify({ api_key: own.key, ...event }))]);
   const padded = { ...event, properties: { x: "x".repeat(50_000) } };
-  const many = Buffer.concat([mark, Buffer.from(JSON.stringify({ api_key: own.key, batch: Array(50).fill(padded) }))]);
+  const many = Buffer.concat([
+    mark,
+    Buffer.from(JSON.stringify({ api_key: own.key, batch: Array(50).fill(padded) })),
+  ]);
   for (const [body, accepted] of [[one, 1] as const, [many, 50] as const]) {
-    expect((await gateway.post("/batch/", encoded(body))).json).toEqual({ status: "Ok", accepted, dropped: 0 });
+    expect((await gateway.post("/batch/", encoded(body))).json).toEqual({
+      status: "Ok",
+      accepted,
+      dropped: 0,
+    });
   }
   expect(await gateway.events(own)).toHaveLength(51);
 });
@@ -81,25 +102,53 @@ test("what is wrong behind a mark is found where it was sent, also in a body tha
 
 test("and only one of them, and only whole", async () => {
   const text = Buffer.from(JSON.stringify({ api_key: project.key, ...event }));
-  for (const before of [Buffer.concat([mark, mark]), mark.subarray(0, 2), Buffer.from([0xef]), mark.subarray(1)]) {
+  for (const before of [
+    Buffer.concat([mark, mark]),
+    mark.subarray(0, 2),
+    Buffer.from([0xef]),
+    mark.subarray(1),
+  ]) {
     const answer: Answer = await gateway.post("/batch/", Buffer.concat([before, text]));
     expect(answer.json).toMatchObject({ status: 400 });
   }
-  expect((await gateway.post("/batch/", mark)).json).toMatchObject({ status: 400, code: "empty_body" });
+  expect((await gateway.post("/batch/", mark)).json).toMatchObject({
+    status: 400,
+    code: "empty_body",
+  });
 });
 
 test.each<[string, string | Uint8Array, string, RegExp]>([
-  ["NDJSON", '{"event":"a"}\n{"event":"b"}\n', "invalid_json", /send an array of them, or \{"batch": \[\.\.\.\]\}/],
-  ["a form", "event=e&distinct_id=u&api_key=phc_0123456789", "invalid_json", /looks like a form: send JSON/],
+  [
+    "NDJSON",
+    '{"event":"a"}\n{"event":"b"}\n',
+    "invalid_json",
+    /send an array of them, or \{"batch": \[\.\.\.\]\}/,
+  ],
+  [
+    "a form",
+    "event=e&distinct_id=u&api_key=phc_0123456789",
+    "invalid_json",
+    /looks like a form: send JSON/,
+  ],
   [
     "multipart",
     '--x\r\nContent-Disposition: form-data; name="event"\r\n\r\ne\r\n--x--',
     "invalid_json",
     /multipart\/form-data/,
   ],
-  ["text", '"{\\"event\\":\\"e\\"}"', "invalid_payload", /it is text that looks like JSON encoded twice$/],
+  [
+    "text",
+    '"{\\"event\\":\\"e\\"}"',
+    "invalid_payload",
+    /it is text that looks like JSON encoded twice$/,
+  ],
   ["a number", "5", "invalid_payload", /it is a number$/],
-  ["UTF-16", Buffer.from('\ufeff{"event":"e"}', "utf16le"), "invalid_encoding", /looks like UTF-16: send UTF-8/],
+  [
+    "UTF-16",
+    Buffer.from('\ufeff{"event":"e"}', "utf16le"),
+    "invalid_encoding",
+    /looks like UTF-16: send UTF-8/,
+  ],
   ["gzip twice", gzipSync(gzipSync("{}")), "invalid_encoding", /compress it once/],
 ])("%s is recognised", async (_, body, code, detail) => {
   const answer = await gateway.post("/batch/", body);

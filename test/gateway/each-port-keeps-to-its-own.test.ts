@@ -1,5 +1,5 @@
-// Metrics and health are on the admin port and nowhere else, events on the public port and nowhere else, and the admin port is on
-// loopback unless told otherwise.
+// Metrics and health are on the admin port and nowhere else, events on the public port and nowhere
+// else, and the admin port is on loopback unless told otherwise.
 
 import { request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -52,7 +52,9 @@ test("the admin port takes no events", async () => {
     }
   }
   await gateway.post("/capture/", { ...event, event: "the only one" });
-  expect((await gateway.events(project)).map((stored) => stored["event"])).toEqual(["the only one"]);
+  expect((await gateway.events(project)).map((stored) => stored["event"])).toEqual([
+    "the only one",
+  ]);
 });
 
 test("the admin port is on 127.0.0.1 unless told otherwise", async () => {

@@ -1,10 +1,16 @@
-// Each row of the error table is produced by a real request, with its status, its problem+json body and its headers.
-// The rows that need a troubled store have files of their own and are named here, so that no row goes untested.
+// Each row of the error table is produced by a real request, with its status, its problem+json body
+// and its headers. The rows that need a troubled store have files of their own and are named here,
+// so that no row goes untested.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorCode, errorTable } from "../../src/base/errors.ts";
-import { type Answer, startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import {
+  type Answer,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+} from "../kit/gateway.ts";
 
 let gateway: TestGateway;
 let project: TestProject;
@@ -33,7 +39,11 @@ function event(fields: Record<string, unknown>): Request {
 
 async function get(path: string): Promise<Answer> {
   const response = await fetch(gateway.url + path);
-  return { status: response.status, headers: response.headers, json: (await response.json()) as Answer["json"] };
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: (await response.json()) as Answer["json"],
+  };
 }
 
 const smallestEvent = '{"event":"a","distinct_id":1}';
@@ -53,7 +63,11 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ["not gzip", () => gateway.post("/batch/", "{}", { "content-encoding": "gzip" })],
     [
       "cut gzip",
-      () => gateway.post("/batch/", gzipSync(JSON.stringify({ api_key: project.key, batch: [] })).subarray(0, 30)),
+      () =>
+        gateway.post(
+          "/batch/",
+          gzipSync(JSON.stringify({ api_key: project.key, batch: [] })).subarray(0, 30),
+        ),
     ],
     ["not UTF-8", () => gateway.post("/batch/", Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x7d))],
   ],
@@ -76,14 +90,20 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ["batch null", () => gateway.post("/batch/", { api_key: project.key, batch: null })],
     [
       "historical_migration a string",
-      () => gateway.post("/batch/", { api_key: project.key, batch: [], historical_migration: "true" }),
+      () =>
+        gateway.post("/batch/", { api_key: project.key, batch: [], historical_migration: "true" }),
     ],
   ],
   invalid_properties: [["properties a number", event({ event: "e", properties: 1 })]],
   missing_alias: [["no alias", event({ event: "$create_alias" })]],
   missing_group: [["no group", event({ event: "$groupidentify" })]],
   missing_survey_id: [["no survey", event({ event: "survey sent" })]],
-  too_deep: [["101 deep", event({ event: "e", properties: JSON.parse(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`) })]],
+  too_deep: [
+    [
+      "101 deep",
+      event({ event: "e", properties: JSON.parse(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`) }),
+    ],
+  ],
   number_too_long: [
     [
       "401 digits",
@@ -101,17 +121,31 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ["blank", () => gateway.post("/batch/", { api_key: "  ", batch: [] })],
   ],
   unknown_api_key: [
-    ["of nobody", () => gateway.post("/capture/", { api_key: "phc_nobody", event: "e", distinct_id: "u" })],
+    [
+      "of nobody",
+      () => gateway.post("/capture/", { api_key: "phc_nobody", event: "e", distinct_id: "u" }),
+    ],
     [
       "known but for its last character",
       () => gateway.post("/capture/", { api_key: `${project.key}x`, event: "e", distinct_id: "u" }),
     ],
     [
       "known but for 300 more characters",
-      () => gateway.post("/capture/", { api_key: project.key.padEnd(300, "x"), event: "e", distinct_id: "u" }),
+      () =>
+        gateway.post("/capture/", {
+          api_key: project.key.padEnd(300, "x"),
+          event: "e",
+          distinct_id: "u",
+        }),
     ],
-    ["a prototype's name", () => gateway.post("/capture/", { api_key: "__proto__", event: "e", distinct_id: "u" })],
-    ["before the batch is looked at", () => gateway.post("/batch/", { api_key: "phc_nobody", batch: {} })],
+    [
+      "a prototype's name",
+      () => gateway.post("/capture/", { api_key: "__proto__", event: "e", distinct_id: "u" }),
+    ],
+    [
+      "before the batch is looked at",
+      () => gateway.post("/batch/", { api_key: "phc_nobody", batch: {} }),
+    ],
   ],
   not_found: [
     ["another path", () => gateway.post("/events", {})],
@@ -119,21 +153,36 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   ],
   method_not_allowed: [
     ["DELETE", async () => toAnswer(await fetch(`${gateway.url}/batch/`, { method: "DELETE" }))],
-    ["PUT", async () => toAnswer(await fetch(`${gateway.url}/capture`, { method: "PUT", body: "{}" }))],
+    [
+      "PUT",
+      async () => toAnswer(await fetch(`${gateway.url}/capture`, { method: "PUT", body: "{}" })),
+    ],
   ],
   body_too_large: [["over the cap", () => gateway.post("/batch/", " ".repeat(1_048_577))]],
-  inflated_too_large: [["over the cap", () => gateway.post("/batch/", gzipSync(" ".repeat(2_097_153)))]],
+  inflated_too_large: [
+    ["over the cap", () => gateway.post("/batch/", gzipSync(" ".repeat(2_097_153)))],
+  ],
   too_many_events: [
     ["dropped ones", () => gateway.post("/batch/", batchText("{}", 70_001))],
     ["compressed ones", () => gateway.post("/batch/", gzipSync(batchText("{}", 70_001)))],
   ],
-  expands_too_far: [["equal ones", () => gateway.post("/batch/", gzipSync(batchText(smallestEvent, 60_000)))]],
-  event_too_large: [["more than max_payload", event({ event: "e", properties: { text: "x".repeat(65_536) } })]],
-  unsupported_encoding: [["compress", () => gateway.post("/batch/", "{}", { "content-encoding": "compress" })]],
+  expands_too_far: [
+    ["equal ones", () => gateway.post("/batch/", gzipSync(batchText(smallestEvent, 60_000)))],
+  ],
+  event_too_large: [
+    ["more than max_payload", event({ event: "e", properties: { text: "x".repeat(65_536) } })],
+  ],
+  unsupported_encoding: [
+    ["compress", () => gateway.post("/batch/", "{}", { "content-encoding": "compress" })],
+  ],
 };
 
 async function toAnswer(response: Response): Promise<Answer> {
-  return { status: response.status, headers: response.headers, json: (await response.json()) as Answer["json"] };
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: (await response.json()) as Answer["json"],
+  };
 }
 
 const elsewhere: Partial<Record<ErrorCode, string>> = {
@@ -154,7 +203,9 @@ const elsewhere: Partial<Record<ErrorCode, string>> = {
 };
 
 test("no row of the table is left out", () => {
-  expect([...Object.keys(requests), ...Object.keys(elsewhere)].sort()).toEqual(Object.keys(errorTable).sort());
+  expect([...Object.keys(requests), ...Object.keys(elsewhere)].sort()).toEqual(
+    Object.keys(errorTable).sort(),
+  );
 });
 
 describe.each(Object.entries(requests))("%s", (code, rows) => {
@@ -172,7 +223,11 @@ describe.each(Object.entries(requests))("%s", (code, rows) => {
 
   test("is counted", async () => {
     const counted = async () =>
-      Number(new RegExp(`^penstock_problems_total{code="${code}"} (\\d+)$`, "m").exec(await gateway.metrics())?.[1]);
+      Number(
+        new RegExp(`^penstock_problems_total{code="${code}"} (\\d+)$`, "m").exec(
+          await gateway.metrics(),
+        )?.[1],
+      );
     const before = await counted();
     for (const [, request] of rows) await request();
     expect(await counted()).toBe(before + rows.length);
@@ -215,15 +270,28 @@ test("item errors beside an event that is left out are no error of the request",
   const batch = [{ event: "$create_alias", distinct_id: "u" }, { event: "" }];
   const answer = await gateway.post("/batch/", { api_key: project.key, batch });
   expect(answer.status).toBe(200);
-  expect(answer.json).toMatchObject({ accepted: 0, dropped: 2, errors_total: 1, warnings_total: 1 });
+  expect(answer.json).toMatchObject({
+    accepted: 0,
+    dropped: 2,
+    errors_total: 1,
+    warnings_total: 1,
+  });
 });
 
 test("at most 20 errors and 20 warnings are named, and all are counted", async () => {
   const wrong = { event: "$create_alias", distinct_id: "u" };
   const odd = { event: "e", distinct_id: "u", uuid: "x" };
-  const batch = [...Array.from({ length: 30 }, () => wrong), ...Array.from({ length: 25 }, () => odd)];
+  const batch = [
+    ...Array.from({ length: 30 }, () => wrong),
+    ...Array.from({ length: 25 }, () => odd),
+  ];
   const answer = await gateway.post("/batch/", { api_key: project.key, batch });
-  expect(answer.json).toMatchObject({ accepted: 25, dropped: 30, errors_total: 30, warnings_total: 25 });
+  expect(answer.json).toMatchObject({
+    accepted: 25,
+    dropped: 30,
+    errors_total: 30,
+    warnings_total: 25,
+  });
   expect(answer.json["errors"]).toHaveLength(20);
   expect(answer.json["warnings"]).toHaveLength(20);
 });
@@ -238,6 +306,10 @@ test("a large event costs its neighbours nothing", async () => {
   const small = { event: "e", distinct_id: "u" };
   const large = { ...small, properties: { text: "x".repeat(65_536) } };
   const answer = await gateway.post("/batch/", { api_key: own.key, batch: [small, large, small] });
-  expect(answer.json).toMatchObject({ accepted: 2, dropped: 1, errors: [{ index: 1, code: "event_too_large" }] });
+  expect(answer.json).toMatchObject({
+    accepted: 2,
+    dropped: 1,
+    errors: [{ index: 1, code: "event_too_large" }],
+  });
   expect(await gateway.events(own)).toHaveLength(2);
 });

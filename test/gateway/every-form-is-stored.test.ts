@@ -1,4 +1,5 @@
-// The forms in which PostHog's clients send events, down to what is stored: by the addon's scan, an array of what a browser sends.
+// The forms in which PostHog's clients send events, down to what is stored: by the addon's scan, an
+// array of what a browser sends.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -19,9 +20,17 @@ afterAll(async () => {
 
 const uuids = new Set<string>();
 
-async function send({ line = "POST /e/", headers = {}, body }: Sent): Promise<{ status: number; json: unknown }> {
+async function send({
+  line = "POST /e/",
+  headers = {},
+  body,
+}: Sent): Promise<{ status: number; json: unknown }> {
   const [method = "POST", path = "/"] = line.split(" ");
-  const response = await fetch(gateway.url + path, { method, headers, ...(body === undefined ? {} : { body }) });
+  const response = await fetch(gateway.url + path, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
   return { status: response.status, json: await response.json() };
 }
 
@@ -29,16 +38,27 @@ function pageviews(count: number): object[] {
   return Array.from({ length: count }, (_, n) => {
     const uuid = `0190f5c0-7b3a-7000-8000-${String(uuids.size).padStart(12, "0")}`;
     uuids.add(uuid);
-    const properties = { token: project.key, distinct_id: "ü😀+&=%41", $current_url: "https://shop.example/?a=b+c", n };
+    const properties = {
+      token: project.key,
+      distinct_id: "ü😀+&=%41",
+      $current_url: "https://shop.example/?a=b+c",
+      n,
+    };
     return { uuid, event: "$pageview", properties, offset: 5 };
   });
 }
 
-const cases = [...forms, ...queryForms.map(([name, sent]) => [`in the query: ${name}`, sent] as const)];
+const cases = [
+  ...forms,
+  ...queryForms.map(([name, sent]) => [`in the query: ${name}`, sent] as const),
+];
 
 test.each(cases)("%s", async (_name, sent) => {
   const events = pageviews(2);
-  expect(await send(sent(JSON.stringify(events)))).toMatchObject({ status: 200, json: { accepted: 2, dropped: 0 } });
+  expect(await send(sent(JSON.stringify(events)))).toMatchObject({
+    status: 200,
+    json: { accepted: 2, dropped: 0 },
+  });
 });
 
 test("all of them are there, as they were sent", async () => {
@@ -61,10 +81,16 @@ test("an array of 20,000 events as gzip that no header names goes in one piece, 
     properties: { token: own.key, distinct_id: `u${n}` },
   }));
   const body = gzipSync(JSON.stringify(events));
-  const response = await fetch(`${gateway.url}/e/?compression=gzip-js&_=${Date.now()}`, { method: "POST", body });
+  const response = await fetch(`${gateway.url}/e/?compression=gzip-js&_=${Date.now()}`, {
+    method: "POST",
+    body,
+  });
   expect(await response.json()).toMatchObject({ accepted: 20_000 });
   expect((await gateway.events(own)).length).toBe(20_000);
-  const again = await fetch(`${gateway.url}/e/?compression=gzip-js`, { method: "POST", body: body.subarray(0, -100) });
+  const again = await fetch(`${gateway.url}/e/?compression=gzip-js`, {
+    method: "POST",
+    body: body.subarray(0, -100),
+  });
   expect(again.status).toBe(400);
   expect((await gateway.events(own)).length).toBe(20_000);
 });

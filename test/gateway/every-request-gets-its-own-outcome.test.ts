@@ -1,4 +1,5 @@
-// Group commit under concurrency: many requests share a frame and its PubAck, and each is answered for itself.
+// Group commit under concurrency: many requests share a frame and its PubAck, and each is answered
+// for itself.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -20,26 +21,44 @@ test("2,000 requests at once, good, mixed and bad, from three projects", async (
     Array.from({ length: 2_000 }, async (_, index) => {
       const project = projects[index % 3]!;
       const stored = expected.get(project.id)!;
-      const event = (name: string) => ({ event: name, distinct_id: `u${index}`, properties: { index } });
+      const event = (name: string) => ({
+        event: name,
+        distinct_id: `u${index}`,
+        properties: { index },
+      });
       switch (index % 5) {
         case 0: {
           const names = [`b${index}-0`, `b${index}-1`, `b${index}-2`];
           stored.push(...names);
           const batch = [...names.map(event), event(""), { ...event("$create_alias") }];
           const { status, json } = await gateway.post("/batch/", { api_key: project.key, batch });
-          return status === 200 && json["accepted"] === 3 && json["dropped"] === 2 && json["errors_total"] === 1;
+          return (
+            status === 200 &&
+            json["accepted"] === 3 &&
+            json["dropped"] === 2 &&
+            json["errors_total"] === 1
+          );
         }
         case 1: {
-          const { status, json } = await gateway.post("/capture/", { api_key: project.key, ...event("$create_alias") });
+          const { status, json } = await gateway.post("/capture/", {
+            api_key: project.key,
+            ...event("$create_alias"),
+          });
           return status === 400 && json["code"] === "missing_alias";
         }
         case 2: {
-          const { status, json } = await gateway.post("/capture/", { api_key: `${project.key}?`, ...event("e") });
+          const { status, json } = await gateway.post("/capture/", {
+            api_key: `${project.key}?`,
+            ...event("e"),
+          });
           return status === 401 && json["code"] === "unknown_api_key";
         }
         default: {
           stored.push(`s${index}`);
-          const { status, json } = await gateway.post("/capture/", { api_key: project.key, ...event(`s${index}`) });
+          const { status, json } = await gateway.post("/capture/", {
+            api_key: project.key,
+            ...event(`s${index}`),
+          });
           return status === 200 && json["accepted"] === 1;
         }
       }

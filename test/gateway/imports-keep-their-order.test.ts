@@ -1,4 +1,5 @@
-// The historical lane stores a project's events in the order their requests were received, also while nats-server is restarted.
+// The historical lane stores a project's events in the order their requests were received, also
+// while nats-server is restarted.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -27,20 +28,29 @@ test("two projects import in order through one restart of nats-server, while liv
         timestamp: "2020-01-01",
         properties: { number: round * 50 + index },
       }));
-      const { status } = await gateway.post("/batch/", { api_key: project.key, batch, historical_migration: true });
+      const { status } = await gateway.post("/batch/", {
+        api_key: project.key,
+        batch,
+        historical_migration: true,
+      });
       expect([200, 503]).toContain(status);
-      if (status === 200) accepted.get(project.id)!.push(...batch.map((event) => event.properties.number));
+      if (status === 200)
+        accepted.get(project.id)!.push(...batch.map((event) => event.properties.number));
     });
     answers.push(
-      gateway.post("/capture/", { api_key: live.key, event: "live", distinct_id: "u" }).then(({ status }) => {
-        expect([200, 503]).toContain(status);
-      }),
+      gateway
+        .post("/capture/", { api_key: live.key, event: "live", distinct_id: "u" })
+        .then(({ status }) => {
+          expect([200, 503]).toContain(status);
+        }),
     );
     await Promise.all(answers);
   }
   await restart;
   for (const project of projects) {
-    const stored = (await gateway.events(project, "historical")).map((event) => event.properties["number"] as number);
+    const stored = (await gateway.events(project, "historical")).map(
+      (event) => event.properties["number"] as number,
+    );
     expect(stored).toEqual([...stored].sort((a, b) => a - b));
     expect(new Set(stored).size).toBe(stored.length);
     const wanted = accepted.get(project.id)!;
@@ -61,7 +71,9 @@ test("requests on one kept connection are stored in the order they were sent", a
     return `POST /batch/ HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
   });
   await sendInTurn(requests);
-  const stored = (await gateway.events(project, "historical")).map((event) => event.properties["number"]);
+  const stored = (await gateway.events(project, "historical")).map(
+    (event) => event.properties["number"],
+  );
   expect(stored).toEqual(Array.from({ length: 200 }, (_, number) => number));
 });
 

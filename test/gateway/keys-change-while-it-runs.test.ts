@@ -1,4 +1,5 @@
-// The registry is live: a key added, rotated or disabled counts within a second, without a restart, and one bad key says no more than its code.
+// The registry is live: a key added, rotated or disabled counts within a second, without a restart,
+// and one bad key says no more than its code.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,8 +1,14 @@
-// Past a project's limits its requests are answered 429 whole, and nothing of them is stored; other projects notice nothing, and a
-// change of the limits counts within a second.
+// Past a project's limits its requests are answered 429 whole, and nothing of them is stored; other
+// projects notice nothing, and a change of the limits counts within a second.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Answer, startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  type Answer,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../kit/gateway.ts";
 
 let gateway: TestGateway;
 let other: TestProject;
@@ -23,9 +29,22 @@ interface Sent {
   readonly historical?: boolean;
 }
 
-function send({ key }: TestProject, events: number, { padding = 0, historical = false }: Sent = {}): Promise<Answer> {
-  const event = { event: "e", distinct_id: "u", timestamp: "2026-01-01", properties: { text: "x".repeat(padding) } };
-  return gateway.post("/batch/", { api_key: key, historical_migration: historical, batch: Array(events).fill(event) });
+function send(
+  { key }: TestProject,
+  events: number,
+  { padding = 0, historical = false }: Sent = {},
+): Promise<Answer> {
+  const event = {
+    event: "e",
+    distinct_id: "u",
+    timestamp: "2026-01-01",
+    properties: { text: "x".repeat(padding) },
+  };
+  return gateway.post("/batch/", {
+    api_key: key,
+    historical_migration: historical,
+    batch: Array(events).fill(event),
+  });
 }
 
 async function refusedEvents(lane: string): Promise<number> {
@@ -53,7 +72,10 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
 
 test("over the limit: 429 for the whole request, of any size and lane, nothing stored, and the other project is free", async () => {
   const { project, stored } = await limitedProject();
-  const before = { live: await refusedEvents("live"), historical: await refusedEvents("historical") };
+  const before = {
+    live: await refusedEvents("live"),
+    historical: await refusedEvents("historical"),
+  };
   const large = { padding: 600_000 };
   const answers = [
     await send(project, 1),
@@ -64,7 +86,11 @@ test("over the limit: 429 for the whole request, of any size and lane, nothing s
   for (const { status, headers, json } of answers) {
     expect(status).toBe(429);
     expect(headers.get("content-type")).toBe("application/problem+json");
-    expect(json).toMatchObject({ status: 429, code: "rate_limited", title: "The project is over its limits" });
+    expect(json).toMatchObject({
+      status: 429,
+      code: "rate_limited",
+      title: "The project is over its limits",
+    });
     expect(json["detail"]).toBe(
       `The project is over its limit of ${hourly.eventsPerSecond} events a second: try again later`,
     );
@@ -83,7 +109,8 @@ test("over the limit: 429 for the whole request, of any size and lane, nothing s
 
 test("limits set, changed and taken off while it runs count within a second", async () => {
   const { project } = await limitedProject();
-  const isTakenSoon = (status: number) => until(async () => (await send(project, 1)).status === status, 1_000);
+  const isTakenSoon = (status: number) =>
+    until(async () => (await send(project, 1)).status === status, 1_000);
   await gateway.limit(project, { ...hourly, eventsPerSecond: 1e9 });
   await isTakenSoon(200);
   await gateway.limit(project, { bytesPerSecond: 0.001, burstSeconds: 1 });

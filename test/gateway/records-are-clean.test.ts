@@ -1,5 +1,6 @@
-// PostgreSQL refuses a whole row for one U+0000, and other stores for half of a surrogate pair. So no stored record holds either, in any key
-// or value, wherever a client puts them and however they are written: as escapes, as bytes that are not UTF-8, or so that they only look like them.
+// PostgreSQL refuses a whole row for one U+0000, and other stores for half of a surrogate pair. So
+// no stored record holds either, in any key or value, wherever a client puts them and however they
+// are written: as escapes, as bytes that are not UTF-8, or so that they only look like them.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -28,12 +29,30 @@ const pieces = [
     "\\\\u0000",
     "\\\\\\u0000",
   ],
-  ...["\\ud83d", "\\n", "\\u001f", '\\"', "a", "$", " ", "\xc3\xa9", "\xf0\x9f\x98\x80", "\xef\xbf\xbd", "\x7f"],
+  ...[
+    "\\ud83d",
+    "\\n",
+    "\\u001f",
+    '\\"',
+    "a",
+    "$",
+    " ",
+    "\xc3\xa9",
+    "\xf0\x9f\x98\x80",
+    "\xef\xbf\xbd",
+    "\x7f",
+  ],
 ];
 const stringToken = (unit: readonly string[]) =>
   fc.array(fc.constantFrom(...unit), { maxLength: 6 }).map((parts) => `"${parts.join("")}"`);
-const text = fc.oneof(stringToken(pieces), { arbitrary: stringToken([...pieces, ...malformed]), weight: 1 });
-const scalar = fc.oneof(text, fc.constantFrom("1", "-0.10", "1e400", "123456789012345678901234567890", "null", "true"));
+const text = fc.oneof(stringToken(pieces), {
+  arbitrary: stringToken([...pieces, ...malformed]),
+  weight: 1,
+});
+const scalar = fc.oneof(
+  text,
+  fc.constantFrom("1", "-0.10", "1e400", "123456789012345678901234567890", "null", "true"),
+);
 
 function objectOf(key: fc.Arbitrary<string>, value: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc.array(fc.tuple(key, value), { maxLength: 4 }).map((members) => {
@@ -51,9 +70,16 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
 }));
 const object = objectOf(text, value);
 const reserved = fc.constantFrom(
-  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "distinct_id", "alias", "$current_url"].map(
-    (name) => `"${name}"`,
-  ),
+  ...[
+    "$set",
+    "$set_once",
+    "$unset",
+    "$groups",
+    "$group_set",
+    "distinct_id",
+    "alias",
+    "$current_url",
+  ].map((name) => `"${name}"`),
 );
 const properties = objectOf(fc.oneof(text, reserved), fc.oneof(object, value));
 const unset = fc.oneof(
@@ -101,7 +127,10 @@ test("whatever a body holds, what is stored of it holds neither U+0000 nor half 
   await fc.assert(
     fc.asyncProperty(bodies, async ([items, sentAt]) => {
       const envelope = `"api_key":"${project.key}"${sentAt === null ? "" : `,"sent_at":${sentAt}`}`;
-      const answer = await gateway.post("/batch/", Buffer.from(`{"batch":[${items.join()}],${envelope}}`, "latin1"));
+      const answer = await gateway.post(
+        "/batch/",
+        Buffer.from(`{"batch":[${items.join()}],${envelope}}`, "latin1"),
+      );
       if (answer.status === 200) accepted += answer.json["accepted"] as number;
       // All of its items may be in error, but the body is one.
       else expect(answer.json["code"]).toMatch(/^(invalid_properties|missing_\w+)$/);

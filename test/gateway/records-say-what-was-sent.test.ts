@@ -1,4 +1,5 @@
-// Random batches through the whole gateway, held against a naive reading of the same body by JSON.parse.
+// Random batches through the whole gateway, held against a naive reading of the same body by
+// JSON.parse.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -66,8 +67,12 @@ function naive(sent: Item): Record<string, unknown> | undefined {
 }
 
 function wellFormed(value: unknown): unknown {
-  const clean = JSON.stringify(value, (_key, inner: unknown) => (typeof inner === "string" ? storable(inner) : inner));
-  return JSON.parse(clean.replace(/(?<!\\)((?:\\\\)*)\\u(?:d[89a-f][0-9a-f]{2}|0000)/g, "$1\ufffd"));
+  const clean = JSON.stringify(value, (_key, inner: unknown) =>
+    typeof inner === "string" ? storable(inner) : inner,
+  );
+  return JSON.parse(
+    clean.replace(/(?<!\\)((?:\\\\)*)\\u(?:d[89a-f][0-9a-f]{2}|0000)/g, "$1\ufffd"),
+  );
 }
 
 /** U+0000 and half of a surrogate pair are in no record. */
@@ -79,19 +84,31 @@ test("random batches are stored as a naive reading says", async () => {
   const project = await gateway.project();
   const expected: Record<string, unknown>[] = [];
   await fc.assert(
-    fc.asyncProperty(fc.array(item, { maxLength: 12 }), fc.constantFrom(undefined, 1), async (batch, indent) => {
-      const body = JSON.stringify({ batch, token: project.key }, undefined, indent);
-      const kept = (JSON.parse(body) as { batch: Item[] }).batch.map(naive).filter((record) => record !== undefined);
-      const answer = await gateway.post("/batch/", body);
-      expect(answer.json).toMatchObject({ status: "Ok", accepted: kept.length, dropped: batch.length - kept.length });
-      expected.push(...kept);
-    }),
+    fc.asyncProperty(
+      fc.array(item, { maxLength: 12 }),
+      fc.constantFrom(undefined, 1),
+      async (batch, indent) => {
+        const body = JSON.stringify({ batch, token: project.key }, undefined, indent);
+        const kept = (JSON.parse(body) as { batch: Item[] }).batch
+          .map(naive)
+          .filter((record) => record !== undefined);
+        const answer = await gateway.post("/batch/", body);
+        expect(answer.json).toMatchObject({
+          status: "Ok",
+          accepted: kept.length,
+          dropped: batch.length - kept.length,
+        });
+        expected.push(...kept);
+      },
+    ),
     { numRuns: 300 },
   );
   const stored = await gateway.events(project);
   expect(stored).toHaveLength(expected.length);
   for (const [index, record] of stored.entries()) {
-    const fields = Object.fromEntries(Object.keys(expected[index] ?? {}).map((field) => [field, record[field]]));
+    const fields = Object.fromEntries(
+      Object.keys(expected[index] ?? {}).map((field) => [field, record[field]]),
+    );
     expect(fields).toEqual(expected[index]);
   }
 });

@@ -1,5 +1,6 @@
-// With PENSTOCK_FRAME_SCOPE=partition the small live requests of all projects share messages, each record says whose it is, and
-// all else stays as it is: large requests and history have messages of their own project, keys are checked, order holds.
+// With PENSTOCK_FRAME_SCOPE=partition the small live requests of all projects share messages, each
+// record says whose it is, and all else stays as it is: large requests and history have messages of
+// their own project, keys are checked, order holds.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -34,16 +35,24 @@ async function withNats<T>(action: (connection: NatsConnection) => Promise<T>): 
 
 /** What is stored on `~`. */
 function sharedFrames(): Promise<StoredFrame[]> {
-  return withNats((connection) => readFrames(connection, `${gateway.config.subjectPrefix}.live.*.~`));
+  return withNats((connection) =>
+    readFrames(connection, `${gateway.config.subjectPrefix}.live.*.~`),
+  );
 }
 
 function single(project: TestProject, number: number): Promise<{ status: number }> {
-  return gateway.post("/capture/", { api_key: project.key, event: "one", distinct_id: "u", properties: { number } });
+  return gateway.post("/capture/", {
+    api_key: project.key,
+    event: "one",
+    distinct_id: "u",
+    properties: { number },
+  });
 }
 
 test("single events of many projects share messages, and every record has its project", async () => {
   const projects = await Promise.all(Array.from({ length: 5 }, () => gateway.project()));
-  // While the server is silent the first message is unacknowledged, and all that come gather behind it.
+  // While the server is silent the first message is unacknowledged, and all that come gather behind
+  // it.
   gateway.nats.freeze();
   const answers = Array.from({ length: 40 }, (_, number) => single(projects[number % 5]!, number));
   await until(async () => (await gateway.metrics()).includes("penstock_requests_inflight 40"));
@@ -54,13 +63,20 @@ test("single events of many projects share messages, and every record has its pr
   const events = frames.flatMap((frame) => frame.events);
   for (const [index, project] of projects.entries()) {
     const own = events.filter((event) => event["project_id"] === project.id);
-    const numbers = own.map((event) => event.properties["number"] as number).toSorted((a, b) => a - b);
+    const numbers = own
+      .map((event) => event.properties["number"] as number)
+      .toSorted((a, b) => a - b);
     expect(numbers).toEqual(Array.from({ length: 8 }, (_, round) => round * 5 + index));
     expect(await gateway.frames(project)).toEqual([]);
   }
   expect(events).toHaveLength(40);
-  expect(Math.max(...frames.map((frame) => new Set(frame.events.map((event) => event["project_id"])).size))).toBe(5);
-  for (const frame of frames) expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
+  expect(
+    Math.max(
+      ...frames.map((frame) => new Set(frame.events.map((event) => event["project_id"])).size),
+    ),
+  ).toBe(5);
+  for (const frame of frames)
+    expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
 });
 
 test("a large request has messages of its own, on its project's subject", async () => {
@@ -75,9 +91,13 @@ test("a large request has messages of its own, on its project's subject", async 
   expect([status, json]).toEqual([200, { status: "Ok", accepted: 200, dropped: 0 }]);
   const frames = await gateway.frames(project);
   expect(frames.length).toBeGreaterThan(1);
-  const numbers = frames.flatMap((frame) => frame.events).map((event) => event.properties["number"]);
+  const numbers = frames
+    .flatMap((frame) => frame.events)
+    .map((event) => event.properties["number"]);
   expect(numbers).toEqual(Array.from({ length: 200 }, (_, number) => number));
-  expect((await sharedFrames()).flatMap((frame) => frame.events).map((event) => event["event"])).not.toContain("large");
+  expect(
+    (await sharedFrames()).flatMap((frame) => frame.events).map((event) => event["event"]),
+  ).not.toContain("large");
 });
 
 test("history stays with its project, large and small requests in the order they came", async () => {
@@ -88,7 +108,11 @@ test("history stays with its project, large and small requests in the order they
     const padding = "x".repeat(round % 2 === 0 ? 10 : 6_000);
     const numbers = Array.from({ length: 120 }, (_, index) => round * 120 + index);
     expected.push(...numbers);
-    const batch = numbers.map((number) => ({ event: "old", distinct_id: "u", properties: { number, padding } }));
+    const batch = numbers.map((number) => ({
+      event: "old",
+      distinct_id: "u",
+      properties: { number, padding },
+    }));
     const sent = projects.map((project) =>
       gateway.post("/batch/", { api_key: project.key, batch, historical_migration: true }),
     );
@@ -102,9 +126,17 @@ test("history stays with its project, large and small requests in the order they
 
 test("keys are checked as ever: what is refused is in no message", async () => {
   const [good, disabled] = [await gateway.project(), await gateway.project()];
-  const off = { prefix: gateway.config.subjectPrefix, id: disabled.id, enabled: false, replicas: 1 };
+  const off = {
+    prefix: gateway.config.subjectPrefix,
+    id: disabled.id,
+    enabled: false,
+    replicas: 1,
+  };
   await withNats((connection) => setEnabled(connection, off));
-  await until(async () => (await gateway.post("/batch/", { api_key: disabled.key, batch: [] })).status === 401);
+  await until(
+    async () =>
+      (await gateway.post("/batch/", { api_key: disabled.key, batch: [] })).status === 401,
+  );
   const [taken, refused, unknown] = await Promise.all([
     single(good, 1),
     gateway.post("/capture/", { api_key: disabled.key, event: "refused", distinct_id: "u" }),

@@ -1,4 +1,5 @@
-// `tail` says when its server goes, and goes on where it was when one is back, also when the streams have been made anew.
+// `tail` says when its server goes, and goes on where it was when one is back, also when the
+// streams have been made anew.
 
 import { Writable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -21,7 +22,11 @@ test("killed and restarted, and its stream deleted", async () => {
   const project = await gateway.project();
   const send = async (event: string) =>
     await until(async () => {
-      const answer = await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "u" });
+      const answer = await gateway.post("/capture/", {
+        api_key: project.key,
+        event,
+        distinct_id: "u",
+      });
       return answer.status === 200;
     });
   const stop = new AbortController();
@@ -29,7 +34,8 @@ test("killed and restarted, and its stream deleted", async () => {
   let told = "";
   const stdout = new Writable({
     write(chunk: Buffer, _, done) {
-      for (const line of chunk.toString().split("\n").slice(0, -1)) shown.push(JSON.parse(line).event as string);
+      for (const line of chunk.toString().split("\n").slice(0, -1))
+        shown.push(JSON.parse(line).event as string);
       done();
     },
   });
@@ -39,8 +45,20 @@ test("killed and restarted, and its stream deleted", async () => {
       done();
     },
   });
-  const context = { env: {}, host: process, mainFile: "", channel: process, stdout, stderr, stop: stop.signal };
-  const running = tail(gateway.config, { project: undefined, lanes: ["live"], fromStart: true }, context);
+  const context = {
+    env: {},
+    host: process,
+    mainFile: "",
+    channel: process,
+    stdout,
+    stderr,
+    stop: stop.signal,
+  };
+  const running = tail(
+    gateway.config,
+    { project: undefined, lanes: ["live"], fromStart: true },
+    context,
+  );
   await send("before");
   await until(() => shown.includes("before"));
 

@@ -1,5 +1,5 @@
-// `tail --project` shows the events of that project and no others, whether they are stored in messages of its own or in those
-// that it shares; without --project it shows all.
+// `tail --project` shows the events of that project and no others, whether they are stored in
+// messages of its own or in those that it shares; without --project it shows all.
 
 import { Writable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,8 +16,15 @@ beforeAll(async () => {
   gateway = await startTestGateway({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
   alpha = await gateway.project();
   beta = await gateway.project();
-  const post = async (project: TestProject, event: string, more: object = {}, properties: object = {}) => {
-    const batch = [{ event, distinct_id: "u", properties: { ...properties, about: alpha.id + beta.id } }];
+  const post = async (
+    project: TestProject,
+    event: string,
+    more: object = {},
+    properties: object = {},
+  ) => {
+    const batch = [
+      { event, distinct_id: "u", properties: { ...properties, about: alpha.id + beta.id } },
+    ];
     const { status } = await gateway.post("/batch/", { api_key: project.key, batch, ...more });
     expect(status).toBe(200);
   };
@@ -31,8 +38,15 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** Runs tail until it has shown as many events, and compares their names, in any order. The answer is what it said beside. */
-async function tailed(options: Partial<TailOptions>, events: string[], saying = ""): Promise<string> {
+/**
+ * Runs tail until it has shown as many events, and compares their names, in any order. The answer
+ * is what it said beside.
+ */
+async function tailed(
+  options: Partial<TailOptions>,
+  events: string[],
+  saying = "",
+): Promise<string> {
   const stop = new AbortController();
   let text = "";
   let said = "";
@@ -54,8 +68,20 @@ async function tailed(options: Partial<TailOptions>, events: string[], saying = 
       .slice(0, -1)
       .map((line) => (JSON.parse(line) as { event: string }).event)
       .toSorted();
-  const outside = { env: {}, host: process, mainFile: "", channel: process, stdout, stderr, stop: stop.signal };
-  const running = tail(gateway.config, { project: undefined, lanes, fromStart: true, ...options }, outside);
+  const outside = {
+    env: {},
+    host: process,
+    mainFile: "",
+    channel: process,
+    stdout,
+    stderr,
+    stop: stop.signal,
+  };
+  const running = tail(
+    gateway.config,
+    { project: undefined, lanes, fromStart: true, ...options },
+    outside,
+  );
   try {
     const isTold = () => said.includes("following") && said.includes(saying);
     await Promise.race([running, until(() => shown().length >= events.length && isTold())]);
@@ -68,7 +94,12 @@ async function tailed(options: Partial<TailOptions>, events: string[], saying = 
 }
 
 test("of one project, the events of single, large and historical requests", async () => {
-  const said = await tailed({ project: alpha.id }, ["alpha first", "alpha large", "alpha last", "alpha old"]);
+  const said = await tailed({ project: alpha.id }, [
+    "alpha first",
+    "alpha large",
+    "alpha last",
+    "alpha old",
+  ]);
   expect(said).not.toContain("no project");
   await tailed({ project: beta.id }, ["beta first", "beta last"]);
 });
@@ -79,6 +110,10 @@ test("of all projects, everything", async () => {
 
 test("of a project that is not there, nothing, and that it is not there; an id that none can have is refused", async () => {
   const said = await tailed({ project: "nosuch" }, [], "in case it comes");
-  expect(said).toContain(`tail: there is no project nosuch (there are: ${[alpha.id, beta.id].toSorted().join(", ")})`);
-  await expect(tailed({ project: "*" }, [])).rejects.toThrow('its id matches [A-Za-z0-9_-]{1,64}: got "*"');
+  expect(said).toContain(
+    `tail: there is no project nosuch (there are: ${[alpha.id, beta.id].toSorted().join(", ")})`,
+  );
+  await expect(tailed({ project: "*" }, [])).rejects.toThrow(
+    'its id matches [A-Za-z0-9_-]{1,64}: got "*"',
+  );
 });

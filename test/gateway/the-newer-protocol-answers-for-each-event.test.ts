@@ -1,8 +1,14 @@
-// The newer protocol (v1): each event hears for itself what became of it, in the order of the batch, and what is not stored is to be sent
-// again, or never.
+// The newer protocol (v1): each event hears for itself what became of it, in the order of the
+// batch, and what is not stored is to be sent again, or never.
 
 import { randomUUID } from "node:crypto";
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
 import { outcomes, postV1, v1Body, v1Event, v1Headers } from "./v1-kit.ts";
@@ -28,7 +34,12 @@ test("an event is stored as what it is, with session, window, options and SDK am
     timestamp: "2026-01-31T12:00:00.5+02:00",
     session_id: "s\u00e9ss",
     window_id: "w",
-    options: { cookieless_mode: true, process_person_profile: "false", product_tour_id: 7, unknown: [1] },
+    options: {
+      cookieless_mode: true,
+      process_person_profile: "false",
+      product_tour_id: 7,
+      unknown: [1],
+    },
     properties: { price: 1.1, nested: { $session_id: "x" } },
   });
   const headers = { ...v1Headers(mine.key), "PostHog-Request-Timestamp": "" };
@@ -75,11 +86,21 @@ test("what properties say already stays, and without properties there are some",
     v1Event({ properties: {}, session_id: null, window_id: "", options: null }),
   ];
   const spaced = v1Body(batch).replace('"properties":{}', '"properties": {\n }');
-  expect(outcomes(await postV1(gateway, spaced, v1Headers(mine.key)))).toEqual(["ok", "ok", "ok", "ok"]);
+  expect(outcomes(await postV1(gateway, spaced, v1Headers(mine.key)))).toEqual([
+    "ok",
+    "ok",
+    "ok",
+    "ok",
+  ]);
   const lib = { $lib: "posthog-rs", $lib_version: "1.2.3" };
   const added = { $session_id: "s", $process_person_profile: false, ...lib };
   const stored = await gateway.events(mine);
-  expect(stored.map(({ properties }) => properties)).toEqual([{ ...lib, ...own }, added, added, lib]);
+  expect(stored.map(({ properties }) => properties)).toEqual([
+    { ...lib, ...own },
+    added,
+    added,
+    lib,
+  ]);
   expect(stored.map((event) => event["person_profile"])).toEqual([true, false, false, true]);
 });
 
@@ -87,7 +108,10 @@ test.each(["posthog", "/1.0", "posthog/", `${"p".repeat(200)}/1`, "caf\u00e9/1",
   "an SDK that calls itself %j is not named",
   async (sdk) => {
     const mine = await gateway.project();
-    const answer = await postV1(gateway, v1Body([v1Event()]), { ...v1Headers(mine.key), "PostHog-Sdk-Info": sdk });
+    const answer = await postV1(gateway, v1Body([v1Event()]), {
+      ...v1Headers(mine.key),
+      "PostHog-Sdk-Info": sdk,
+    });
     expect(outcomes(answer)).toEqual(["ok"]);
     expect((await gateway.events(mine))[0]?.properties).toEqual({});
   },
@@ -105,7 +129,9 @@ test("the request's own clock corrects timestamps, but for events that say it sh
   const body = v1Body(batch, { sent_at: "1999-01-01T00:00:00Z" });
   await postV1(gateway, body, { ...v1Headers(mine.key), "PostHog-Request-Timestamp": sentAt });
   const [corrected, kept] = await gateway.events(mine);
-  expect(Math.abs(Date.parse(String(corrected?.["timestamp"])) + skewMs - Date.parse(happened))).toBeLessThan(10_000);
+  expect(
+    Math.abs(Date.parse(String(corrected?.["timestamp"])) + skewMs - Date.parse(happened)),
+  ).toBeLessThan(10_000);
   expect(corrected).toMatchObject({ sent_at: sentAt, timestamp_sent: happened });
   expect(kept).toMatchObject({ sent_at: sentAt, timestamp: happened });
   expect(kept?.properties["$ignore_sent_at"]).toBe(true);
@@ -127,17 +153,27 @@ test("each event has its own result, in the order of the batch", async () => {
     v1Event({ properties: [] }),
     v1Event({ event: "$create_alias" }),
     v1Event({ event: "$identify", timestamp: "x" }),
-    ...[1, [], { cookieless_mode: "x" }, { process_person_profile: {} }, { product_tour_id: 1.5 }].map((options) =>
-      v1Event({ options }),
-    ),
+    ...[
+      1,
+      [],
+      { cookieless_mode: "x" },
+      { process_person_profile: {} },
+      { product_tour_id: 1.5 },
+    ].map((options) => v1Event({ options })),
     v1Event({ session_id: 1 }),
     v1Event({ window_id: "w".repeat(5_000) }),
-    v1Event({ event: "\u{1f600}".repeat(200), distinct_id: "\u{1f600}".repeat(200), uuid: randomUUID().toUpperCase() }),
+    v1Event({
+      event: "\u{1f600}".repeat(200),
+      distinct_id: "\u{1f600}".repeat(200),
+      uuid: randomUUID().toUpperCase(),
+    }),
   ];
   const answer = await postV1(gateway, v1Body(batch), v1Headers(mine.key));
   expect(answer.status).toBe(200);
   expect(answer.headers.get("retry-after")).toBeNull();
-  expect(Object.keys(answer.json.results ?? {})).toEqual(batch.map(({ uuid }) => uuid.toLowerCase()));
+  expect(Object.keys(answer.json.results ?? {})).toEqual(
+    batch.map(({ uuid }) => uuid.toLowerCase()),
+  );
   expect(outcomes(answer)).toEqual([
     "ok",
     "warning: invalid_timestamp",
@@ -156,7 +192,9 @@ test("each event has its own result, in the order of the batch", async () => {
     "ok",
   ]);
   const stored = await gateway.events(mine);
-  expect(stored.map(({ uuid }) => uuid)).toEqual([0, 1, 2, 12, 20].map((index) => batch[index]?.uuid.toLowerCase()));
+  expect(stored.map(({ uuid }) => uuid)).toEqual(
+    [0, 1, 2, 12, 20].map((index) => batch[index]?.uuid.toLowerCase()),
+  );
 });
 
 test("a batch of which everything is dropped is a 200", async () => {
@@ -183,33 +221,51 @@ const codings: [string, (text: string) => Uint8Array<ArrayBuffer>][] = [
 test.each(codings)("a body in %s is taken", async (coding, pack) => {
   const mine = await gateway.project();
   const batch = Array.from({ length: 2_000 }, (_, index) => v1Event({ event: `e${index}` }));
-  const answer = await postV1(gateway, pack(v1Body(batch)), { ...v1Headers(mine.key), "Content-Encoding": coding });
+  const answer = await postV1(gateway, pack(v1Body(batch)), {
+    ...v1Headers(mine.key),
+    "Content-Encoding": coding,
+  });
   expect(answer.status).toBe(200);
   expect(Object.keys(answer.json.results ?? {})).toEqual(batch.map(({ uuid }) => uuid));
   expect(new Set(outcomes(answer))).toEqual(new Set(["ok"]));
-  expect((await gateway.events(mine)).map(({ event }) => event)).toEqual(batch.map((event) => event["event"]));
+  expect((await gateway.events(mine)).map(({ event }) => event)).toEqual(
+    batch.map((event) => event["event"]),
+  );
 });
 
 test("history goes on its lane", async () => {
   const mine = await gateway.project();
-  const answer = await postV1(gateway, v1Body([v1Event()], { historical_migration: true }), v1Headers(mine.key));
+  const answer = await postV1(
+    gateway,
+    v1Body([v1Event()], { historical_migration: true }),
+    v1Headers(mine.key),
+  );
   expect(outcomes(answer)).toEqual(["ok"]);
-  expect(await gateway.events(mine, "historical")).toMatchObject([{ event: "e", historical: true }]);
+  expect(await gateway.events(mine, "historical")).toMatchObject([
+    { event: "e", historical: true },
+  ]);
 });
 
 test("the key may come in a header of its own, and in the body it means nothing", async () => {
   const mine = await gateway.project();
   const { Authorization: _, ...others } = v1Headers(mine.key);
   const inHeader = { ...others, "PostHog-Api-Token": mine.key };
-  const body = () => v1Body([v1Event({ api_key: "phc_nobody" })], { api_key: "phc_nobody", token: "phc_nobody" });
+  const body = () =>
+    v1Body([v1Event({ api_key: "phc_nobody" })], { api_key: "phc_nobody", token: "phc_nobody" });
   expect((await postV1(gateway, body(), inHeader)).status).toBe(200);
-  expect((await postV1(gateway, body(), { ...inHeader, Authorization: "Basic eA==" })).status).toBe(200);
-  expect((await postV1(gateway, body(), { ...others, Authorization: `bEARER   ${mine.key}` })).status).toBe(200);
+  expect((await postV1(gateway, body(), { ...inHeader, Authorization: "Basic eA==" })).status).toBe(
+    200,
+  );
+  expect(
+    (await postV1(gateway, body(), { ...others, Authorization: `bEARER   ${mine.key}` })).status,
+  ).toBe(200);
   expect(await gateway.events(mine)).toHaveLength(3);
 });
 
 test("headers beside the key may be absent", async () => {
-  const answer = await postV1(gateway, v1Body([v1Event()]), { Authorization: `Bearer ${project.key}` });
+  const answer = await postV1(gateway, v1Body([v1Event()]), {
+    Authorization: `Bearer ${project.key}`,
+  });
   expect(outcomes(answer)).toEqual(["ok"]);
 });
 
@@ -229,7 +285,11 @@ test("what looks like a slip is said beside the code, of the first that are drop
   expect(results.slice(0, 5)).toEqual([
     { result: "ok" },
     { result: "drop", details: "no_event", hint: 'you sent "evnt": write "event"' },
-    { result: "drop", details: "no_distinct_id", hint: 'you sent "distinctId": write "distinct_id"' },
+    {
+      result: "drop",
+      details: "no_distinct_id",
+      hint: 'you sent "distinctId": write "distinct_id"',
+    },
     { result: "drop", details: "missing_alias", hint: 'you sent "Alias": write "alias"' },
     { result: "drop", details: "no_event" },
   ]);

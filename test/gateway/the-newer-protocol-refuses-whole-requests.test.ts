@@ -1,4 +1,5 @@
-// The newer protocol (v1): what is wrong with a request as a whole is said before anything of it is stored.
+// The newer protocol (v1): what is wrong with a request as a whole is said before anything of it is
+// stored.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -42,17 +43,37 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   ],
   [400, "invalid_header", "a request id that is none", { headers: { "PostHog-Request-Id": "1" } }],
   [400, "invalid_header", "attempt 0", { headers: { "PostHog-Attempt": "0" } }],
-  [400, "invalid_header", "an attempt that is no number", { headers: { "PostHog-Attempt": "first" } }],
-  [400, "invalid_header", "a timestamp that is none", { headers: { "PostHog-Request-Timestamp": "now" } }],
+  [
+    400,
+    "invalid_header",
+    "an attempt that is no number",
+    { headers: { "PostHog-Attempt": "first" } },
+  ],
+  [
+    400,
+    "invalid_header",
+    "a timestamp that is none",
+    { headers: { "PostHog-Request-Timestamp": "now" } },
+  ],
   [415, "unsupported_encoding", "an unknown coding", { headers: { "Content-Encoding": "lz4" } }],
-  [415, "unsupported_encoding", "what is no coding of HTTP", { headers: { "Content-Encoding": "lz64" } }],
+  [
+    415,
+    "unsupported_encoding",
+    "what is no coding of HTTP",
+    { headers: { "Content-Encoding": "lz64" } },
+  ],
   [415, "unsupported_encoding", "two codings", { headers: { "Content-Encoding": "gzip, br" } }],
   [400, "empty_body", "no body", { body: () => "" }],
   [400, "empty_body", "white space", { body: () => " \n" }],
   [400, "invalid_json", "half a body", { body: () => fine().slice(0, -5) }],
   [400, "invalid_json", "a form", { body: () => `data=${encodeURIComponent(fine())}` }],
   [400, "invalid_json", "base64", { body: () => Buffer.from(fine()).toString("base64") }],
-  [400, "invalid_encoding", "gzip that is none", { headers: { "Content-Encoding": "gzip" }, body: fine }],
+  [
+    400,
+    "invalid_encoding",
+    "gzip that is none",
+    { headers: { "Content-Encoding": "gzip" }, body: fine },
+  ],
   [
     400,
     "invalid_encoding",
@@ -79,8 +100,18 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [400, "invalid_payload", "no batch", { body: () => '{"created_at":"2026-01-01T00:00:00Z"}' }],
   [400, "invalid_payload", "an empty batch", { body: () => v1Body([]) }],
   [400, "invalid_payload", "batch an object", { body: () => v1Body([], { batch: {} }) }],
-  [400, "invalid_payload", "no created_at", { body: () => v1Body([good], { created_at: undefined }) }],
-  [400, "invalid_payload", "created_at a number", { body: () => v1Body([good], { created_at: 1_700_000_000 }) }],
+  [
+    400,
+    "invalid_payload",
+    "no created_at",
+    { body: () => v1Body([good], { created_at: undefined }) },
+  ],
+  [
+    400,
+    "invalid_payload",
+    "created_at a number",
+    { body: () => v1Body([good], { created_at: 1_700_000_000 }) },
+  ],
   [
     400,
     "invalid_payload",
@@ -90,7 +121,12 @@ const refusals: [status: number, error: string, title: string, request: Refused]
     },
   ],
   [400, "invalid_payload", "no uuid", { body: () => v1Body([good, { ...good, uuid: undefined }]) }],
-  [400, "invalid_payload", "a uuid that is none", { body: () => v1Body([good, { ...good, uuid: "x" }]) }],
+  [
+    400,
+    "invalid_payload",
+    "a uuid that is none",
+    { body: () => v1Body([good, { ...good, uuid: "x" }]) },
+  ],
   [
     400,
     "invalid_payload",
@@ -99,7 +135,12 @@ const refusals: [status: number, error: string, title: string, request: Refused]
       body: () => v1Body([good, { ...good, uuid: `${good.uuid.slice(0, -1)}g` }]),
     },
   ],
-  [400, "invalid_payload", "a uuid that is a number", { body: () => v1Body([good, { ...good, uuid: 1 }]) }],
+  [
+    400,
+    "invalid_payload",
+    "a uuid that is a number",
+    { body: () => v1Body([good, { ...good, uuid: 1 }]) },
+  ],
   [400, "invalid_payload", "an item that is no object", { body: () => v1Body([good, 1]) }],
   [400, "invalid_payload", "a uuid twice", { body: () => v1Body([good, v1Event(), good]) }],
   [
@@ -115,7 +156,8 @@ const refusals: [status: number, error: string, title: string, request: Refused]
     "invalid_payload",
     "a uuid twice, with escapes",
     {
-      body: () => v1Body([good, { ...good, uuid: "@" }]).replace("@", good.uuid.replace(/[0-9a-f]/, escaped)),
+      body: () =>
+        v1Body([good, { ...good, uuid: "@" }]).replace("@", good.uuid.replace(/[0-9a-f]/, escaped)),
     },
   ],
   [
@@ -136,7 +178,10 @@ describe("a request is refused as a whole, with nothing stored", () => {
   test.each(refusals)("%i %s: %s", async (status, error, _, { body = fine, headers = {} }) => {
     const before = (await gateway.events(project)).length;
     const answer = await postV1(gateway, body(), { ...v1Headers(project.key), ...headers });
-    expect(answer.json).toEqual({ error, error_description: expect.stringMatching(/\w{3}/) as string });
+    expect(answer.json).toEqual({
+      error,
+      error_description: expect.stringMatching(/\w{3}/) as string,
+    });
     expect(answer.status).toBe(status);
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(answer.text).not.toContain(project.key);
@@ -158,7 +203,9 @@ test("what looks like a slip for the batch is told, and no key of the body, whic
   const slip = await say({ created_at, events: [good] }, v1Headers(project.key));
   expect(slip).toBe('batch must be an array of events; you sent "events": write "batch"');
   const nobodys = { ...v1Headers(project.key), Authorization: "" };
-  expect(await say({ created_at, apiKey: project.key, batch: [good] }, nobodys)).not.toContain("you sent");
+  expect(await say({ created_at, apiKey: project.key, batch: [good] }, nobodys)).not.toContain(
+    "you sent",
+  );
 });
 
 test("other methods are refused, preflights are not, and a slash changes nothing", async () => {
@@ -169,7 +216,8 @@ test("other methods are refused, preflights are not, and a slash changes nothing
       expect(response.headers.get("allow")).toBe("POST, OPTIONS");
       expect(await response.json()).toMatchObject({ error: "method_not_allowed" });
     }
-    const asked = "authorization,posthog-request-id,posthog-attempt,posthog-request-timestamp,posthog-sdk-info";
+    const asked =
+      "authorization,posthog-request-id,posthog-attempt,posthog-request-timestamp,posthog-sdk-info";
     const preflight = await fetch(gateway.url + path, {
       method: "OPTIONS",
       headers: {
@@ -189,13 +237,16 @@ test("other methods are refused, preflights are not, and a slash changes nothing
     expect(posted.headers.get("access-control-allow-origin")).toBe("https://shop.example");
     await posted.text();
   }
-  expect(await gateway.metrics()).toMatch(/^penstock_requests_total\{route="v1",status="200"\} [1-9]/m);
+  expect(await gateway.metrics()).toMatch(
+    /^penstock_requests_total\{route="v1",status="200"\} [1-9]/m,
+  );
 });
 
 test("a project that is over its limits is told so", async () => {
   const mine = await gateway.project();
   await gateway.limit(mine, { eventsPerSecond: 1, burstSeconds: 1 });
-  const send = () => postV1(gateway, v1Body(Array.from({ length: 100 }, () => v1Event())), v1Headers(mine.key));
+  const send = () =>
+    postV1(gateway, v1Body(Array.from({ length: 100 }, () => v1Event())), v1Headers(mine.key));
   let answer = await send();
   for (let sent = 0; answer.status === 200 && sent < 50; sent++) answer = await send();
   expect(answer).toMatchObject({ status: 429, json: { error: "rate_limited" } });

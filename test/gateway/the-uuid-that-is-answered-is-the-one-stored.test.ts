@@ -1,5 +1,5 @@
-// The newer protocol (v1) answers uuid by uuid: whatever way the name and the value of one are written, what the answer says is stored is
-// the record's, and no uuid is taken twice in a request.
+// The newer protocol (v1) answers uuid by uuid: whatever way the name and the value of one are
+// written, what the answer says is stored is the record's, and no uuid is taken twice in a request.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -40,7 +40,10 @@ test.each([
 
 test("an event whose last uuid, under an escaped name, is none has the request refused", async () => {
   const { answer, stored } = await send(`"uuid":"${two}"`, `"uuid":"${one}","uu\\u0069d":null`);
-  expect([answer.status, answer.json.error_description]).toEqual([400, expect.stringContaining("batch[1] has none")]);
+  expect([answer.status, answer.json.error_description]).toEqual([
+    400,
+    expect.stringContaining("batch[1] has none"),
+  ]);
   expect(stored).toEqual([]);
 });
 

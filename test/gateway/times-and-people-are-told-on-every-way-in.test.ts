@@ -1,5 +1,5 @@
-// Times and persons through the whole gateway, as SDKs send them: in the query, in arrays, forms and packed bodies, on /engage, beside what is
-// stored only after a second reading.
+// Times and persons through the whole gateway, as SDKs send them: in the query, in arrays, forms
+// and packed bodies, on /engage, beside what is stored only after a second reading.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -43,7 +43,12 @@ async function stored(send: (key: string, now: Date) => Sent) {
   return { answer, events: await gateway.events(project) };
 }
 
-const event = (key: string, now: Date) => ({ token: key, event: "e", distinct_id: "u", timestamp: now.toISOString() });
+const event = (key: string, now: Date) => ({
+  token: key,
+  event: "e",
+  distinct_id: "u",
+  timestamp: now.toISOString(),
+});
 
 test.each<[string, (key: string, now: Date) => Sent]>([
   [
@@ -56,7 +61,10 @@ test.each<[string, (key: string, now: Date) => Sent]>([
   ],
   [
     "in the query of an array",
-    (key, now) => ({ path: `/e/?sent_at=${now.getTime()}`, body: JSON.stringify([event(key, now)]) }),
+    (key, now) => ({
+      path: `/e/?sent_at=${now.getTime()}`,
+      body: JSON.stringify([event(key, now)]),
+    }),
   ],
   [
     "in the query of a form",
@@ -74,16 +82,28 @@ test.each<[string, (key: string, now: Date) => Sent]>([
       return { path: "/batch/", body: JSON.stringify({ api_key: key, batch, sentAt: timestamp }) };
     },
   ],
-  ["of one event", (key, now) => ({ path: "/capture/", body: JSON.stringify({ ...event(key, now), sent_at: now }) })],
+  [
+    "of one event",
+    (key, now) => ({
+      path: "/capture/",
+      body: JSON.stringify({ ...event(key, now), sent_at: now }),
+    }),
+  ],
   [
     "of one event, by its other name",
-    (key, now) => ({ path: "/capture/", body: JSON.stringify({ ...event(key, now), sent_at: null, sentAt: now }) }),
+    (key, now) => ({
+      path: "/capture/",
+      body: JSON.stringify({ ...event(key, now), sent_at: null, sentAt: now }),
+    }),
   ],
   [
     "beside bytes that are not UTF-8",
     (key, now) => {
       const batch = [{ ...event(key, now), properties: { broken: "\xff" } }];
-      return { path: "/batch/", body: Buffer.from(JSON.stringify({ api_key: key, batch, sent_at: now }), "latin1") };
+      return {
+        path: "/batch/",
+        body: Buffer.from(JSON.stringify({ api_key: key, batch, sent_at: now }), "latin1"),
+      };
     },
   ],
   [
@@ -116,10 +136,15 @@ test("a clock in the query that cannot be read is told, and changes nothing", as
 test("events of an array that waited in a browser happened before they were received", async () => {
   const { events } = await stored((key, now) => ({
     path: `/e/?_=${now.getTime()}`,
-    body: JSON.stringify([5_000, 0].map((offset) => ({ ...event(key, now), timestamp: undefined, offset }))),
+    body: JSON.stringify(
+      [5_000, 0].map((offset) => ({ ...event(key, now), timestamp: undefined, offset })),
+    ),
   }));
   expect(
-    events.map((stored) => Date.parse(stored["received_at"] as string) - Date.parse(stored["timestamp"] as string)),
+    events.map(
+      (stored) =>
+        Date.parse(stored["received_at"] as string) - Date.parse(stored["timestamp"] as string),
+    ),
   ).toEqual([...[5_000, 0]]);
 });
 
@@ -143,14 +168,23 @@ test("a large body that comes again, its clock gone on, is stored once", async (
   }
   const events = await gateway.events(project);
   expect(events).toHaveLength(3_000);
-  expect(new Set(events.map(({ sent_at }) => sent_at))).toEqual(new Set([sentAt[0]!.toISOString()]));
+  expect(new Set(events.map(({ sent_at }) => sent_at))).toEqual(
+    new Set([sentAt[0]!.toISOString()]),
+  );
   expect(events[7]).toMatchObject({ $set: { plan: "pro", index: 7 } });
 });
 
 test.each([
   ["an object", (said: string) => ({ path: "/engage/", body: said })],
   ["an array", (said: string) => ({ path: "/engage", body: `[${said}]` })],
-  ["a form", (said: string) => ({ path: "/engage/", headers: form, body: `data=${encodeURIComponent(said)}` })],
+  [
+    "a form",
+    (said: string) => ({
+      path: "/engage/",
+      headers: form,
+      body: `data=${encodeURIComponent(said)}`,
+    }),
+  ],
 ])("%s on /engage says who somebody is", async (_title, send) => {
   const { answer, events } = await stored((key) =>
     send(
@@ -165,6 +199,12 @@ test.each([
   expect(answer.json).not.toHaveProperty("warnings");
   expect(events).toHaveLength(1);
   expect(events[0]).toMatchObject({
-    ...{ event: "$identify", kind: "identify", distinct_id: "u", $set: { email: "a@b.c" }, $set_once: { first: 1 } },
+    ...{
+      event: "$identify",
+      kind: "identify",
+      distinct_id: "u",
+      $set: { email: "a@b.c" },
+      $set_once: { first: 1 },
+    },
   });
 });

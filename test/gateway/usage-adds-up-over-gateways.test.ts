@@ -1,4 +1,5 @@
-// The usage record holds what every gateway has taken and refused of a project, as it was answered; the command adds it up.
+// The usage record holds what every gateway has taken and refused of a project, as it was answered;
+// the command adds it up.
 
 import { Writable } from "node:stream";
 import { connect } from "@nats-io/transport-node";
@@ -32,7 +33,15 @@ async function printed(run: (command: ProjectCommand) => Promise<void>): Promise
     },
   });
   const stop = new AbortController().signal;
-  const context = { env: {}, host: process, mainFile: "", channel: process, stdout, stderr: stdout, stop };
+  const context = {
+    env: {},
+    host: process,
+    mainFile: "",
+    channel: process,
+    stdout,
+    stderr: stdout,
+    stop,
+  };
   await run({ config: first.config, context });
   return text;
 }
@@ -65,14 +74,18 @@ test("two gateways, accepted, dropped and refused", async () => {
   await first.close();
   await second.close();
   const bytes = JSON.stringify({ api_key: project.key, batch: refused }).length;
-  const [record, ...others] = JSON.parse(await printed((command) => usage(command, project.id, true)));
+  const [record, ...others] = JSON.parse(
+    await printed((command) => usage(command, project.id, true)),
+  );
   expect(others).toEqual([]);
   expect(record).toMatchObject({ project: project.id, accepted, dropped: 4 });
   expect(record.rate_limited).toEqual({ requests, events: 7 * requests, bytes: bytes * requests });
   expect(Date.parse(record.since)).toBeLessThanOrEqual(Date.parse(record.at));
   expect(record.accepted_per_second).toBeGreaterThan(0);
   const table = await printed((command) => usage(command, undefined, false));
-  expect(table.split("\n").find((line) => line.startsWith(project.id))).toMatch(new RegExp(`^\\S+ +${accepted} `));
+  expect(table.split("\n").find((line) => line.startsWith(project.id))).toMatch(
+    new RegExp(`^\\S+ +${accepted} `),
+  );
   expect(await printed((command) => usage(command, "nobody", false))).toContain("nothing");
 });
 
@@ -85,7 +98,15 @@ test("while it runs a process writes what has changed, again and again, and rate
   const meters = () => [meter, quiet].map((of, index) => ({ projectId: `p${index}`, meter: of }));
   const warnings: string[] = [];
   const log = { warn: (_: object, message: string) => void warnings.push(message) };
-  const options = { ...place, connection, processId: "one", meters, log, wallMs: () => Date.now(), intervalMs: 20 };
+  const options = {
+    ...place,
+    connection,
+    processId: "one",
+    meters,
+    log,
+    wallMs: () => Date.now(),
+    intervalMs: 20,
+  };
   const writer = createUsageWriter(options);
   const read = (nowMs = Date.now()) => readUsage(connection, { ...place, nowMs });
   for (let total = 5; total <= 15; total += 5) {

@@ -26,7 +26,13 @@ export type V1Event = Record<string, unknown> & { readonly uuid: string };
 
 export function v1Event(event: Record<string, unknown> = {}): V1Event {
   return {
-    ...{ event: "e", uuid: randomUUID(), distinct_id: "u", timestamp: new Date().toISOString(), properties: {} },
+    ...{
+      event: "e",
+      uuid: randomUUID(),
+      distinct_id: "u",
+      timestamp: new Date().toISOString(),
+      properties: {},
+    },
     ...event,
   };
 }
@@ -53,7 +59,12 @@ export async function postV1(
 ): Promise<V1Answer> {
   const response = await fetch(gateway.url + v1Path, { method: "POST", body, headers });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) as V1Answer["json"] };
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: JSON.parse(text) as V1Answer["json"],
+  };
 }
 
 /** Results in the order of the answer, as `result` or `result: details`. */

@@ -1,5 +1,5 @@
-// The PROXY protocol needs the connection addon: without it the gateway does not start, with the cause, and does not wait for
-// NATS to say so. Where nothing needs the addon, it starts and waits.
+// The PROXY protocol needs the connection addon: without it the gateway does not start, with the
+// cause, and does not wait for NATS to say so. Where nothing needs the addon, it starts and waits.
 
 import { expect, test, vi } from "vitest";
 import { startGateway } from "../../src/app/gateway.ts";
@@ -15,7 +15,11 @@ vi.mock("../../src/http/client/connection-id.ts", () => ({
 }));
 
 /** There is no NATS at that port. */
-const nowhere = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_ADMIN_PORT: "0", PENSTOCK_PORT: "0" };
+const nowhere = {
+  PENSTOCK_NATS_URL: "nats://127.0.0.1:1",
+  PENSTOCK_ADMIN_PORT: "0",
+  PENSTOCK_PORT: "0",
+};
 
 function start(env: Record<string, string>, signal?: AbortSignal) {
   const result = readConfig({ ...nowhere, ...env }, {});
@@ -24,7 +28,10 @@ function start(env: Record<string, string>, signal?: AbortSignal) {
 }
 
 test("with the PROXY protocol", async () => {
-  const starting = start({ PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8", PENSTOCK_PROXY_PROTOCOL: "true" });
+  const starting = start({
+    PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8",
+    PENSTOCK_PROXY_PROTOCOL: "true",
+  });
   await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");
   await expect(starting).rejects.toHaveProperty("cause", cause);
 });

@@ -1,5 +1,5 @@
-// From the moment a gateway is told to stop until its drain delay is over, it says so on /readyz and still takes events: load
-// balancers look elsewhere meanwhile, and nobody is refused.
+// From the moment a gateway is told to stop until its drain delay is over, it says so on /readyz
+// and still takes events: load balancers look elsewhere meanwhile, and nobody is refused.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
@@ -21,7 +21,11 @@ test("events are stored while it is not ready any more, then the port closes", a
   expect(readyz.status).toBe(503);
   expect(await readyz.text()).toContain("shutting down");
 
-  const answer = await gateway.post("/capture/", { api_key: project.key, event: "late", distinct_id: "d" });
+  const answer = await gateway.post("/capture/", {
+    api_key: project.key,
+    event: "late",
+    distinct_id: "d",
+  });
   expect(answer.status).toBe(200);
   await closed;
   await until(async () => {

@@ -1,14 +1,25 @@
-// An answer that says what became of half a million events is long, and made for one client. It goes out as that reads, in pieces, and until
-// then its bytes are in flight; who does not read it is cut off before others lack the room.
+// An answer that says what became of half a million events is long, and made for one client. It
+// goes out as that reads, in pieces, and until then its bytes are in flight; who does not read it
+// is cut off before others lack the room.
 
 import { expect, test } from "vitest";
 import { writePiecewise } from "../../src/http/piecewise.ts";
 import type { HttpResponse } from "../../src/http/uws.ts";
-import { connectTo, head, startTestServer, type TestServer, until, type Wire } from "./server-kit.ts";
+import {
+  connectTo,
+  head,
+  startTestServer,
+  type TestServer,
+  until,
+  type Wire,
+} from "./server-kit.ts";
 
 /** More than the kernel holds for a client that does not read. */
 const longBytes = 24_000_000;
-const request = Buffer.concat([head({ "Content-Length": "2" }, "POST /i/v1/analytics/events"), Buffer.from("{}")]);
+const request = Buffer.concat([
+  head({ "Content-Length": "2" }, "POST /i/v1/analytics/events"),
+  Buffer.from("{}"),
+]);
 
 function answerLong(server: TestServer, bytes = longBytes): void {
   const text = Buffer.alloc(bytes, "abcdefghijklmnopqrstuvwxyz");
@@ -49,14 +60,20 @@ test("it comes whole, its bytes are in flight until then, and its connection goe
   expect(server.admission.bytes).toBe(longBytes);
   expect(server.http.inflight()).toBe(1);
   const { head, body } = await readLong(wire, longBytes);
-  expect(head).toMatch(/^HTTP\/1.1 200 OK\r\n.*Retry-After: 1\r\n.*Content-Length: 24000000\r\n\r\n$/s);
+  expect(head).toMatch(
+    /^HTTP\/1.1 200 OK\r\n.*Retry-After: 1\r\n.*Content-Length: 24000000\r\n\r\n$/s,
+  );
   expect(head).not.toMatch(/Connection/);
   expect(body.equals(Buffer.alloc(longBytes, "abcdefghijklmnopqrstuvwxyz"))).toBe(true);
   expect(server.admission.bytes).toBe(0);
   answerLong(server, 100_000);
   wire.write(request);
   expect((await readLong(wire, 100_000)).body.length).toBe(100_000);
-  expect([server.finished, server.aborted, wire.closed()]).toEqual([["v1 200", "v1 200"], [], false]);
+  expect([server.finished, server.aborted, wire.closed()]).toEqual([
+    ["v1 200", "v1 200"],
+    [],
+    false,
+  ]);
 });
 
 test("where the connection is to end with it, it ends with it", async () => {

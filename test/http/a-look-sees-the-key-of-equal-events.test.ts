@@ -1,5 +1,5 @@
-// Whose a compressed body is shows before it is inflated, also where its events are so much alike that a few bytes hold hundreds of them:
-// else it would wait among those that show no key.
+// Whose a compressed body is shows before it is inflated, also where its events are so much alike
+// that a few bytes hold hundreds of them: else it would wait among those that show no key.
 
 import { deflateSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -15,7 +15,9 @@ test.each([
   ["deflate", deflateSync],
 ] as const)("%s: events that are all equal, and those that differ", (coding, compress) => {
   const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
-  const others = Array.from({ length: 5_000 }, (_, n) => event.replace("user-1", `user-${n * 7_919}`));
+  const others = Array.from({ length: 5_000 }, (_, n) =>
+    event.replace("user-1", `user-${n * 7_919}`),
+  );
   for (const body of [equal, compress(`${start}${others.join(",")}]}`)]) {
     expect(inflateStart(coding, body).toString("latin1", 0, start.length)).toBe(start);
   }

@@ -2,7 +2,17 @@ import { expect, test } from "vitest";
 import { nearPath } from "../../src/http/near-path.ts";
 import { connectTo, post, startTestServer } from "./server-kit.ts";
 
-const paths = ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/", "/i/v0/e", "/i/v0/e/", "/robots.txt"];
+const paths = [
+  "/capture",
+  "/capture/",
+  "/batch",
+  "/batch/",
+  "/e",
+  "/e/",
+  "/i/v0/e",
+  "/i/v0/e/",
+  "/robots.txt",
+];
 
 test.each([
   ["/captur", "/capture/"],
@@ -26,7 +36,9 @@ test.each([
 test.each(["/", "", "/x", "/admin", "/wp-login.php", `/${"x".repeat(200)}`, "/static/thing.js"])(
   "%s is near to none",
   (path) => {
-    expect(nearPath(path, ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/"])).toBe(undefined);
+    expect(nearPath(path, ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/"])).toBe(
+      undefined,
+    );
   },
 );
 
@@ -71,7 +83,9 @@ test.each([
       const details = await Promise.all(
         wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
       );
-      expect(details.every((detail) => detail.startsWith(`There is nothing at ${path}`))).toBe(true);
+      expect(details.every((detail) => detail.startsWith(`There is nothing at ${path}`))).toBe(
+        true,
+      );
       const told = details.filter((detail) => detail.endsWith(meant)).length;
       expect(told).toBeGreaterThan(0);
       expect(told).toBeLessThan(wires.length);

@@ -5,7 +5,12 @@ import { startTestServer } from "./server-kit.ts";
 
 function another() {
   return createHttpServer({
-    config: { bodyBytesMax: 1_024, inflatedBytesMax: 1_024, requestTimeoutMs: 1_000, recordIp: false },
+    config: {
+      bodyBytesMax: 1_024,
+      inflatedBytesMax: 1_024,
+      requestTimeoutMs: 1_000,
+      recordIp: false,
+    },
     intake: () => {},
     admission: createAdmission(1_024),
     metrics: { requestFinished: () => {}, problemAnswered: () => {}, requestAborted: () => {} },
@@ -15,10 +20,15 @@ function another() {
   });
 }
 
-test.each(["127.0.0.1", "0.0.0.0", "::"])("a taken port is an error that says so, on %s", async (host) => {
-  const { port } = await startTestServer();
-  await expect(another().listen(host, port)).rejects.toThrow(`Listen on ${host} port ${port}: the port is taken`);
-});
+test.each(["127.0.0.1", "0.0.0.0", "::"])(
+  "a taken port is an error that says so, on %s",
+  async (host) => {
+    const { port } = await startTestServer();
+    await expect(another().listen(host, port)).rejects.toThrow(
+      `Listen on ${host} port ${port}: the port is taken`,
+    );
+  },
+);
 
 test("even a port chosen by number is not shared", async () => {
   const first = another();
@@ -31,5 +41,7 @@ test("even a port chosen by number is not shared", async () => {
 });
 
 test("an address that is not this host's is an error that says so", async () => {
-  await expect(another().listen("192.0.2.1", 0)).rejects.toThrow("this host does not have the address");
+  await expect(another().listen("192.0.2.1", 0)).rejects.toThrow(
+    "this host does not have the address",
+  );
 });

@@ -1,9 +1,18 @@
-// The PROXY protocol, version 2: what a trusted proxy says first on a connection is its client's address, to the connection's
-// end. Nobody else can say it, nor the client behind that proxy; without the setting, nothing of it counts.
+// The PROXY protocol, version 2: what a trusted proxy says first on a connection is its client's
+// address, to the connection's end. Nobody else can say it, nor the client behind that proxy;
+// without the setting, nothing of it counts.
 
 import { expect, test } from "vitest";
 import { loadConnectionId } from "../../src/http/client/connection-id.ts";
-import { connectTo, head, post, startTestServer, type TestServer, until, type Wire } from "./server-kit.ts";
+import {
+  connectTo,
+  head,
+  post,
+  startTestServer,
+  type TestServer,
+  until,
+  type Wire,
+} from "./server-kit.ts";
 
 const client = "203.0.113.7";
 const forged = "6.6.6.6";
@@ -20,9 +29,16 @@ interface HeaderOptions {
 }
 
 /** With the addresses of `from` and of a server, IPv4 or IPv6 as `from` is. */
-function proxyHeader(from: string | Buffer, { command = PROXY, family, length }: HeaderOptions = {}): Buffer {
+function proxyHeader(
+  from: string | Buffer,
+  { command = PROXY, family, length }: HeaderOptions = {},
+): Buffer {
   const source = typeof from === "string" ? Buffer.from(from.split(".").map(Number)) : from;
-  const rest = Buffer.concat([source, Buffer.alloc(source.length, 9), Buffer.from([4, 210, 0, 80])]);
+  const rest = Buffer.concat([
+    source,
+    Buffer.alloc(source.length, 9),
+    Buffer.from([4, 210, 0, 80]),
+  ]);
   const fixed = Buffer.from([command, family ?? (source.length === 4 ? 0x11 : 0x21), 0, 0]);
   fixed.writeUInt16BE(length ?? rest.length, 2);
   return Buffer.concat([signature, fixed, rest]);
@@ -30,7 +46,12 @@ function proxyHeader(from: string | Buffer, { command = PROXY, family, length }:
 
 function start(proxyProtocol = true): Promise<TestServer> {
   const connectionId = loadConnectionId();
-  return startTestServer({ recordIp: true, trustedProxies: "127.0.0.1,10.0.0.0/8", proxyProtocol, connectionId });
+  return startTestServer({
+    recordIp: true,
+    trustedProxies: "127.0.0.1,10.0.0.0/8",
+    proxyProtocol,
+    connectionId,
+  });
 }
 
 const ipv6 = Buffer.from("20010db8000000000000000000000007", "hex");
@@ -88,7 +109,10 @@ test("without trusted proxies, and without the setting, it changes nothing", asy
 // A proxy that passes bytes on passes what its client writes after the proxy's header.
 test.each([
   ["a request", post("{}")],
-  ["a path that is not there", Buffer.concat([head({ "Content-Length": "2" }, "POST /nothing"), Buffer.from("{}")])],
+  [
+    "a path that is not there",
+    Buffer.concat([head({ "Content-Length": "2" }, "POST /nothing"), Buffer.from("{}")]),
+  ],
 ])("the client behind the proxy cannot say another address after %s", async (_what, first) => {
   const server = await start();
   const wire = await connectTo(server);
@@ -109,15 +133,30 @@ test("nor when the proxy sends no header itself: what comes with a later request
 });
 
 test.each([
-  ["two headers, one behind the other", [Buffer.concat([proxyHeader(client), proxyHeader(forged), post("{}")])]],
-  ["two headers in two packets", [proxyHeader(client), Buffer.concat([proxyHeader(forged), post("{}")])]],
+  [
+    "two headers, one behind the other",
+    [Buffer.concat([proxyHeader(client), proxyHeader(forged), post("{}")])],
+  ],
+  [
+    "two headers in two packets",
+    [proxyHeader(client), Buffer.concat([proxyHeader(forged), post("{}")])],
+  ],
   ["cut short", [proxyHeader(client).subarray(0, 20)]],
   ["a length past the end", [Buffer.concat([proxyHeader(client, { length: 60_000 }), post("{}")])]],
-  ["a length that swallows the request", [Buffer.concat([proxyHeader(client, { length: 37 }), post("{}")])]],
+  [
+    "a length that swallows the request",
+    [Buffer.concat([proxyHeader(client, { length: 37 }), post("{}")])],
+  ],
   ["a length that is too short", [Buffer.concat([proxyHeader(client, { length: 4 }), post("{}")])]],
   ["another version", [Buffer.concat([proxyHeader(client, { command: 0x11 }), post("{}")])]],
-  ["version 1", [Buffer.concat([Buffer.from(`PROXY TCP4 ${forged} 10.0.0.1 1 2\r\n`), post("{}")])]],
-  ["garbage that begins as it", [Buffer.concat([Buffer.from("\r\n\r\nnot the signature"), post("{}")])]],
+  [
+    "version 1",
+    [Buffer.concat([Buffer.from(`PROXY TCP4 ${forged} 10.0.0.1 1 2\r\n`), post("{}")])],
+  ],
+  [
+    "garbage that begins as it",
+    [Buffer.concat([Buffer.from("\r\n\r\nnot the signature"), post("{}")])],
+  ],
 ])("%s: nothing is taken, and others go on", async (_what, packets) => {
   const server = await start();
   const wire = await connectTo(server);
@@ -137,7 +176,9 @@ test("X-Forwarded-For counts when the PROXY address is trusted too, and only the
     ["198.51.100.1", "198.51.100.1"],
   ] as const) {
     const wire = await connectTo(server);
-    wire.write(Buffer.concat([proxyHeader(from), post("{}", { "X-Forwarded-For": `${forged}, ${client}` })]));
+    wire.write(
+      Buffer.concat([proxyHeader(from), post("{}", { "X-Forwarded-For": `${forged}, ${client}` })]),
+    );
     expect(await seen(server, wire)).toBe(address);
   }
 });
@@ -170,7 +211,12 @@ test("connections that come again under an old id have their own address", async
 
 test("where connections turn out not to be told apart, no address is recorded, and it is said once", async () => {
   const connectionId = () => 7;
-  const server = await startTestServer({ recordIp: true, trustedProxies: proxy, proxyProtocol: true, connectionId });
+  const server = await startTestServer({
+    recordIp: true,
+    trustedProxies: proxy,
+    proxyProtocol: true,
+    connectionId,
+  });
   const wires = [await connectTo(server), await connectTo(server), await connectTo(server)];
   await until(() => server.logged.length > 0, "it is noticed");
   for (const wire of wires) {

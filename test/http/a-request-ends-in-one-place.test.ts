@@ -1,5 +1,5 @@
-// A request that could be read in two ways is the last one of its connection: what follows it is never taken for a request, whether
-// it is there already or comes after the answer.
+// A request that could be read in two ways is the last one of its connection: what follows it is
+// never taken for a request, whether it is there already or comes after the answer.
 
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
@@ -15,9 +15,14 @@ test("what is behind an odd request is not stored", { timeout: 90_000 }, async (
   const cases = [...framingCases()];
   const heard = await Promise.all(
     cases.map(async ([name, { bytes }]) => {
-      const answers = await raw(port, [bytes(`at once ${name}`, `smuggled at once ${name}`)], { answers: 2 });
+      const answers = await raw(port, [bytes(`at once ${name}`, `smuggled at once ${name}`)], {
+        answers: 2,
+      });
       // Behind an ordinary request, as on a connection that a proxy has used before.
-      const before = request(event(`before ${name}`), [`Content-Length: ${event(`before ${name}`).length}`, forwarded]);
+      const before = request(event(`before ${name}`), [
+        `Content-Length: ${event(`before ${name}`).length}`,
+        forwarded,
+      ]);
       const odd = bytes(`later ${name}`, `smuggled later ${name}`)
         .toString("latin1")
         .replace("Host: p\r\n", `Host: p\r\n${forwarded}\r\n`);
@@ -67,12 +72,27 @@ function oneAfterTheOther(port: number, first: Buffer, second: Buffer): Promise<
   });
 }
 
-/** Sends more after the first answer; what came back before the end, and what came after that answer. */
-function untilClosed(port: number, first: Buffer, more: Buffer): Promise<{ statuses: number[]; rest: string }> {
+/**
+ * Sends more after the first answer; what came back before the end, and what came after that
+ * answer.
+ */
+function untilClosed(
+  port: number,
+  first: Buffer,
+  more: Buffer,
+): Promise<{ statuses: number[]; rest: string }> {
   return new Promise((resolve, reject) => {
     let text = "";
-    const socket = createConnection({ host: "127.0.0.1", port, noDelay: true, allowHalfOpen: true });
-    const timer = setTimeout(() => reject(new Error(`the connection stays open: ${text}`)), waitMsMax);
+    const socket = createConnection({
+      host: "127.0.0.1",
+      port,
+      noDelay: true,
+      allowHalfOpen: true,
+    });
+    const timer = setTimeout(
+      () => reject(new Error(`the connection stays open: ${text}`)),
+      waitMsMax,
+    );
     socket.setEncoding("latin1");
     socket.once("data", () => socket.write(more));
     socket.on("data", (chunk: string) => {

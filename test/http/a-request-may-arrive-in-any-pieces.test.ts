@@ -1,4 +1,5 @@
-// One good request, cut in two at every place, in several at random, and byte by byte, against a whole gateway: each is stored once.
+// One good request, cut in two at every place, in several at random, and byte by byte, against a
+// whole gateway: each is stored once.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -17,7 +18,9 @@ function placesIn(bytes: Buffer, numbers: readonly number[]): number[] {
 }
 
 function inChunks(body: string): Buffer {
-  const chunks = [body.slice(0, 20), body.slice(20)].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`);
+  const chunks = [body.slice(0, 20), body.slice(20)].map(
+    (part) => `${part.length.toString(16)}\r\n${part}\r\n`,
+  );
   return request(`${chunks.join("")}0\r\n\r\n`, ["Transfer-Encoding: chunked"]);
 }
 
@@ -30,7 +33,10 @@ test("wherever it is cut", { timeout: 60_000 }, async () => {
     const id = `at ${String(place).padStart(3, "0")}`;
     sent.set(id, cutAt(request(event(id)), [place]));
   }
-  const atRandom = fc.sample(fc.array(fc.nat(400), { minLength: 2, maxLength: 20 }), { seed, numRuns: 100 });
+  const atRandom = fc.sample(fc.array(fc.nat(400), { minLength: 2, maxLength: 20 }), {
+    seed,
+    numRuns: 100,
+  });
   for (const [run, numbers] of atRandom.entries()) {
     const plain = request(event(`random ${run}`));
     const chunked = inChunks(event(`random chunks ${run}`));
@@ -38,12 +44,17 @@ test("wherever it is cut", { timeout: 60_000 }, async () => {
     sent.set(`random chunks ${run}`, cutAt(chunked, placesIn(chunked, numbers)));
   }
   for (const bytes of [request(event("bytes")), inChunks(event("bytes in chunks"))]) {
-    const places = Array.from({ length: bytes.length - requestLineBytes }, (_, place) => requestLineBytes + place);
+    const places = Array.from(
+      { length: bytes.length - requestLineBytes },
+      (_, place) => requestLineBytes + place,
+    );
     sent.set(bytes.includes("chunked") ? "bytes in chunks" : "bytes", cutAt(bytes, places));
   }
   const heard = new Map(
     await Promise.all(
-      [...sent].map(async ([id, pieces]) => [id, (await raw(target.port, pieces)).statuses[0]] as const),
+      [...sent].map(
+        async ([id, pieces]) => [id, (await raw(target.port, pieces)).statuses[0]] as const,
+      ),
     ),
   );
   // uWS takes some pieces of a request line for the whole of one, of another version of HTTP.
@@ -56,6 +67,8 @@ test("wherever it is cut", { timeout: 60_000 }, async () => {
     [...heard].filter(([id, status]) => status !== 200 && !refused.has(id)),
     `seed ${seed}`,
   ).toEqual([]);
-  expect((await stored(target)).toSorted(), `seed ${seed}`).toEqual(["first", ...expected].toSorted());
+  expect((await stored(target)).toSorted(), `seed ${seed}`).toEqual(
+    ["first", ...expected].toSorted(),
+  );
   await expectUnharmed(target);
 });

@@ -4,7 +4,11 @@ import { codeIn, connectTo, head, oneStored, post, startTestServer, until } from
 test("what is in flight is answered, later requests are refused, no connection is taken", async () => {
   const server = await startTestServer();
   server.answer = () => {};
-  const [waiting, sending, idle] = [await connectTo(server), await connectTo(server), await connectTo(server)];
+  const [waiting, sending, idle] = [
+    await connectTo(server),
+    await connectTo(server),
+    await connectTo(server),
+  ];
   waiting.write(post("{}"));
   sending.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{")]));
   await until(() => server.http.inflight() === 2 && server.taken.length === 1, "two are in flight");
@@ -16,7 +20,11 @@ test("what is in flight is answered, later requests are refused, no connection i
   await expect(fetch(`${server.url}/capture/`, { method: "POST", body: "{}" })).rejects.toThrow();
   idle.write(post("{}"));
   const refused = await idle.reply();
-  expect([refused.status, codeIn(refused), refused.headers.get("connection")]).toEqual([503, "draining", "close"]);
+  expect([refused.status, codeIn(refused), refused.headers.get("connection")]).toEqual([
+    503,
+    "draining",
+    "close",
+  ]);
   await idle.ended();
 
   sending.write("}");

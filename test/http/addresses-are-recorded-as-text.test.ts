@@ -26,7 +26,10 @@ test.each([
 });
 
 test("any IPv6 address is the text that a URL parser makes of it", () => {
-  const sparse = fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(255) });
+  const sparse = fc.oneof(
+    { weight: 2, arbitrary: fc.constant(0) },
+    { weight: 1, arbitrary: fc.nat(255) },
+  );
   fc.assert(
     fc.property(fc.array(sparse, { minLength: 16, maxLength: 16 }), (bytes) => {
       const hex = Buffer.from(bytes)

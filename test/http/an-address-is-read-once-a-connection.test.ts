@@ -1,4 +1,5 @@
-// The addresses held are those of the open connections, each read once; a number that is no identity is not believed.
+// The addresses held are those of the open connections, each read once; a number that is no
+// identity is not believed.
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
@@ -14,7 +15,8 @@ test("read once, held while the connection is open, then let go", async () => {
   const server = startServer(loadConnectionId());
   const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
   for (let request = 0; request < requestsEach; request++) {
-    for (const [place, from] of froms.entries()) expect(await addressOf(sockets[place]!)).toBe(from);
+    for (const [place, from] of froms.entries())
+      expect(await addressOf(sockets[place]!)).toBe(from);
   }
   expect(server.reads()).toBe(froms.length);
   expect(server.addresses.size).toBe(froms.length);
@@ -40,17 +42,31 @@ test("nothing is held of connections the server drops", async () => {
 test.each([
   ["two open connections share", (): number => 7, froms],
   ["says that there is none", (): number => 0, froms.slice(0, 1)],
-] as const)("an id that %s: every address is read when it is asked for", async (_what, connectionId, opening) => {
-  const server = startServer(connectionId);
-  const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
-  await until(() => server.opened() === opening.length, "all are open");
-  for (const [place, from] of opening.entries()) expect(await addressOf(sockets[place]!)).toBe(from);
-  expect(server.addresses.size).toBe(0);
-});
+] as const)(
+  "an id that %s: every address is read when it is asked for",
+  async (_what, connectionId, opening) => {
+    const server = startServer(connectionId);
+    const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
+    await until(() => server.opened() === opening.length, "all are open");
+    for (const [place, from] of opening.entries())
+      expect(await addressOf(sockets[place]!)).toBe(from);
+    expect(server.addresses.size).toBe(0);
+  },
+);
 
 test("an object that is not a response has no id", () => {
   const connectionId = loadConnectionId() as (value: unknown) => number;
-  for (const value of [undefined, null, 1, "text", {}, [], () => {}, Buffer.alloc(1), new Proxy({}, {})]) {
+  for (const value of [
+    undefined,
+    null,
+    1,
+    "text",
+    {},
+    [],
+    () => {},
+    Buffer.alloc(1),
+    new Proxy({}, {}),
+  ]) {
     expect(connectionId(value)).toBe(0);
   }
 });

@@ -1,5 +1,5 @@
-// The answer to a request whose end is in doubt comes in a turn of its own. Until then it gives way to nobody: a body that wants its room
-// in the same turn must not have it answered a second time.
+// The answer to a request whose end is in doubt comes in a turn of its own. Until then it gives way
+// to nobody: a body that wants its room in the same turn must not have it answered a second time.
 
 import { expect, test } from "vitest";
 import type { MeteredProject } from "../../src/base/types.ts";
@@ -7,7 +7,10 @@ import { createEarlyLook } from "../../src/intake/early-look.ts";
 import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until } from "./server-kit.ts";
 
 const project = { id: "a", enabled: true } as MeteredProject;
-const look = createEarlyLook({ byKey: (key) => (key === "ka" ? project : undefined), refusalOf: () => undefined });
+const look = createEarlyLook({
+  byKey: (key) => (key === "ka" ? project : undefined),
+  refusalOf: () => undefined,
+});
 
 test("a body that lacks room, right behind one that is being answered", async () => {
   for (let time = 0; time < 10; time++) {
@@ -18,7 +21,9 @@ test("a body that lacks room, right behind one that is being answered", async ()
     odd.write(`${piece.length.toString(16)}\r\n${piece}\r\n`);
     await until(() => server.admission.bytes >= 300_000, "the first is in hand");
     const body = Buffer.from(`{"api_key":"ka","batch":[${" ".repeat(290_000)}]}`);
-    other.write(Buffer.concat([head({ "Content-Length": String(body.length) }), body.subarray(0, 100_000)]));
+    other.write(
+      Buffer.concat([head({ "Content-Length": String(body.length) }), body.subarray(0, 100_000)]),
+    );
     await until(() => server.admission.bytes >= 400_000, "the second is in hand");
     const taken = inflightBytesMax - server.admission.bytes;
     server.admission.take(taken);

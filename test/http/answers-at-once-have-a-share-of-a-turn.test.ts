@@ -1,21 +1,45 @@
-// Requests that are answered as they are read can stand in one buffer by the thousand, and uWS goes on through it for as long as each is
-// answered before the next. Counted in requests handled and answers given between two turns of the event loop.
+// Requests that are answered as they are read can stand in one buffer by the thousand, and uWS goes
+// on through it for as long as each is answered before the next. Counted in requests handled and
+// answers given between two turns of the event loop.
 
 import { expect, test } from "vitest";
 import { ANSWERS_AT_ONCE_MAX } from "../../src/http/exchange.ts";
-import { connectTo, head, oneStored, post, startTestServer, type TestServer, until } from "./server-kit.ts";
+import {
+  connectTo,
+  head,
+  oneStored,
+  post,
+  startTestServer,
+  type TestServer,
+  until,
+} from "./server-kit.ts";
 
 const text = Buffer.from('{"results":{}}\n');
 const kinds: readonly (readonly [name: string, request: Buffer, answer: TestServer["answer"]])[] = [
   ["dropped", post("{}"), (exchange) => exchange.answerStored(oneStored)],
   [
     "dropped, of the newer protocol",
-    Buffer.concat([head({ "Content-Length": "2" }, "POST /i/v1/analytics/events"), Buffer.from("{}")]),
+    Buffer.concat([
+      head({ "Content-Length": "2" }, "POST /i/v1/analytics/events"),
+      Buffer.from("{}"),
+    ]),
     (exchange) => exchange.v1!.answerResults(text, false),
   ],
-  ["refused", post("{}"), (exchange) => exchange.answerProblem({ code: "invalid_json", detail: "bad" })],
-  ["for flags", Buffer.concat([head({ "Content-Length": "2" }, "POST /flags/"), Buffer.from("{}")]), () => {}],
-  ["where there is nothing", Buffer.concat([head({ "Content-Length": "2" }, "POST /x"), Buffer.from("{}")]), () => {}],
+  [
+    "refused",
+    post("{}"),
+    (exchange) => exchange.answerProblem({ code: "invalid_json", detail: "bad" }),
+  ],
+  [
+    "for flags",
+    Buffer.concat([head({ "Content-Length": "2" }, "POST /flags/"), Buffer.from("{}")]),
+    () => {},
+  ],
+  [
+    "where there is nothing",
+    Buffer.concat([head({ "Content-Length": "2" }, "POST /x"), Buffer.from("{}")]),
+    () => {},
+  ],
 ];
 
 /** Requests that were finished in each turn of the event loop, until `stop`. */
@@ -38,16 +62,20 @@ function countTurns(server: TestServer): { readonly turns: number[]; stop(): voi
 
 const alone = [...kinds, ["without a body", head({ "Content-Length": "0" }), () => {}] as const];
 
-test.each(alone)("of those %s, one connection has a share of a turn", async (_, request, answer) => {
-  const server = await startTestServer();
-  server.answer = answer;
-  const wire = await connectTo(server);
-  wire.write(Buffer.concat(Array.from({ length: 4_000 }, () => request)));
-  await wire.ended();
-  // Of what came in one read. The connection ends with the first whose answer was put off, unless that was the last of the read.
-  expect(server.finished.length).toBeLessThanOrEqual(4 * ANSWERS_AT_ONCE_MAX);
-  await until(() => server.http.inflight() === 0, "nothing is left");
-});
+test.each(alone)(
+  "of those %s, one connection has a share of a turn",
+  async (_, request, answer) => {
+    const server = await startTestServer();
+    server.answer = answer;
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat(Array.from({ length: 4_000 }, () => request)));
+    await wire.ended();
+    // Of what came in one read. The connection ends with the first whose answer was put off, unless
+    // that was the last of the read.
+    expect(server.finished.length).toBeLessThanOrEqual(4 * ANSWERS_AT_ONCE_MAX);
+    await until(() => server.http.inflight() === 0, "nothing is left");
+  },
+);
 
 test.each(kinds)(
   "of those %s, many connections share that, and nobody is cut off who waits for the answer",
@@ -58,11 +86,14 @@ test.each(kinds)(
     const others = await Promise.all(Array.from({ length: 4 }, () => connectTo(server)));
     const wires = await Promise.all(Array.from({ length: 8 }, () => connectTo(server)));
     const counted = countTurns(server);
-    for (const wire of wires) wire.write(Buffer.concat(Array.from({ length: 1_000 }, () => request)));
+    for (const wire of wires)
+      wire.write(Buffer.concat(Array.from({ length: 1_000 }, () => request)));
     for (const wire of others) wire.write(request);
     await Promise.all(wires.map((wire) => wire.ended()));
     // And one of each connection, whose answer is put off.
-    expect(Math.max(...counted.turns)).toBeLessThanOrEqual(ANSWERS_AT_ONCE_MAX + wires.length + others.length);
+    expect(Math.max(...counted.turns)).toBeLessThanOrEqual(
+      ANSWERS_AT_ONCE_MAX + wires.length + others.length,
+    );
     for (const wire of others) {
       await wire.reply();
       wire.write(request);
@@ -76,7 +107,9 @@ test.each(kinds)(
 test("who waits for each answer keeps the connection, however many others do so", async () => {
   const server = await startTestServer();
   server.refusal = "store_full";
-  const wires = await Promise.all(Array.from({ length: 5 * ANSWERS_AT_ONCE_MAX }, () => connectTo(server)));
+  const wires = await Promise.all(
+    Array.from({ length: 5 * ANSWERS_AT_ONCE_MAX }, () => connectTo(server)),
+  );
   for (let time = 0; time < 3; time++) {
     for (const wire of wires) wire.write(post("{}"));
     for (const wire of wires) {

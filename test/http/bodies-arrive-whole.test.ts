@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { bodyBytesMax, connectTo, head, oneStored, post, startTestServer, until, type Wire } from "./server-kit.ts";
+import {
+  bodyBytesMax,
+  connectTo,
+  head,
+  oneStored,
+  post,
+  startTestServer,
+  until,
+  type Wire,
+} from "./server-kit.ts";
 
 /** Writes the parts so that each is read before the next is sent. */
 async function writeParts(wire: Wire, parts: readonly Uint8Array[]): Promise<void> {
@@ -30,7 +39,9 @@ test("a request split within its first line is taken, or refused by uWS with not
     await writeParts(wire, [request.subarray(0, at), request.subarray(at)]);
     const { status } = await wire.reply();
     expect([200, 505]).toContain(status);
-    expect(server.taken.splice(0).map(({ text }) => text)).toEqual(status === 200 ? ['{"event":"a"}'] : []);
+    expect(server.taken.splice(0).map(({ text }) => text)).toEqual(
+      status === 200 ? ['{"event":"a"}'] : [],
+    );
   }
 });
 
@@ -40,7 +51,9 @@ test("chunked bodies are put together, empty ones are empty", async () => {
   const first = await connectTo(server);
   await writeParts(
     first,
-    [chunkedHead, "3\r\nabc\r\n", "4\r\nde", "fg\r\n", "0\r\n\r\n"].map((part) => Buffer.from(part)),
+    [chunkedHead, "3\r\nabc\r\n", "4\r\nde", "fg\r\n", "0\r\n\r\n"].map((part) =>
+      Buffer.from(part),
+    ),
   );
   expect((await first.reply()).status).toBe(200);
   const second = await connectTo(server);
@@ -52,17 +65,22 @@ test("chunked bodies are put together, empty ones are empty", async () => {
   expect(server.taken.map(({ text }) => text)).toEqual(["abcdefg", "hi"]);
 });
 
-test.each([1, 1_000, 70_000, bodyBytesMax])("a body of %d bytes has room for the scanner behind it", async (bytes) => {
-  const server = await startTestServer();
-  const body = "é".repeat(bytes / 2) + "x".repeat(bytes % 2);
-  const response = await fetch(`${server.url}/capture/`, { method: "POST", body });
-  expect(response.status).toBe(200);
-  expect(server.taken[0]!.text).toBe(body);
-});
+test.each([1, 1_000, 70_000, bodyBytesMax])(
+  "a body of %d bytes has room for the scanner behind it",
+  async (bytes) => {
+    const server = await startTestServer();
+    const body = "é".repeat(bytes / 2) + "x".repeat(bytes % 2);
+    const response = await fetch(`${server.url}/capture/`, { method: "POST", body });
+    expect(response.status).toBe(200);
+    expect(server.taken[0]!.text).toBe(body);
+  },
+);
 
 test("a long body in small pieces arrives, with and without its length", async () => {
   const server = await startTestServer();
-  const body = Buffer.from(Array.from({ length: bodyBytesMax / 10 }, (_, at) => String(at).padStart(10)).join(""));
+  const body = Buffer.from(
+    Array.from({ length: bodyBytesMax / 10 }, (_, at) => String(at).padStart(10)).join(""),
+  );
   const pieces = Array.from({ length: 100 }, (_, at) =>
     body.subarray((at * body.length) / 100, ((at + 1) * body.length) / 100),
   );
@@ -72,17 +90,23 @@ test("a long body in small pieces arrives, with and without its length", async (
   const chunks = pieces.map((piece) =>
     Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]),
   );
-  await writeParts(wire, [head({ "Transfer-Encoding": "chunked" }), ...chunks, Buffer.from("0\r\n\r\n")]);
+  await writeParts(wire, [
+    head({ "Transfer-Encoding": "chunked" }),
+    ...chunks,
+    Buffer.from("0\r\n\r\n"),
+  ]);
   expect((await wire.reply()).status).toBe(200);
   expect(server.taken.map(({ text }) => text === body.toString())).toEqual([true, true]);
 });
 
 test("pipelined requests are answered in order, where the answer is there at once", async () => {
   const server = await startTestServer();
-  server.answer = (exchange, body) => exchange.answerStored({ ...oneStored, accepted: body.length });
+  server.answer = (exchange, body) =>
+    exchange.answerStored({ ...oneStored, accepted: body.length });
   const wire = await connectTo(server);
   wire.write(Buffer.concat([post("a"), post("bb"), post("ccc")]));
-  for (const accepted of [1, 2, 3]) expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
+  for (const accepted of [1, 2, 3])
+    expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
 });
 
 test("a client that pipelines past an answer still due is cut off; what was taken goes on", async () => {

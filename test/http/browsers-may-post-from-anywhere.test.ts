@@ -4,7 +4,9 @@ import { connectTo, head, post, type Reply, startTestServer } from "./server-kit
 const origin = "https://shop.example";
 
 function corsOf(reply: Reply): Record<string, string> {
-  return Object.fromEntries([...reply.headers].filter(([name]) => name.startsWith("access-control-")));
+  return Object.fromEntries(
+    [...reply.headers].filter(([name]) => name.startsWith("access-control-")),
+  );
 }
 
 const mirrored = {
@@ -26,7 +28,12 @@ test.each([
 ])("the preflight of %s mirrors origin and headers", async (path) => {
   const server = await startTestServer();
   const wire = await connectTo(server);
-  wire.write(head({ Origin: origin, "Access-Control-Request-Headers": "content-type, x-own" }, `OPTIONS ${path}`));
+  wire.write(
+    head(
+      { Origin: origin, "Access-Control-Request-Headers": "content-type, x-own" },
+      `OPTIONS ${path}`,
+    ),
+  );
   const reply = await wire.reply();
   expect(reply.status).toBe(200);
   expect(corsOf(reply)).toEqual({

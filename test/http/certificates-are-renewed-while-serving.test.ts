@@ -1,8 +1,15 @@
-// When the certificate's files change, new connections get the new one, open ones go on, and none is refused on the way. Files
-// that do not fit leave the old one in use, and say so once.
+// When the certificate's files change, new connections get the new one, open ones go on, and none
+// is refused on the way. Files that do not fit leave the old one in use, and say so once.
 
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, mkdtempSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
@@ -65,14 +72,18 @@ test("under connections that come all the time, no request is lost", async () =>
 
 test("a link that is turned elsewhere, as Kubernetes renews secrets, is a change", async () => {
   const folder = mkdtempSync(path.join(authority.folder, "secret-"));
-  const [old, young] = [await authority.server({ name: "old" }), await authority.server({ name: "young" })];
+  const [old, young] = [
+    await authority.server({ name: "old" }),
+    await authority.server({ name: "young" }),
+  ];
   for (const [version, pair] of [old, young].entries()) {
     mkdirSync(path.join(folder, `..${version}`), { recursive: true });
     copyFileSync(pair.certFile, path.join(folder, `..${version}`, "tls.crt"));
     copyFileSync(pair.keyFile, path.join(folder, `..${version}`, "tls.key"));
   }
   symlinkSync("..0", path.join(folder, "..data"));
-  for (const file of ["tls.crt", "tls.key"]) symlinkSync(path.join("..data", file), path.join(folder, file));
+  for (const file of ["tls.crt", "tls.key"])
+    symlinkSync(path.join("..data", file), path.join(folder, file));
   const renewing = await startOn(path.join(folder, "tls.crt"), path.join(folder, "tls.key"));
   expect(shownBy(await secure(renewing))).toBe("old");
   symlinkSync("..1", path.join(folder, "..data_tmp"));
@@ -82,7 +93,10 @@ test("a link that is turned elsewhere, as Kubernetes renews secrets, is a change
 });
 
 test.each([
-  ["the certificate of another key", (renewing: Renewing, other: PemPair) => writeFileSync(renewing.cert, other.cert)],
+  [
+    "the certificate of another key",
+    (renewing: Renewing, other: PemPair) => writeFileSync(renewing.cert, other.cert),
+  ],
   [
     "half a certificate",
     ({ cert, first }: Renewing) => writeFileSync(cert, first.cert.slice(0, first.cert.length / 2)),
@@ -96,7 +110,10 @@ test.each([
 ])("%s keeps the old one, says so once, and the next good pair is taken", async (_what, damage) => {
   const renewing = await start();
   const { expirySeconds } = renewing.watch;
-  const other = await authority.server({ name: "other", notAfter: new Date(Date.now() + 9 * dayMs) });
+  const other = await authority.server({
+    name: "other",
+    notAfter: new Date(Date.now() + 9 * dayMs),
+  });
   damage(renewing, other);
   await until(() => renewing.said("error").length === 1, "it is told");
   expect(shownBy(await secure(renewing))).toBe("first");
@@ -145,8 +162,14 @@ test("a pair is taken once, and the same written anew is no other", async () => 
 });
 
 test.each([
-  ["has expired", { notBefore: new Date(Date.now() - 9 * dayMs), notAfter: new Date(Date.now() - dayMs) }],
-  ["is not valid yet", { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) }],
+  [
+    "has expired",
+    { notBefore: new Date(Date.now() - 9 * dayMs), notAfter: new Date(Date.now() - dayMs) },
+  ],
+  [
+    "is not valid yet",
+    { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
+  ],
 ])("one that %s is served with a warning", async (what, dates) => {
   const pair = await authority.server({ name: "first", ...dates });
   const renewing = await startOn(pair.certFile, pair.keyFile);
@@ -174,9 +197,14 @@ async function start(everyMs?: number): Promise<Renewing> {
   return { ...(await startOn(cert, key, everyMs)), first };
 }
 
-async function startOn(cert: string, key: string, everyMs = lookEveryMs): Promise<Omit<Renewing, "first">> {
+async function startOn(
+  cert: string,
+  key: string,
+  everyMs = lookEveryMs,
+): Promise<Omit<Renewing, "first">> {
   const logged: [string, string][] = [];
-  const note = (level: string) => (_: object, message: string) => void logged.push([level, message]);
+  const note = (level: string) => (_: object, message: string) =>
+    void logged.push([level, message]);
   const watch = await watchCertificate({
     files: { cert, key },
     log: { info: note("info"), warn: note("warn"), error: note("error") },
@@ -186,7 +214,8 @@ async function startOn(cert: string, key: string, everyMs = lookEveryMs): Promis
   });
   onTestFinished(() => watch.close());
   const server = await startTestServer({ certificate: { cert, key } });
-  const said = (level: string) => logged.filter(([of]) => of === level).map(([, message]) => message);
+  const said = (level: string) =>
+    logged.filter(([of]) => of === level).map(([, message]) => message);
   return { cert, key, server, watch, logged, said };
 }
 

@@ -1,5 +1,5 @@
-// Chunks are taken one by one, however little is in them, so what comes of them in one turn of the event loop is bounded for all bodies
-// together. Counted in chunks and turns.
+// Chunks are taken one by one, however little is in them, so what comes of them in one turn of the
+// event loop is bounded for all bodies together. Counted in chunks and turns.
 
 import { expect, test } from "vitest";
 import { ChunkTurns, chunksPerTurn, chunksPerTurnMax } from "../../src/http/body/chunk-turns.ts";

@@ -1,8 +1,18 @@
-// Each chunk of a body costs the same however little is in it, so one that comes in many tiny ones is ended before it is all read.
+// Each chunk of a body costs the same however little is in it, so one that comes in many tiny ones
+// is ended before it is all read.
 
 import { createConnection, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { event, expectUnharmed, raw, request, startTarget, statusesIn, stored, type Target } from "./hostile-kit.ts";
+import {
+  event,
+  expectUnharmed,
+  raw,
+  request,
+  startTarget,
+  statusesIn,
+  stored,
+  type Target,
+} from "./hostile-kit.ts";
 
 function inChunksOf(chunkBytes: number, body: string): Buffer {
   const chunks = body.match(new RegExp(`.{1,${chunkBytes}}`, "gs")) ?? [];
@@ -10,7 +20,8 @@ function inChunksOf(chunkBytes: number, body: string): Buffer {
   return request(`${framed}0\r\n\r\n`, ["Transfer-Encoding: chunked"]);
 }
 
-const long = (id: string, bytes: number): string => event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
+const long = (id: string, bytes: number): string =>
+  event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
 
 test("an event that comes byte by byte is stored, also a long one in chunks of some dozens of bytes", async () => {
   const target = await startTarget();
@@ -35,18 +46,26 @@ test("a long body in tiny chunks is 400, and what comes behind it is nothing", a
   await expectUnharmed(target);
 });
 
-/** Connections whose bodies come to more chunks together than a turn of the event loop has for all. */
+/**
+ * Connections whose bodies come to more chunks together than a turn of the event loop has for all.
+ */
 const many = 24;
 const chunksEach = 1_000;
 
 test("chunks of many bodies that come at once are read over several turns, and all of them are stored", async () => {
   const target = await startTarget();
-  const bodies = Array.from({ length: many }, (_, index) => inChunksOf(40, long(`n${index}`, 40 * chunksEach)));
-  const sockets = await Promise.all(bodies.map((body) => begun(target.port, body.subarray(0, 200))));
+  const bodies = Array.from({ length: many }, (_, index) =>
+    inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
+  );
+  const sockets = await Promise.all(
+    bodies.map((body) => begun(target.port, body.subarray(0, 200))),
+  );
   // Whatever came before it is read by now.
   expect((await raw(target.port, [request(event("between"))])).statuses).toEqual([200]);
   await whileStopped(target, async () => {
-    await Promise.all(sockets.map((socket, index) => written(socket, bodies[index]!.subarray(200))));
+    await Promise.all(
+      sockets.map((socket, index) => written(socket, bodies[index]!.subarray(200))),
+    );
   });
   const answers = await Promise.all(sockets.map(statusesOf));
   expect(answers).toEqual(bodies.map(() => [200]));
@@ -55,8 +74,12 @@ test("chunks of many bodies that come at once are read over several turns, and a
 
 test("beyond what a turn has for all no further body begins, and the next turn takes it", async () => {
   const target = await startTarget();
-  const bodies = Array.from({ length: many }, (_, index) => inChunksOf(40, long(`n${index}`, 40 * chunksEach)));
-  const sockets = await whileStopped(target, () => Promise.all(bodies.map((body) => begun(target.port, body))));
+  const bodies = Array.from({ length: many }, (_, index) =>
+    inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
+  );
+  const sockets = await whileStopped(target, () =>
+    Promise.all(bodies.map((body) => begun(target.port, body))),
+  );
   const answers = await Promise.all(sockets.map(statusesOf));
   const turnedAway = answers.findIndex((statuses) => statuses.length === 0);
   expect(answers.filter((statuses) => statuses.length > 0).flat()).toContain(200);

@@ -8,8 +8,14 @@ test.each([
   ["python-requests/2.31.0", "python-requests 2.31.0"],
   ["PostHog-Go/1.2 (linux)", "PostHog-Go 1.2"],
   ["okhttp", "okhttp"],
-  ["Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36", "Chrome 141"],
-  ["Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.1.2", "Edge 141"],
+  [
+    "Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36",
+    "Chrome 141",
+  ],
+  [
+    "Mozilla/5.0 (X11) AppleWebKit/537.36 (KHTML) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.1.2",
+    "Edge 141",
+  ],
   ["Mozilla/5.0 (X11; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox 128"],
   [
     "Mozilla/5.0 (iPhone) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1",

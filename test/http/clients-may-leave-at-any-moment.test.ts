@@ -3,7 +3,15 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import type { Exchange } from "../../src/base/types.ts";
-import { connectTo, head, inflatedBytesMax, oneStored, post, startTestServer, until } from "./server-kit.ts";
+import {
+  connectTo,
+  head,
+  inflatedBytesMax,
+  oneStored,
+  post,
+  startTestServer,
+  until,
+} from "./server-kit.ts";
 
 test.each([
   ["head", head({ "Content-Length": "10" })],
@@ -14,7 +22,10 @@ test.each([
   const wire = await connectTo(server);
   wire.write(bytes);
   const held = phase === "head" ? 0 : 3;
-  await until(() => server.http.inflight() === 1 && server.admission.bytes === held, "it has begun");
+  await until(
+    () => server.http.inflight() === 1 && server.admission.bytes === held,
+    "it has begun",
+  );
   wire.socket.destroy();
   await until(() => server.aborted.length === 1, "it is given up");
   expect(server.aborted).toEqual([phase]);

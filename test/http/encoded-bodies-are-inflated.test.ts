@@ -3,10 +3,21 @@ import { expect, test } from "vitest";
 import type { MeteredProject } from "../../src/base/types.ts";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../src/http/body/inflate.ts";
 import { createEarlyLook } from "../../src/intake/early-look.ts";
-import { bodyBytesMax, codeIn, connectTo, inflatedBytesMax, post, startTestServer, until } from "./server-kit.ts";
+import {
+  bodyBytesMax,
+  codeIn,
+  connectTo,
+  inflatedBytesMax,
+  post,
+  startTestServer,
+  until,
+} from "./server-kit.ts";
 
 const small = JSON.stringify({ event: "a", properties: { text: "äöü".repeat(50) } });
-const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(120_000) } }).slice(0, 600_000);
+const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(120_000) } }).slice(
+  0,
+  600_000,
+);
 /** Too much of it, compressed, for the event loop. */
 const noisy = JSON.stringify({ text: randomHex(80_000) });
 
@@ -33,7 +44,12 @@ const encoders: [string, string, (text: string) => Buffer][] = [
   ["gzip, named identity", "identity", (text) => zlib.gzipSync(text)],
   ["deflate", "deflate", (text) => zlib.deflateSync(text)],
   ["deflate without its wrapping", "deflate", (text) => zlib.deflateRawSync(text)],
-  ["br", "br", (text) => zlib.brotliCompressSync(text, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } })],
+  [
+    "br",
+    "br",
+    (text) =>
+      zlib.brotliCompressSync(text, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } }),
+  ],
   ["zstd", "zstd", (text) => zlib.zstdCompressSync(text)],
   [
     "zstd with a checksum",
@@ -64,7 +80,10 @@ const damaged: [string, (whole: Buffer) => Buffer][] = [
   ["cut short by a byte", (whole) => whole.subarray(0, -1)],
   ["cut to a third", (whole) => whole.subarray(0, whole.length / 3)],
   ["of four bytes", (whole) => whole.subarray(0, 4)],
-  ["overwritten in the middle", (whole) => Buffer.from(whole).fill(0xff, whole.length >> 1, (whole.length >> 1) + 8)],
+  [
+    "overwritten in the middle",
+    (whole) => Buffer.from(whole).fill(0xff, whole.length >> 1, (whole.length >> 1) + 8),
+  ],
   ["followed by other bytes", (whole) => Buffer.concat([whole, Buffer.from("and more")])],
   ["that is plain JSON", () => Buffer.from(small)],
 ];
@@ -72,7 +91,10 @@ const codings: [string, (text: string) => Buffer][] = [
   ["gzip", (text) => zlib.gzipSync(text)],
   ["deflate", (text) => zlib.deflateSync(text)],
   ["br", (text) => zlib.brotliCompressSync(text)],
-  ["zstd", (text) => zlib.zstdCompressSync(text, { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } })],
+  [
+    "zstd",
+    (text) => zlib.zstdCompressSync(text, { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }),
+  ],
 ];
 
 test.each(
@@ -94,7 +116,9 @@ test.each(
 
 test.each(
   codings.flatMap(([coding, encode]) =>
-    [inflatedBytesMax + 1, 50_000_000].map((bytes) => [coding, bytes, encode("x".repeat(bytes))] as const),
+    [inflatedBytesMax + 1, 50_000_000].map(
+      (bytes) => [coding, bytes, encode("x".repeat(bytes))] as const,
+    ),
   ),
 )("%s of %d bytes is stopped at the limit", async (coding, _bytes, body) => {
   const server = await startTestServer();
@@ -131,19 +155,33 @@ test.each(["compress", "gzip, br", "gzip, gzip", "aes128gcm", "__proto__", "gzip
   },
 );
 
-test.each([1, 2])("whose a compressed body is, is known when it comes in %i pieces", async (pieces) => {
-  const project = { id: "a", enabled: true } as MeteredProject;
-  const look = createEarlyLook({ byKey: (key) => (key === "ka" ? project : undefined), refusalOf: () => undefined });
-  const events = Array.from({ length: 2_000 }, (_, n) => ({ event: "e", distinct_id: `u${n * 7_919}` }));
-  const body = zlib.gzipSync(JSON.stringify({ batch: events, api_key: "ka", historical_migration: true }));
-  const server = await startTestServer({ look });
-  const wire = await connectTo(server);
-  const bytes = post(body, { "Content-Encoding": "gzip" });
-  const cut = pieces === 1 ? bytes.length : 5_000;
-  wire.write(bytes.subarray(0, cut));
-  if (pieces > 1) await until(() => server.admission.bytes > 0, "the first is in hand");
-  wire.write(bytes.subarray(cut));
-  expect((await wire.reply()).status).toBe(200);
-  const { exchange, text } = server.taken[0]!;
-  expect(exchange.hint ?? look(Buffer.from(text), true)).toEqual({ projectId: "a", lane: "historical" });
-});
+test.each([1, 2])(
+  "whose a compressed body is, is known when it comes in %i pieces",
+  async (pieces) => {
+    const project = { id: "a", enabled: true } as MeteredProject;
+    const look = createEarlyLook({
+      byKey: (key) => (key === "ka" ? project : undefined),
+      refusalOf: () => undefined,
+    });
+    const events = Array.from({ length: 2_000 }, (_, n) => ({
+      event: "e",
+      distinct_id: `u${n * 7_919}`,
+    }));
+    const body = zlib.gzipSync(
+      JSON.stringify({ batch: events, api_key: "ka", historical_migration: true }),
+    );
+    const server = await startTestServer({ look });
+    const wire = await connectTo(server);
+    const bytes = post(body, { "Content-Encoding": "gzip" });
+    const cut = pieces === 1 ? bytes.length : 5_000;
+    wire.write(bytes.subarray(0, cut));
+    if (pieces > 1) await until(() => server.admission.bytes > 0, "the first is in hand");
+    wire.write(bytes.subarray(cut));
+    expect((await wire.reply()).status).toBe(200);
+    const { exchange, text } = server.taken[0]!;
+    expect(exchange.hint ?? look(Buffer.from(text), true)).toEqual({
+      projectId: "a",
+      lane: "historical",
+    });
+  },
+);

@@ -1,4 +1,5 @@
-// The type of a problem leads to a page that says what it means: one part for each code, with the words of the table, and nothing that runs.
+// The type of a problem leads to a page that says what it means: one part for each code, with the
+// words of the table, and nothing that runs.
 
 import { expect, test } from "vitest";
 import { dropTable, errorTable, warningTable } from "../../src/base/errors.ts";
@@ -24,7 +25,11 @@ test("every code has its part, once, and nothing runs or is loaded", async () =>
   const wire = await connectTo(server);
   wire.write(head({}, "GET /docs/errors"));
   const { body, headers } = await wire.reply();
-  for (const code of [...Object.keys(errorTable), ...Object.keys(dropTable), ...Object.keys(warningTable)]) {
+  for (const code of [
+    ...Object.keys(errorTable),
+    ...Object.keys(dropTable),
+    ...Object.keys(warningTable),
+  ]) {
     expect(body.split(`id="${code}"`), code).toHaveLength(2);
     expect(body, code).toContain(`href="#${code}"`);
   }

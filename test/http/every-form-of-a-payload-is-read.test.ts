@@ -1,4 +1,5 @@
-// The forms in which PostHog's clients send their JSON, each whole, in pieces and large; and what is said of those that are damaged.
+// The forms in which PostHog's clients send their JSON, each whole, in pieces and large; and what
+// is said of those that are damaged.
 
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
@@ -11,7 +12,12 @@ import { codeIn, connectTo, startTestServer, until } from "./server-kit.ts";
 const MIB = 1_048_576;
 const large = { bodyBytesMax: 8 * MIB, inflatedBytesMax: 20 * MIB, inflightBytesMax: 64 * MIB };
 
-const event = { api_key: "ka", event: "a b+c&d=e%41", distinct_id: "ü😀", properties: { text: 'say "ä+b c"' } };
+const event = {
+  api_key: "ka",
+  event: "a b+c&d=e%41",
+  distinct_id: "ü😀",
+  properties: { text: 'say "ä+b c"' },
+};
 const texts: [string, string][] = [
   ["an event", JSON.stringify(event)],
   ["an array", JSON.stringify([event, event, { ...event, offset: 17 }])],
@@ -33,16 +39,18 @@ async function answered(sent: Sent, limits = {}) {
   return { reply: await wire.reply(), server, wire };
 }
 
-const cases = [...forms, ...queryForms.map(([name, send]) => [`in the query: ${name}`, send] as const)];
+const cases = [
+  ...forms,
+  ...queryForms.map(([name, send]) => [`in the query: ${name}`, send] as const),
+];
 
-test.each(cases.flatMap(([name, send]) => texts.map(([what, text]) => [name, what, text, send] as const)))(
-  "%s, %s",
-  async (_name, _what, text, send) => {
-    const { reply, server } = await answered(send(text));
-    expect([reply.status, reply.body]).toEqual([200, expect.any(String)]);
-    expect(server.taken.map((taken) => taken.text)).toEqual([text]);
-  },
-);
+test.each(
+  cases.flatMap(([name, send]) => texts.map(([what, text]) => [name, what, text, send] as const)),
+)("%s, %s", async (_name, _what, text, send) => {
+  const { reply, server } = await answered(send(text));
+  expect([reply.status, reply.body]).toEqual([200, expect.any(String)]);
+  expect(server.taken.map((taken) => taken.text)).toEqual([text]);
+});
 
 test.each(forms)("%s of half a megabyte, in pieces", async (_name, send) => {
   const server = await startTestServer(large);
@@ -59,7 +67,10 @@ test.each(forms)("%s of half a megabyte, in pieces", async (_name, send) => {
 
 test.each(forms)("whose it is shows as it arrives: %s", async (_name, send) => {
   const project = { id: "a", enabled: true } as MeteredProject;
-  const look = createEarlyLook({ byKey: (key) => (key === "ka" ? project : undefined), refusalOf: () => undefined });
+  const look = createEarlyLook({
+    byKey: (key) => (key === "ka" ? project : undefined),
+    refusalOf: () => undefined,
+  });
   const seen: (string | undefined)[] = [];
   const server = await startTestServer({
     ...large,
@@ -78,20 +89,60 @@ test.each(forms)("whose it is shows as it arrives: %s", async (_name, send) => {
   expect(seen).toContain("a");
 });
 
-/** Each of them cut, spoilt, or said to be what it is not. What comes is told, and not handed on as something else. */
+/**
+ * Each of them cut, spoilt, or said to be what it is not. What comes is told, and not handed on as
+ * something else.
+ */
 const text = JSON.stringify(event);
 const bare = base64(text).replace(/=+$/, "");
-const noisy = JSON.stringify({ ...event, noise: base64(zlib.deflateRawSync(manyEvents).subarray(0, 60_000)) });
+const noisy = JSON.stringify({
+  ...event,
+  noise: base64(zlib.deflateRawSync(manyEvents).subarray(0, 60_000)),
+});
 const gzipped = zlib.gzipSync(text);
-const middle = (bytes: Buffer): Buffer => Buffer.from(bytes).fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 4);
-const asForm = (data: string, more = ""): Sent => ({ headers: form, body: `data=${encodeURIComponent(data)}${more}` });
+const middle = (bytes: Buffer): Buffer =>
+  Buffer.from(bytes).fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 4);
+const asForm = (data: string, more = ""): Sent => ({
+  headers: form,
+  body: `data=${encodeURIComponent(data)}${more}`,
+});
 
 const refused: [string, Sent, number, string, RegExp][] = [
-  ["JSON called gzip-js", { line: "POST /e/?compression=gzip-js", body: text }, 400, "invalid_encoding", /as gzip: /],
-  ["JSON called lz64", { line: "POST /e/?compression=lz64", body: text }, 400, "invalid_encoding", /as lz64: /],
-  ["JSON called base64", { line: "POST /e/?compression=base64", body: text }, 400, "invalid_encoding", /as base64: /],
-  ["a form of JSON called lz64", asForm(text, "&compression=lz64"), 400, "invalid_encoding", /as lz64: /],
-  ["a form of JSON called gzip", asForm(text, "&compression=gzip"), 400, "invalid_encoding", /as gzip: /],
+  [
+    "JSON called gzip-js",
+    { line: "POST /e/?compression=gzip-js", body: text },
+    400,
+    "invalid_encoding",
+    /as gzip: /,
+  ],
+  [
+    "JSON called lz64",
+    { line: "POST /e/?compression=lz64", body: text },
+    400,
+    "invalid_encoding",
+    /as lz64: /,
+  ],
+  [
+    "JSON called base64",
+    { line: "POST /e/?compression=base64", body: text },
+    400,
+    "invalid_encoding",
+    /as base64: /,
+  ],
+  [
+    "a form of JSON called lz64",
+    asForm(text, "&compression=lz64"),
+    400,
+    "invalid_encoding",
+    /as lz64: /,
+  ],
+  [
+    "a form of JSON called gzip",
+    asForm(text, "&compression=gzip"),
+    400,
+    "invalid_encoding",
+    /as gzip: /,
+  ],
   [
     "base64 of JSON called gzip",
     { line: "POST /e/?compression=gzip", body: base64(text) },
@@ -99,8 +150,20 @@ const refused: [string, Sent, number, string, RegExp][] = [
     "invalid_encoding",
     /as gzip: /,
   ],
-  ["base64 called lz64", asForm(base64(text), "&compression=lz64"), 400, "invalid_encoding", /as lz64: /],
-  ["gzip called br", { headers: { "Content-Encoding": "br" }, body: gzipped }, 400, "invalid_encoding", /as br: /],
+  [
+    "base64 called lz64",
+    asForm(base64(text), "&compression=lz64"),
+    400,
+    "invalid_encoding",
+    /as lz64: /,
+  ],
+  [
+    "gzip called br",
+    { headers: { "Content-Encoding": "br" }, body: gzipped },
+    400,
+    "invalid_encoding",
+    /as br: /,
+  ],
   [
     "gzip cut short",
     { line: "POST /e/?compression=gzip-js", body: gzipped.subarray(0, -9) },
@@ -122,16 +185,32 @@ const refused: [string, Sent, number, string, RegExp][] = [
     "invalid_encoding",
     /as gzip: /,
   ],
-  ["much gzip cut short", { body: zlib.gzipSync(noisy).subarray(0, -9) }, 400, "invalid_encoding", /as gzip: /],
+  [
+    "much gzip cut short",
+    { body: zlib.gzipSync(noisy).subarray(0, -9) },
+    400,
+    "invalid_encoding",
+    /as gzip: /,
+  ],
   ["gzip of gzip", { body: zlib.gzipSync(gzipped) }, 400, "invalid_encoding", /compressed twice/],
   [
     "gzip of gzip, and both are said",
-    { line: "POST /e/?compression=gzip-js", headers: { "Content-Encoding": "gzip" }, body: zlib.gzipSync(gzipped) },
+    {
+      line: "POST /e/?compression=gzip-js",
+      headers: { "Content-Encoding": "gzip" },
+      body: zlib.gzipSync(gzipped),
+    },
     400,
     "invalid_encoding",
     /compressed twice/,
   ],
-  ["much gzip of gzip", { body: zlib.gzipSync(zlib.gzipSync(noisy)) }, 400, "invalid_encoding", /compressed twice/],
+  [
+    "much gzip of gzip",
+    { body: zlib.gzipSync(zlib.gzipSync(noisy)) },
+    400,
+    "invalid_encoding",
+    /compressed twice/,
+  ],
   [
     "deflate of gzip",
     { headers: { "Content-Encoding": "deflate" }, body: zlib.deflateSync(gzipped) },
@@ -139,7 +218,13 @@ const refused: [string, Sent, number, string, RegExp][] = [
     "invalid_encoding",
     /compressed twice/,
   ],
-  ["gzip of base64 of gzip", { body: zlib.gzipSync(base64(gzipped)) }, 400, "invalid_encoding", /compressed twice/],
+  [
+    "gzip of base64 of gzip",
+    { body: zlib.gzipSync(base64(gzipped)) },
+    400,
+    "invalid_encoding",
+    /compressed twice/,
+  ],
   [
     "a form of gzip of gzip",
     asForm(base64(zlib.gzipSync(gzipped)), "&compression=gzip"),
@@ -175,7 +260,13 @@ const refused: [string, Sent, number, string, RegExp][] = [
     "invalid_encoding",
     /as base64: /,
   ],
-  ["a form of gzip cut short", asForm(base64(gzipped.subarray(0, -9))), 400, "invalid_encoding", /as gzip: /],
+  [
+    "a form of gzip cut short",
+    asForm(base64(gzipped.subarray(0, -9))),
+    400,
+    "invalid_encoding",
+    /as gzip: /,
+  ],
   [
     "lz64 cut short",
     asForm(lzEncode(text).slice(0, -8), "&compression=lz64"),
@@ -190,7 +281,13 @@ const refused: [string, Sent, number, string, RegExp][] = [
     "invalid_encoding",
     /as lz64: a character/,
   ],
-  ["lz64 of nothing", asForm("Q===", "&compression=lz64"), 400, "empty_body", /empty after decompression/],
+  [
+    "lz64 of nothing",
+    asForm("Q===", "&compression=lz64"),
+    400,
+    "empty_body",
+    /empty after decompression/,
+  ],
   ["a form without data", asForm("", "&compression=lz64"), 400, "empty_body", /payload is empty/],
   [
     "a form with data twice",
@@ -222,7 +319,10 @@ test.each(refused)("%s", async (_name, sent, status, code, detail) => {
 });
 
 test.each([
-  ["base64 of gzip", (bytes: number) => ({ body: base64(zlib.gzipSync(Buffer.alloc(bytes, " "))) })],
+  [
+    "base64 of gzip",
+    (bytes: number) => ({ body: base64(zlib.gzipSync(Buffer.alloc(bytes, " "))) }),
+  ],
   ["a form of gzip", (bytes: number) => asForm(base64(zlib.gzipSync(Buffer.alloc(bytes, " "))))],
   ["lz64", (bytes: number) => ({ line: "POST /e/?compression=lz64", body: lzBomb(bytes) })],
   ["a form of lz64", (bytes: number) => asForm(lzBomb(bytes), "&compression=lz64")],
@@ -260,7 +360,10 @@ test("lz64 and base64 of clients that leave give everything back", async () => {
 test("a body beside data in the query is read and not kept", async () => {
   const server = await startTestServer(large);
   const wire = await connectTo(server);
-  const request = requestOf({ line: `POST /e/?data=${encodeURIComponent(text)}`, body: Buffer.alloc(4 * MIB, "x") });
+  const request = requestOf({
+    line: `POST /e/?data=${encodeURIComponent(text)}`,
+    body: Buffer.alloc(4 * MIB, "x"),
+  });
   wire.write(request.subarray(0, 3 * MIB));
   wire.write(request.subarray(3 * MIB));
   expect((await wire.reply()).status).toBe(200);
@@ -269,7 +372,10 @@ test("a body beside data in the query is read and not kept", async () => {
 
 test("of what browsers send as gzip that no header names, the first kilobyte shows whose it is", async () => {
   const project = { id: "a", enabled: true } as MeteredProject;
-  const look = createEarlyLook({ byKey: (key) => (key === "ka" ? project : undefined), refusalOf: () => undefined });
+  const look = createEarlyLook({
+    byKey: (key) => (key === "ka" ? project : undefined),
+    refusalOf: () => undefined,
+  });
   let seen: string | undefined;
   const server = await startTestServer({
     ...large,
@@ -285,7 +391,10 @@ test("of what browsers send as gzip that no header names, the first kilobyte sho
     event: "e",
     properties: { told, token: "ka", n: n * 7_919 },
   }));
-  const request = requestOf({ line: "POST /e/?compression=gzip-js", body: zlib.gzipSync(JSON.stringify(events)) });
+  const request = requestOf({
+    line: "POST /e/?compression=gzip-js",
+    body: zlib.gzipSync(JSON.stringify(events)),
+  });
   const wire = await connectTo(server);
   wire.write(request.subarray(0, 2_000));
   await until(() => seen === "a", "the key is seen");

@@ -14,7 +14,9 @@ import {
 } from "./server-kit.ts";
 
 /** Requests whose end nobody says: the connection does not go on behind them. */
-const openEnded = new Set([post(""), head({}), post("", { "Content-Encoding": "gzip" })].map(String));
+const openEnded = new Set(
+  [post(""), head({}), post("", { "Content-Encoding": "gzip" })].map(String),
+);
 
 const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["empty_body", post("")],
@@ -25,9 +27,15 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["not_found", post("{}").fill("x", 6, 13)],
   ["empty_body", head({}, "GET /capture/")],
   ["method_not_allowed", head({}, "DELETE /batch")],
-  ["method_not_allowed", Buffer.concat([head({ "Content-Length": "2" }, "PUT /capture"), Buffer.from("{}")])],
+  [
+    "method_not_allowed",
+    Buffer.concat([head({ "Content-Length": "2" }, "PUT /capture"), Buffer.from("{}")]),
+  ],
   ["body_too_large", post("x".repeat(bodyBytesMax + 1))],
-  ["inflated_too_large", post(gzipSync("x".repeat(inflatedBytesMax + 1)), { "Content-Encoding": "gzip" })],
+  [
+    "inflated_too_large",
+    post(gzipSync("x".repeat(inflatedBytesMax + 1)), { "Content-Encoding": "gzip" }),
+  ],
   ["unsupported_encoding", post("{}", { "Content-Encoding": "compress" })],
   ["overloaded", post("{}"), ({ admission }) => admission.take(2 * admission.bytesMax)],
   ["unavailable", post("{}"), (server) => Object.assign(server, { refusal: "unavailable" })],
@@ -84,7 +92,8 @@ test("the intake's problems keep their detail and item errors", async () => {
 test("a key problem leaves the connection usable", async () => {
   const server = await startTestServer();
   const wire = await connectTo(server);
-  server.answer = (exchange) => exchange.answerProblem({ code: "unknown_api_key", detail: "no such key" });
+  server.answer = (exchange) =>
+    exchange.answerProblem({ code: "unknown_api_key", detail: "no such key" });
   wire.write(post("{}"));
   expect((await wire.reply()).status).toBe(401);
   server.answer = (exchange) => exchange.answerStored(oneStored);

@@ -33,7 +33,10 @@ function heldDecoders(): Transform[] {
 const held = post(brotliCompressSync(randomBytes(70_000)), { "Content-Encoding": "br" });
 const waiting = post(gzipSync("x".repeat(600_000)), { "Content-Encoding": "gzip" });
 
-async function sendAll(server: Parameters<typeof connectTo>[0], ...requests: Buffer[]): Promise<Wire[]> {
+async function sendAll(
+  server: Parameters<typeof connectTo>[0],
+  ...requests: Buffer[]
+): Promise<Wire[]> {
   const wires: Wire[] = [];
   for (const [place, request] of requests.entries()) {
     const wire = await connectTo(server);
@@ -119,7 +122,10 @@ test.each([
   expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
 });
 
-/** Every byte a chunk of its own, as long as so many may come, then chunks as small as may come; all of them in one write. */
+/**
+ * Every byte a chunk of its own, as long as so many may come, then chunks as small as may come; all
+ * of them in one write.
+ */
 function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer {
   const chunks: Buffer[] = [];
   for (let at = 0, bytes = 1; at < body.length; at += bytes) {
@@ -127,7 +133,11 @@ function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer 
     const piece = body.subarray(at, at + bytes);
     chunks.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n"));
   }
-  return Buffer.concat([head({ "Transfer-Encoding": "chunked", ...headers }), ...chunks, Buffer.from("0\r\n\r\n")]);
+  return Buffer.concat([
+    head({ "Transfer-Encoding": "chunked", ...headers }),
+    ...chunks,
+    Buffer.from("0\r\n\r\n"),
+  ]);
 }
 
 test("a body is looked at for its key a few times, in however many pieces it comes", async () => {
@@ -170,7 +180,9 @@ test("a key that shows ends the looking, and one that comes late in the pieces i
   expect(looked.length).toBeLessThanOrEqual(4);
   expect(server.taken[0]?.exchange.hint?.projectId).toBe("p");
   const next = await connectTo(server);
-  next.write(byteByByte(gzipSync(`${randomBytes(600).toString("hex")}key`), { "Content-Encoding": "gzip" }));
+  next.write(
+    byteByByte(gzipSync(`${randomBytes(600).toString("hex")}key`), { "Content-Encoding": "gzip" }),
+  );
   expect((await next.reply()).status).toBe(200);
   expect(server.taken[1]?.exchange.hint).toEqual({ projectId: "p", lane: "live" });
 });
@@ -179,7 +191,9 @@ test("in one turn of the event loop bodies inflate to 1 MiB and one more, howeve
   let turn = 0;
   const inflatedIn = new Map<number, number>();
   const gunzipSync = zlib.gunzipSync;
-  const spy = vi.spyOn(zlib, "gunzipSync").mockImplementation(((...given: Parameters<typeof gunzipSync>) => {
+  const spy = vi.spyOn(zlib, "gunzipSync").mockImplementation(((
+    ...given: Parameters<typeof gunzipSync>
+  ) => {
     const answer = gunzipSync(...given) as unknown as { buffer: Buffer };
     inflatedIn.set(turn, (inflatedIn.get(turn) ?? 0) + answer.buffer.length);
     return answer;
@@ -234,7 +248,9 @@ test("blocks that hold nothing are work, too", async () => {
   const untilMs = performance.now() + 50;
   while (performance.now() < untilMs);
   for (const wire of wires) expect(codeIn(await wire.reply())).toBe("empty_body");
-  expect(Math.max(...triedIn.values())).toBeLessThanOrEqual(Math.ceil(1_048_576 / (4 * nothing.length)));
+  expect(Math.max(...triedIn.values())).toBeLessThanOrEqual(
+    Math.ceil(1_048_576 / (4 * nothing.length)),
+  );
 });
 
 test("work is what an inflation comes to, what it reads, or the time it takes", () => {
@@ -251,13 +267,18 @@ test("a trailer that tells too little has the body inflated in few pieces, as a 
   expect(spy.mock.calls[0]![1]!.chunkSize).toBeGreaterThanOrEqual(16_384);
 });
 
-/** Decoded in one go, so that a wrong guess at the window shows as a wrong answer, not only as time. */
-test.each(Array.from({ length: 15 }, (_, place) => 10 + place))("a Brotli window of 2^%i", (bits) => {
-  const text = randomBytes(20).toString("hex");
-  const body = brotliCompressSync(text, {
-    params: { [constants.BROTLI_PARAM_LGWIN]: bits, [constants.BROTLI_PARAM_QUALITY]: 5 },
-  });
-  const inflated = inflateAtOnce("br", body, 1_000_000);
-  if (bits > 18) expect(inflated).toBeUndefined();
-  else expect(inflated?.toString()).toBe(brotliDecompressSync(body).toString());
-});
+/**
+ * Decoded in one go, so that a wrong guess at the window shows as a wrong answer, not only as time.
+ */
+test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
+  "a Brotli window of 2^%i",
+  (bits) => {
+    const text = randomBytes(20).toString("hex");
+    const body = brotliCompressSync(text, {
+      params: { [constants.BROTLI_PARAM_LGWIN]: bits, [constants.BROTLI_PARAM_QUALITY]: 5 },
+    });
+    const inflated = inflateAtOnce("br", body, 1_000_000);
+    if (bits > 18) expect(inflated).toBeUndefined();
+    else expect(inflated?.toString()).toBe(brotliDecompressSync(body).toString());
+  },
+);

@@ -1,5 +1,5 @@
-// A body may inflate to so much and to so many times what was sent, past what every body may: a few bytes do not buy the pool's
-// time. What deflate can do, and batches of events come to, is within.
+// A body may inflate to so much and to so many times what was sent, past what every body may: a few
+// bytes do not buy the pool's time. What deflate can do, and batches of events come to, is within.
 
 import zlib from "node:zlib";
 import { expect, test } from "vitest";
@@ -8,12 +8,20 @@ import { codeIn, connectTo, post, startTestServer } from "./server-kit.ts";
 
 const MIB = 1_048_576;
 
-const window = { [zlib.constants.BROTLI_PARAM_LGWIN]: 24, [zlib.constants.BROTLI_PARAM_QUALITY]: 5 };
+const window = {
+  [zlib.constants.BROTLI_PARAM_LGWIN]: 24,
+  [zlib.constants.BROTLI_PARAM_QUALITY]: 5,
+};
 const br = (text: string | Buffer) => zlib.brotliCompressSync(text, { params: window });
 const zstd = (text: string | Buffer) => zlib.zstdCompressSync(text);
 
 async function answerTo(coding: string, body: Buffer, look?: EarlyLook) {
-  const limits = { bodyBytesMax: 4 * MIB, inflatedBytesMax: 20 * MIB, inflightBytesMax: 64 * MIB, look };
+  const limits = {
+    bodyBytesMax: 4 * MIB,
+    inflatedBytesMax: 20 * MIB,
+    inflightBytesMax: 64 * MIB,
+    look,
+  };
   const server = await startTestServer(limits);
   const wire = await connectTo(server);
   wire.write(post(body, { "Content-Encoding": coding }));
@@ -41,7 +49,10 @@ test.each([
 });
 
 test("deflate's best is within", async () => {
-  const { reply, inflated } = await answerTo("deflate", zlib.deflateRawSync(Buffer.alloc(20 * MIB, " "), { level: 9 }));
+  const { reply, inflated } = await answerTo(
+    "deflate",
+    zlib.deflateRawSync(Buffer.alloc(20 * MIB, " "), { level: 9 }),
+  );
   expect([reply.status, inflated]).toEqual([200, 20 * MIB]);
 });
 
@@ -49,7 +60,12 @@ const events = Array.from({ length: 60_000 }, (_, n) => ({
   event: "page",
   distinct_id: "user",
   timestamp: "2025-01-01T00:00:00Z",
-  properties: { $current_url: "https://shop.example/a/b/c?d=e", $browser: "Firefox", plan: "free", n },
+  properties: {
+    $current_url: "https://shop.example/a/b/c?d=e",
+    $browser: "Firefox",
+    plan: "free",
+    n,
+  },
 }));
 
 test.each([

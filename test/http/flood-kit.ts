@@ -1,5 +1,6 @@
-// What the tests of floods and hostile requests share: bytes over raw sockets and the answer to them, small requests beside
-// that, and what the gateway's process weighs meanwhile. The gateway is a process of its own: see the kit of the workers.
+// What the tests of floods and hostile requests share: bytes over raw sockets and the answer to
+// them, small requests beside that, and what the gateway's process weighs meanwhile. The gateway is
+// a process of its own: see the kit of the workers.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
@@ -15,14 +16,24 @@ export interface Sent {
 }
 
 /** A POST on a connection of its own, its body in pieces as fast as they are taken. */
-export function send(port: number, body: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<Sent> {
+export function send(
+  port: number,
+  body: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Sent> {
   return new Promise((resolve) => {
     const startedMs = performance.now();
     let wholeMs = startedMs;
     let received = "";
     const socket = createConnection({ host: "127.0.0.1", port }, () => {
-      const lines = Object.entries({ Host: "p", "Content-Length": String(body.length), ...headers });
-      socket.write(`POST /batch/ HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`);
+      const lines = Object.entries({
+        Host: "p",
+        "Content-Length": String(body.length),
+        ...headers,
+      });
+      socket.write(
+        `POST /batch/ HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`,
+      );
       writePieces(socket, body, () => {
         wholeMs = performance.now();
       });
@@ -35,7 +46,12 @@ export function send(port: number, body: Uint8Array, headers: Readonly<Record<st
     socket.on("close", () => {
       const status = Number(/^HTTP\/1\.1 (\d+)/.exec(received)?.[1] ?? 0);
       const code = /"code":"(\w+)"/.exec(received)?.[1] ?? "";
-      resolve({ status, code, uploadMs: wholeMs - startedMs, answerMs: performance.now() - wholeMs });
+      resolve({
+        status,
+        code,
+        uploadMs: wholeMs - startedMs,
+        answerMs: performance.now() - wholeMs,
+      });
     });
   });
 }
@@ -60,7 +76,12 @@ function writePieces(socket: Socket, body: Uint8Array, whole: () => void): void 
 }
 
 export interface SmallRequests {
-  stop(): Promise<{ readonly sent: number; readonly stored: number; readonly p50Ms: number; readonly p99Ms: number }>;
+  stop(): Promise<{
+    readonly sent: number;
+    readonly stored: number;
+    readonly p50Ms: number;
+    readonly p99Ms: number;
+  }>;
 }
 
 /** One small event after the other, each on its way when the one before is answered. */
@@ -74,7 +95,12 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
   async function post(): Promise<void> {
     while (!stopped) {
       const startedMs = performance.now();
-      const body = JSON.stringify({ api_key: key, event: "small", distinct_id: "d", properties: { n: took.length } });
+      const body = JSON.stringify({
+        api_key: key,
+        event: "small",
+        distinct_id: "d",
+        properties: { n: took.length },
+      });
       const answer = await request(`${url}/capture/`, { method: "POST", body });
       await answer.body.dump();
       if (answer.statusCode === 200) stored++;
@@ -93,7 +119,10 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
 
 let noteIsPrinted = false;
 
-/** Bytes of memory the process has in hand now. Without /proc 0, which every limit allows; a note says so. */
+/**
+ * Bytes of memory the process has in hand now. Without /proc 0, which every limit allows; a note
+ * says so.
+ */
 export function residentBytes(pid: number): number {
   return fieldOf(pid, "VmRSS");
 }
@@ -106,7 +135,9 @@ export function peakBytes(pid: number): number {
 function fieldOf(pid: number, field: string): number {
   if (!existsSync("/proc/self/status")) {
     if (!noteIsPrinted)
-      console.warn("note: there is no /proc here (Linux is needed): what a process weighs is not checked");
+      console.warn(
+        "note: there is no /proc here (Linux is needed): what a process weighs is not checked",
+      );
     noteIsPrinted = true;
     return 0;
   }

@@ -1,5 +1,6 @@
-// 200 clients at once, each with a body of 20 MB, then each with a bomb: the gateway's process stays within its budget and what
-// decoders, indexes and kept blocks take beside it; some large bodies come through, and all small requests.
+// 200 clients at once, each with a body of 20 MB, then each with a bomb: the gateway's process
+// stays within its budget and what decoders, indexes and kept blocks take beside it; some large
+// bodies come through, and all small requests.
 
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -11,13 +12,17 @@ const clients = 200;
 const budgetBytes = 64 * MIB;
 const bodyBytesMax = 20 * MIB;
 const inflatedBytesMax = 44 * MIB;
-/** What small requests have on top, blocks kept for the next bodies and frames, two decoders, and what the heap takes. */
+/**
+ * What small requests have on top, blocks kept for the next bodies and frames, two decoders, and
+ * what the heap takes.
+ */
 const besideBytesMax = budgetBytes / 8 + (42 + 16 + 2 * 17 + 64) * MIB;
 /** Of two scanners, for bodies in which every byte is structural. */
 const indexBytesMax = 2 * 4 * inflatedBytesMax;
 /**
- * What the heap takes, and what the C library keeps of memory that was freed, for the next: twice the largest block it had, 64 MiB at
- * most, and what lies free between blocks that are in use. It differs from run to run, and does not grow from one flood to the next.
+ * What the heap takes, and what the C library keeps of memory that was freed, for the next: twice
+ * the largest block it had, 64 MiB at most, and what lies free between blocks that are in use. It
+ * differs from run to run, and does not grow from one flood to the next.
  */
 const restingBytesMax = (64 + 64) * MIB;
 
@@ -28,14 +33,19 @@ function startGateway(nats: Awaited<ReturnType<typeof natsWithProject>>): Promis
     "--inflated-bytes-max": inflatedBytesMax,
     "--stream-bytes-max": 400 * MIB,
   };
-  return workersOn(nats, ...Object.entries(limits).flatMap(([name, value]) => [name, String(value)]));
+  return workersOn(
+    nats,
+    ...Object.entries(limits).flatMap(([name, value]) => [name, String(value)]),
+  );
 }
 
 function batchOf(bytes: number): Buffer {
   const event = (n: number) =>
     JSON.stringify({ event: "e", distinct_id: `d${n}`, properties: { x: "x".repeat(2_000) } });
   const count = Math.floor((bytes - 100) / (event(100_000).length + 1));
-  return Buffer.from(`{"api_key":"${key}","batch":[${Array.from({ length: count }, (_, n) => event(n)).join(",")}]}`);
+  return Buffer.from(
+    `{"api_key":"${key}","batch":[${Array.from({ length: count }, (_, n) => event(n)).join(",")}]}`,
+  );
 }
 
 async function flood(gateway: TestWorkers, bodyOf: (client: number) => [Uint8Array, string?]) {
@@ -61,7 +71,9 @@ test("200 bodies of 20 MB at once, then 200 bombs", { timeout: 120_000 }, async 
   const gateway = await startGateway(await natsWithProject());
   const pid = gateway.process.pid!;
   const probe = Buffer.from(`{"api_key":"${key}","batch":[]}`);
-  await expect.poll(async () => (await send(gateway.port, probe)).status, { timeout: 10_000 }).toBe(200);
+  await expect
+    .poll(async () => (await send(gateway.port, probe)).status, { timeout: 10_000 })
+    .toBe(200);
   const startBytes = residentBytes(pid);
 
   const large = batchOf(bodyBytesMax);
@@ -71,7 +83,9 @@ test("200 bodies of 20 MB at once, then 200 bombs", { timeout: 120_000 }, async 
   expect(admitted.length).toBeGreaterThan(0);
   expect(countOf(bodies.sent, 200) + countOf(bodies.sent, 503)).toBe(clients);
   expect(bodies.small.stored / bodies.small.sent).toBeGreaterThan(0.95);
-  expect(median(bodies.sent.map((one) => one.answerMs))).toBeLessThan(median(bodies.sent.map((one) => one.uploadMs)));
+  expect(median(bodies.sent.map((one) => one.answerMs))).toBeLessThan(
+    median(bodies.sent.map((one) => one.uploadMs)),
+  );
   expect(bodies.peak).toBeLessThan(startBytes + budgetBytes + besideBytesMax);
 
   const over = Buffer.alloc(4 * inflatedBytesMax, " ");
@@ -95,5 +109,7 @@ test("200 bodies of 20 MB at once, then 200 bombs", { timeout: 120_000 }, async 
   expect(metrics.get("penstock_inflight_bytes")).toBe(0);
   expect(metrics.get("penstock_requests_inflight")).toBe(0);
   expect(gateway.process.exitCode).toBeNull();
-  await expect.poll(() => residentBytes(pid), { timeout: 30_000 }).toBeLessThan(startBytes + restingBytesMax);
+  await expect
+    .poll(() => residentBytes(pid), { timeout: 30_000 })
+    .toBeLessThan(startBytes + restingBytesMax);
 });

@@ -46,14 +46,21 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ],
   [
     "gzip, as posthog-js",
-    (text) => ({ line: `POST /e/?${query}&compression=gzip-js`, headers: plain, body: zlib.gzipSync(text) }),
+    (text) => ({
+      line: `POST /e/?${query}&compression=gzip-js`,
+      headers: plain,
+      body: zlib.gzipSync(text),
+    }),
   ],
   [
     "gzip, said by the query alone, in capitals",
     (text) => ({ line: "POST /e?compression=GZIP", body: zlib.gzipSync(text) }),
   ],
   ["gzip, said by nobody", (text) => ({ body: zlib.gzipSync(text) })],
-  ["gzip, said twice", (text) => ({ line: "POST /batch/?compression=gzip", headers: gzip, body: zlib.gzipSync(text) })],
+  [
+    "gzip, said twice",
+    (text) => ({ line: "POST /batch/?compression=gzip", headers: gzip, body: zlib.gzipSync(text) }),
+  ],
   [
     "gzip that the header calls br and the query gzip-js",
     (text) => ({
@@ -66,10 +73,19 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     "gzip, the header says gzip-js",
     (text) => ({ headers: { "Content-Encoding": "gzip-js" }, body: zlib.gzipSync(text) }),
   ],
-  ["gzip that the query calls lz64", (text) => ({ line: "POST /e/?compression=lz64", body: zlib.gzipSync(text) })],
+  [
+    "gzip that the query calls lz64",
+    (text) => ({ line: "POST /e/?compression=lz64", body: zlib.gzipSync(text) }),
+  ],
   ["base64", (text) => ({ body: base64(text) })],
-  ["base64, said by the query", (text) => ({ line: "POST /e/?compression=b64", body: base64(text) })],
-  ["base64, said by the header", (text) => ({ headers: { "Content-Encoding": "base64" }, body: base64(text) })],
+  [
+    "base64, said by the query",
+    (text) => ({ line: "POST /e/?compression=b64", body: base64(text) }),
+  ],
+  [
+    "base64, said by the header",
+    (text) => ({ headers: { "Content-Encoding": "base64" }, body: base64(text) }),
+  ],
   ["base64 without padding", (text) => ({ body: base64(text).replace(/=+$/, "") })],
   ["base64 of the alphabet for URLs", (text) => ({ body: base64url(text) })],
   ["base64 in lines", (text) => ({ body: base64(text).replace(/.{76}/g, "$&\r\n").concat("\n") })],
@@ -80,7 +96,10 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ],
   ["gzip of base64", (text) => ({ body: zlib.gzipSync(base64(text)) })],
   ["lz64", (text) => ({ line: "POST /e/?compression=lz64", body: lzEncode(text) })],
-  ["lz64, called lz-string", (text) => ({ line: "POST /e/?compression=LZ-String", body: lzEncode(text) })],
+  [
+    "lz64, called lz-string",
+    (text) => ({ line: "POST /e/?compression=LZ-String", body: lzEncode(text) }),
+  ],
   [
     "lz64, called lz-string with percent-encoding",
     (text) => ({ line: "POST /e/?compression=lz%2Dstring", body: lzEncode(text) }),
@@ -89,7 +108,10 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     "gzip, said with percent-encoding",
     (text) => ({ line: "POST /e/?%63ompression=gzip%2djs", body: zlib.gzipSync(text) }),
   ],
-  ["lz64, said by the header", (text) => ({ headers: { "Content-Encoding": "lz64" }, body: lzEncode(text) })],
+  [
+    "lz64, said by the header",
+    (text) => ({ headers: { "Content-Encoding": "lz64" }, body: lzEncode(text) }),
+  ],
   ["a form", (text) => ({ headers: form, body: `data=${encodeURIComponent(text)}` })],
   [
     "a form with plus signs, and a charset",
@@ -98,19 +120,31 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
       body: `data=${formEncoded(text)}`,
     }),
   ],
-  ["a form that does not say so", (text) => ({ headers: plain, body: `data=${encodeURIComponent(text)}` })],
+  [
+    "a form that does not say so",
+    (text) => ({ headers: plain, body: `data=${encodeURIComponent(text)}` }),
+  ],
   [
     "a form with other fields around",
     (text) => ({ headers: form, body: `ip=1&_=17&ver=1&data=${formEncoded(text)}&a=b&c` }),
   ],
   [
     "a form of base64",
-    (text) => ({ headers: form, body: `data=${encodeURIComponent(base64(text))}&compression=base64` }),
+    (text) => ({
+      headers: form,
+      body: `data=${encodeURIComponent(base64(text))}&compression=base64`,
+    }),
   ],
-  ["a form of base64 that nobody encoded", (text) => ({ headers: form, body: `data=${base64(text)}` })],
+  [
+    "a form of base64 that nobody encoded",
+    (text) => ({ headers: form, body: `data=${base64(text)}` }),
+  ],
   [
     "a form of gzip",
-    (text) => ({ headers: form, body: `data=${encodeURIComponent(base64(zlib.gzipSync(text)))}&compression=gzip-js` }),
+    (text) => ({
+      headers: form,
+      body: `data=${encodeURIComponent(base64(zlib.gzipSync(text)))}&compression=gzip-js`,
+    }),
   ],
   [
     "a form of lz64, as posthog-js-lite",
@@ -126,15 +160,25 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ],
   [
     "a form of lz64 that the query names",
-    (text) => ({ line: "POST /e/?compression=lz64", headers: form, body: `data=${lzEncode(text)}&compression=gzip` }),
+    (text) => ({
+      line: "POST /e/?compression=lz64",
+      headers: form,
+      body: `data=${lzEncode(text)}&compression=gzip`,
+    }),
   ],
   [
     "a form of gzip that the header names",
-    (text) => ({ headers: { ...form, ...gzip }, body: `data=${encodeURIComponent(base64(zlib.gzipSync(text)))}` }),
+    (text) => ({
+      headers: { ...form, ...gzip },
+      body: `data=${encodeURIComponent(base64(zlib.gzipSync(text)))}`,
+    }),
   ],
   [
     "gzip of a form",
-    (text) => ({ headers: { ...form, ...gzip }, body: zlib.gzipSync(`data=${encodeURIComponent(base64(text))}`) }),
+    (text) => ({
+      headers: { ...form, ...gzip },
+      body: zlib.gzipSync(`data=${encodeURIComponent(base64(text))}`),
+    }),
   ],
 ];
 
@@ -142,26 +186,41 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
 export const queryForms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ line: `GET /e/?${query}&data=${encodeURIComponent(text)}` })],
   ["base64", (text) => ({ line: `GET /track/?data=${base64(text)}&ip=1` })],
-  ["base64, encoded", (text) => ({ line: `GET /track?data=${encodeURIComponent(base64(text))}&compression=base64` })],
+  [
+    "base64, encoded",
+    (text) => ({ line: `GET /track?data=${encodeURIComponent(base64(text))}&compression=base64` }),
+  ],
   ["base64 for URLs", (text) => ({ line: `GET /capture?data=${base64url(text)}` })],
   [
     "gzip",
-    (text) => ({ line: `GET /i/v0/e?data=${encodeURIComponent(base64(zlib.gzipSync(text)))}&compression=gzip-js` }),
+    (text) => ({
+      line: `GET /i/v0/e?data=${encodeURIComponent(base64(zlib.gzipSync(text)))}&compression=gzip-js`,
+    }),
   ],
-  ["lz64", (text) => ({ line: `GET /e?compression=lz64&data=${encodeURIComponent(lzEncode(text))}` })],
-  ["lz64 that nobody encoded", (text) => ({ line: `GET /e?data=${lzEncode(text)}&compression=lz64` })],
+  [
+    "lz64",
+    (text) => ({ line: `GET /e?compression=lz64&data=${encodeURIComponent(lzEncode(text))}` }),
+  ],
+  [
+    "lz64 that nobody encoded",
+    (text) => ({ line: `GET /e?data=${lzEncode(text)}&compression=lz64` }),
+  ],
   [
     "lz64, called lz-string with percent-encoding",
-    (text) => ({ line: `GET /e?compression=lz%2Dstring&data=${encodeURIComponent(lzEncode(text))}` }),
-  ],
-  ...["gzip", "gzip-js", "br", "lz64", "base64", "rot13"].map((coding): [string, (text: string) => Sent] => [
-    `JSON, with a body beside it that is said to be ${coding}`,
     (text) => ({
-      line: `POST /e/?data=${encodeURIComponent(text)}`,
-      headers: { "Content-Encoding": coding },
-      body: zlib.gzipSync(text),
+      line: `GET /e?compression=lz%2Dstring&data=${encodeURIComponent(lzEncode(text))}`,
     }),
-  ]),
+  ],
+  ...["gzip", "gzip-js", "br", "lz64", "base64", "rot13"].map(
+    (coding): [string, (text: string) => Sent] => [
+      `JSON, with a body beside it that is said to be ${coding}`,
+      (text) => ({
+        line: `POST /e/?data=${encodeURIComponent(text)}`,
+        headers: { "Content-Encoding": coding },
+        body: zlib.gzipSync(text),
+      }),
+    ],
+  ),
   [
     "base64 of gzip, with a header about a body that is none",
     (text) => ({

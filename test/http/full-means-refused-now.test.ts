@@ -1,7 +1,16 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { createAdmission } from "../../src/intake/admission.ts";
-import { codeIn, connectTo, head, inflightBytesMax, oneStored, post, startTestServer, until } from "./server-kit.ts";
+import {
+  codeIn,
+  connectTo,
+  head,
+  inflightBytesMax,
+  oneStored,
+  post,
+  startTestServer,
+  until,
+} from "./server-kit.ts";
 
 const large = 262_145;
 /** What small requests may take, an eighth over the budget. */
@@ -22,11 +31,11 @@ test("requests of up to 256 KiB have an eighth of the budget on top, where large
   const admission = createAdmission(800);
   expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
   expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);
-  expect([admission.tryTake(101, 101), admission.tryTake(100, 100), admission.tryTake(1, 1)]).toEqual([
-    false,
-    true,
-    false,
-  ]);
+  expect([
+    admission.tryTake(101, 101),
+    admission.tryTake(100, 100),
+    admission.tryTake(1, 1),
+  ]).toEqual([false, true, false]);
 });
 
 test("a budget that is full refuses at the head, and answers at the end of the body", async () => {

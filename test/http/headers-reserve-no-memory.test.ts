@@ -12,7 +12,12 @@ test.each([
   ["what is declared, near the end", 900_000, MIB, MIB],
   ["twice what is there, without a hint", MIB, undefined, 2 * MIB],
   ["twice what is there, when the hint was too low", MIB, 10, 2 * MIB],
-  ["sixteen times what is there, of a large declaration, when 1 MiB is", MIB, 1_000 * MIB, 16 * MIB],
+  [
+    "sixteen times what is there, of a large declaration, when 1 MiB is",
+    MIB,
+    1_000 * MIB,
+    16 * MIB,
+  ],
 ])("room for %s", (_, needed, hint, capacity) => {
   expect(capacityFor(needed, hint)).toBe(capacity);
 });
@@ -36,32 +41,39 @@ test.each([
   ["the right hint", 50 * MIB],
   ["a hint that is too low", 9 * MIB],
   ["a hint that is too high", 500 * MIB],
-])("a large body with %s is copied 4 MiB a turn at most, and is whole in the end", async (_, hint) => {
-  let turn = 0;
-  const copiedIn = new Map<number, number>();
-  const set = Uint8Array.prototype.set;
-  const spy = vi.spyOn(Uint8Array.prototype, "set").mockImplementation(function (this: Uint8Array, ...given) {
-    copiedIn.set(turn, (copiedIn.get(turn) ?? 0) + given[0].length);
-    set.apply(this, given);
-  });
-  onTestFinished(() => spy.mockRestore());
-  const nextTurn = async () => void turn++;
-  const memory = new BodyMemory();
-  const buffer = new BodyBuffer(memory, hint);
-  const piece = Buffer.alloc(MIB);
-  for (let n = 0; n < 50; n++) {
-    buffer.append(piece.fill(n + 1));
-    turn++;
-  }
-  expect(buffer.isInOnePiece).toBe(false);
-  await buffer.gather(nextTurn);
-  const body = buffer.bytes();
-  expect(body.length).toBe(50 * MIB);
-  for (let n = 0; n < 50; n++) expect([body[n * MIB], body[(n + 1) * MIB - 1]]).toEqual([n + 1, n + 1]);
-  expect(Math.max(...copiedIn.values())).toBeLessThanOrEqual(6 * MIB);
-  buffer.free();
-  expect([buffer.length, buffer.capacity]).toEqual([0, 0]);
-});
+])(
+  "a large body with %s is copied 4 MiB a turn at most, and is whole in the end",
+  async (_, hint) => {
+    let turn = 0;
+    const copiedIn = new Map<number, number>();
+    const set = Uint8Array.prototype.set;
+    const spy = vi.spyOn(Uint8Array.prototype, "set").mockImplementation(function (
+      this: Uint8Array,
+      ...given
+    ) {
+      copiedIn.set(turn, (copiedIn.get(turn) ?? 0) + given[0].length);
+      set.apply(this, given);
+    });
+    onTestFinished(() => spy.mockRestore());
+    const nextTurn = async () => void turn++;
+    const memory = new BodyMemory();
+    const buffer = new BodyBuffer(memory, hint);
+    const piece = Buffer.alloc(MIB);
+    for (let n = 0; n < 50; n++) {
+      buffer.append(piece.fill(n + 1));
+      turn++;
+    }
+    expect(buffer.isInOnePiece).toBe(false);
+    await buffer.gather(nextTurn);
+    const body = buffer.bytes();
+    expect(body.length).toBe(50 * MIB);
+    for (let n = 0; n < 50; n++)
+      expect([body[n * MIB], body[(n + 1) * MIB - 1]]).toEqual([n + 1, n + 1]);
+    expect(Math.max(...copiedIn.values())).toBeLessThanOrEqual(6 * MIB);
+    buffer.free();
+    expect([buffer.length, buffer.capacity]).toEqual([0, 0]);
+  },
+);
 
 test("a body of the default cap grows by small copies and needs no gathering", () => {
   const buffer = new BodyBuffer(new BodyMemory(), 20 * MIB);

@@ -1,5 +1,5 @@
-// Bodies that lie about their encoding, that bear names of JavaScript's own, that are nested, doubled, huge: each is answered for what it
-// is, and what is stored means what was sent.
+// Bodies that lie about their encoding, that bear names of JavaScript's own, that are nested,
+// doubled, huge: each is answered for what it is, and what is stored means what was sent.
 
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -8,7 +8,10 @@ import { withClient } from "../workers/workers-kit.ts";
 import { event, expectUnharmed, key, raw, request, startTarget } from "./hostile-kit.ts";
 
 function encoded(coding: string, body: Uint8Array | string): Buffer {
-  return request(body, [`Content-Length: ${Buffer.byteLength(body)}`, `Content-Encoding: ${coding}`]);
+  return request(body, [
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Content-Encoding: ${coding}`,
+  ]);
 }
 
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
@@ -30,8 +33,16 @@ type Case = readonly [bytes: (id: string) => Buffer, status: number, code?: stri
 const cases: Record<string, Case> = {
   "plain named gzip": [(id) => encoded("gzip", event(id)), 400, "invalid_encoding"],
   "gzip in gzip": [(id) => encoded("gzip", gzipSync(gzipSync(event(id)))), 400, "invalid_encoding"],
-  "two codings": [(id) => encoded("gzip, gzip", gzipSync(gzipSync(event(id)))), 415, "unsupported_encoding"],
-  "gzip cut short": [(id) => encoded("gzip", gzipSync(event(id)).subarray(0, -4)), 400, "invalid_encoding"],
+  "two codings": [
+    (id) => encoded("gzip, gzip", gzipSync(gzipSync(event(id)))),
+    415,
+    "unsupported_encoding",
+  ],
+  "gzip cut short": [
+    (id) => encoded("gzip", gzipSync(event(id)).subarray(0, -4)),
+    400,
+    "invalid_encoding",
+  ],
   "gzip with a byte more": [
     (id) => encoded("gzip", Buffer.concat([gzipSync(event(id)), Buffer.from("x")])),
     400,
@@ -43,21 +54,38 @@ const cases: Record<string, Case> = {
     "invalid_encoding",
   ],
   "gzip in two members": [
-    (id) => encoded("gzip", Buffer.concat([gzipSync(event(id).slice(0, 9)), gzipSync(event(id).slice(9))])),
+    (id) =>
+      encoded(
+        "gzip",
+        Buffer.concat([gzipSync(event(id).slice(0, 9)), gzipSync(event(id).slice(9))]),
+      ),
     200,
   ],
-  "gzip with a wrong sum": [(id) => encoded("gzip", withWrongSum(gzipSync(event(id)))), 400, "invalid_encoding"],
-  "large gzip cut short": [
-    (id) => encoded("gzip", gzipSync(event(id, { properties: { x: "x".repeat(2_000_000) } })).subarray(0, -9)),
+  "gzip with a wrong sum": [
+    (id) => encoded("gzip", withWrongSum(gzipSync(event(id)))),
     400,
     "invalid_encoding",
   ],
-  "br named gzip": [(id) => encoded("gzip", brotliCompressSync(event(id))), 400, "invalid_encoding"],
+  "large gzip cut short": [
+    (id) =>
+      encoded(
+        "gzip",
+        gzipSync(event(id, { properties: { x: "x".repeat(2_000_000) } })).subarray(0, -9),
+      ),
+    400,
+    "invalid_encoding",
+  ],
+  "br named gzip": [
+    (id) => encoded("gzip", brotliCompressSync(event(id))),
+    400,
+    "invalid_encoding",
+  ],
   "gzip named br": [(id) => encoded("br", gzipSync(event(id))), 400, "invalid_encoding"],
   "gzip named deflate": [(id) => encoded("deflate", gzipSync(event(id))), 400, "invalid_encoding"],
   "plain named zstd": [(id) => encoded("zstd", event(id)), 400, "invalid_encoding"],
   "two frames of zstd": [
-    (id) => encoded("zstd", Buffer.concat([zstdCompressSync(event(id)), zstdCompressSync(event(id))])),
+    (id) =>
+      encoded("zstd", Buffer.concat([zstdCompressSync(event(id)), zstdCompressSync(event(id))])),
     400,
     "invalid_encoding",
   ],
@@ -70,7 +98,10 @@ const cases: Record<string, Case> = {
       ),
     200,
   ],
-  "such a name, escaped": [(id) => written(id, `"properties":{"\\u005f_proto__":{"b":1},"toString":2}`), 200],
+  "such a name, escaped": [
+    (id) => written(id, `"properties":{"\\u005f_proto__":{"b":1},"toString":2}`),
+    200,
+  ],
   "an event named __proto__": [
     (id) => request(JSON.stringify({ api_key: key, event: "__proto__", distinct_id: id })),
     200,
@@ -94,20 +125,33 @@ const cases: Record<string, Case> = {
   ],
   "100,000 levels that are all": [() => request(nested(100_000)), 401, "missing_api_key"],
   "a million levels begun": [() => request("[".repeat(1_000_000)), 400, "invalid_json"],
-  "the last of two distinct ids": [(id) => written("the first of two", `"distinct_id":"${id}"`), 200],
+  "the last of two distinct ids": [
+    (id) => written("the first of two", `"distinct_id":"${id}"`),
+    200,
+  ],
   "the last of two keys": [
     (id) => request(`{"api_key":"none","event":"e","distinct_id":"${id}","api_key":"${key}"}`),
     200,
   ],
-  "huge numbers": [(id) => written(id, `"properties":{"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999}`), 200],
+  "huge numbers": [
+    (id) => written(id, `"properties":{"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999}`),
+    200,
+  ],
   "a number of 100,000 digits": [
     (id) => written(id, `"properties":{"b":${"9".repeat(100_000)}}`),
     400,
     "number_too_long",
   ],
   "a timestamp of 400 digits": [(id) => written(id, `"timestamp":${"9".repeat(400)}`), 200],
-  "a timestamp of 1,000 digits": [(id) => written(id, `"timestamp":${"9".repeat(1_000)}`), 400, "number_too_long"],
-  "a name of 1 MB among the properties": [(id) => written(id, `"properties":{"${megaKey}":1}`), 200],
+  "a timestamp of 1,000 digits": [
+    (id) => written(id, `"timestamp":${"9".repeat(1_000)}`),
+    400,
+    "number_too_long",
+  ],
+  "a name of 1 MB among the properties": [
+    (id) => written(id, `"properties":{"${megaKey}":1}`),
+    200,
+  ],
   "a name of 1 MB beside the event's": [(id) => written(id, `"${megaKey}":1`), 200],
   "a key of 1 MB": [
     (id) => request(`{"api_key":"${megaKey}","event":"e","distinct_id":"${id}"}`),
@@ -120,14 +164,17 @@ const cases: Record<string, Case> = {
     "unknown_api_key",
   ],
   "a key behind 1 MB of white space": [
-    (id) => request(`{"api_key":"${" ".repeat(1_000_000)}${key}","event":"e","distinct_id":"${id}"}`),
+    (id) =>
+      request(`{"api_key":"${" ".repeat(1_000_000)}${key}","event":"e","distinct_id":"${id}"}`),
     401,
     "unknown_api_key",
   ],
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("each is answered for what it is, and stored as what it is or not at all", { timeout: 60_000 }, async () => {
+test("each is answered for what it is, and stored as what it is or not at all", {
+  timeout: 60_000,
+}, async () => {
   const target = await startTarget();
   const heard = await Promise.all(
     Object.entries(cases).map(async ([name, [bytes]]) => {
@@ -136,20 +183,33 @@ test("each is answered for what it is, and stored as what it is or not at all", 
     }),
   );
   // A 200 may name the code of a remark.
-  const answers = heard.map(([name, [status, code]]) => [name, status === 200 ? [200, undefined] : [status, code]]);
+  const answers = heard.map(([name, [status, code]]) => [
+    name,
+    status === 200 ? [200, undefined] : [status, code],
+  ]);
   expect(Object.fromEntries(answers)).toEqual(
-    Object.fromEntries(Object.entries(cases).map(([name, [, status, code]]) => [name, [status, code]])),
+    Object.fromEntries(
+      Object.entries(cases).map(([name, [, status, code]]) => [name, [status, code]]),
+    ),
   );
-  const frames = await withClient(target.nats, (connection) => readFrames(connection, "penstock.live.*.shop"));
+  const frames = await withClient(target.nats, (connection) =>
+    readFrames(connection, "penstock.live.*.shop"),
+  );
   const lines = frames.flatMap(({ text }) => text.trimEnd().split("\n"));
   const events = new Map(lines.map((line) => [String(JSON.parse(line).distinct_id), line]));
   const expected = Object.entries(cases).filter(([, [, status]]) => status === 200);
-  expect([...events.keys()].toSorted()).toEqual(["first", ...expected.map(([name]) => name)].toSorted());
+  expect([...events.keys()].toSorted()).toEqual(
+    ["first", ...expected.map(([name]) => name)].toSorted(),
+  );
   expect(lines).toHaveLength(expected.length + 1);
   const own = JSON.parse(events.get("names of JavaScript's own")!).properties;
-  expect(Object.keys(own)).toEqual(expect.arrayContaining(["__proto__", "constructor", "toString"]));
+  expect(Object.keys(own)).toEqual(
+    expect.arrayContaining(["__proto__", "constructor", "toString"]),
+  );
   expect(events.get("such a name, escaped")).toMatch(/"toString":2/);
-  expect(events.get("huge numbers")).toContain(`"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999`);
+  expect(events.get("huge numbers")).toContain(
+    `"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999`,
+  );
   expect(events.get("98 levels in the properties")).toContain(nested(98));
   await expectUnharmed(target);
 });

@@ -1,11 +1,19 @@
-// What the tests of hostile requests share: a gateway in a process of its own, raw bytes to it in the pieces a test says, what
-// came back until the connection ended or enough answers were there, and what is in the stream at the end.
+// What the tests of hostile requests share: a gateway in a process of its own, raw bytes to it in
+// the pieces a test says, what came back until the connection ended or enough answers were there,
+// and what is in the stream at the end.
 
 import { createConnection, type Socket } from "node:net";
 import { expect } from "vitest";
 import { readFrames } from "../kit/gateway.ts";
 import type { TestNatsServer } from "../kit/nats-server.ts";
-import { asWorkers, key, natsWithProject, serve, type TestWorkers, withClient } from "../workers/workers-kit.ts";
+import {
+  asWorkers,
+  key,
+  natsWithProject,
+  serve,
+  type TestWorkers,
+  withClient,
+} from "../workers/workers-kit.ts";
 import { residentBytes } from "./flood-kit.ts";
 
 export { key } from "../workers/workers-kit.ts";
@@ -65,14 +73,27 @@ export interface RawOptions {
 const waitMsMax = 20_000;
 
 /** Writes the pieces, each in a segment of its own as far as TCP goes, and listens. */
-export function raw(port: number, pieces: readonly Uint8Array[], { answers = 1, fin = false }: RawOptions = {}) {
+export function raw(
+  port: number,
+  pieces: readonly Uint8Array[],
+  { answers = 1, fin = false }: RawOptions = {},
+) {
   return new Promise<Heard>((resolve, reject) => {
     let text = "";
     let ended = false;
-    const socket: Socket = createConnection({ host: "127.0.0.1", port, noDelay: true, allowHalfOpen: true });
+    const socket: Socket = createConnection({
+      host: "127.0.0.1",
+      port,
+      noDelay: true,
+      allowHalfOpen: true,
+    });
     const timer = setTimeout(() => {
       socket.destroy();
-      reject(new Error(`Wait for ${answers} answers: not within ${waitMsMax} ms: ${JSON.stringify(text)}`));
+      reject(
+        new Error(
+          `Wait for ${answers} answers: not within ${waitMsMax} ms: ${JSON.stringify(text)}`,
+        ),
+      );
     }, waitMsMax);
     socket.setEncoding("latin1");
     socket.on("connect", () => void write());
@@ -120,15 +141,23 @@ export function statusesIn(text: string): number[] {
 
 /** The distinct ids of all events stored, each as often as it is. */
 export async function stored({ nats }: Target): Promise<string[]> {
-  const frames = await withClient(nats, (connection) => readFrames(connection, "penstock.live.*.shop"));
+  const frames = await withClient(nats, (connection) =>
+    readFrames(connection, "penstock.live.*.shop"),
+  );
   return frames.flatMap(({ events }) => events.map((one) => String(one["distinct_id"])));
 }
 
 /**
- * What must hold after anything a client does: the process runs, a request on a new connection is answered 200, nothing is in flight, and
- * memory is back near what it was.
+ * What must hold after anything a client does: the process runs, a request on a new connection is
+ * answered 200, nothing is in flight, and memory is back near what it was.
  */
-export async function expectUnharmed({ gateway, said, port, pid, residentBytes: before }: Target): Promise<void> {
+export async function expectUnharmed({
+  gateway,
+  said,
+  port,
+  pid,
+  residentBytes: before,
+}: Target): Promise<void> {
   expect(gateway.process.exitCode).toBeNull();
   expect(gateway.process.signalCode).toBeNull();
   expect((await raw(port, [request(event("last"))])).statuses).toEqual([200]);
@@ -141,6 +170,8 @@ export async function expectUnharmed({ gateway, said, port, pid, residentBytes: 
       { timeout: 15_000 },
     )
     .toEqual([0, 0]);
-  await expect.poll(() => residentBytes(pid), { timeout: 15_000 }).toBeLessThan(before + 96 * 1_048_576);
+  await expect
+    .poll(() => residentBytes(pid), { timeout: 15_000 })
+    .toBeLessThan(before + 96 * 1_048_576);
   expect(said.err).not.toMatch(/"level":[56]0/);
 }

@@ -1,18 +1,30 @@
-// All at once: requests that no client should send, slow ones by the hundred, and good ones changed at random. Each is refused or its
-// connection ended, within the ten seconds that what is not whole is given, and nothing is stored but what came whole.
+// All at once: requests that no client should send, slow ones by the hundred, and good ones changed
+// at random. Each is refused or its connection ended, within the ten seconds that what is not whole
+// is given, and nothing is stored but what came whole.
 
 import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { hostileCases } from "./hostile-cases.ts";
-import { event, expectUnharmed, type Heard, raw, request, startTarget, stored } from "./hostile-kit.ts";
+import {
+  event,
+  expectUnharmed,
+  type Heard,
+  raw,
+  request,
+  startTarget,
+  stored,
+} from "./hostile-kit.ts";
 
 const cases = hostileCases();
 const randomCount = 300;
 const slowCount = 100;
 
 const cut = fc.tuple(fc.nat(400), fc.nat(30)).map(([at, bytes]) => (request: Buffer) => {
-  return Buffer.concat([request.subarray(0, at % request.length), request.subarray((at % request.length) + bytes)]);
+  return Buffer.concat([
+    request.subarray(0, at % request.length),
+    request.subarray((at % request.length) + bytes),
+  ]);
 });
 const tokens = [
   "\r\n",
@@ -32,10 +44,16 @@ const tokens = [
   "[",
   "\\",
 ];
-const insertion = fc.tuple(fc.nat(400), fc.constantFrom(...tokens)).map(([at, token]) => (request: Buffer) => {
-  const place = at % request.length;
-  return Buffer.concat([request.subarray(0, place), Buffer.from(token, "latin1"), request.subarray(place)]);
-});
+const insertion = fc
+  .tuple(fc.nat(400), fc.constantFrom(...tokens))
+  .map(([at, token]) => (request: Buffer) => {
+    const place = at % request.length;
+    return Buffer.concat([
+      request.subarray(0, place),
+      Buffer.from(token, "latin1"),
+      request.subarray(place),
+    ]);
+  });
 const flip = fc.tuple(fc.nat(400), fc.nat(255)).map(([at, byte]) => (request: Buffer) => {
   const flipped = Buffer.from(request);
   flipped[at % request.length] = byte;
@@ -43,7 +61,10 @@ const flip = fc.tuple(fc.nat(400), fc.nat(255)).map(([at, byte]) => (request: Bu
 });
 const changes = fc.array(fc.oneof(cut, insertion, flip), { minLength: 1, maxLength: 2 });
 
-/** What is heard of a request whose last bytes come one at a time, and which is cut off before it is whole. */
+/**
+ * What is heard of a request whose last bytes come one at a time, and which is cut off before it is
+ * whole.
+ */
 function slowly(port: number, first: Uint8Array, last: Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     let at = 0;
@@ -73,14 +94,22 @@ test("each is refused or cut off, and the gateway is as before", { timeout: 90_0
     return { id, bytes };
   });
   const ofCases = Promise.all(
-    [...cases].map(async ([name, { pieces, options }]) => [name, (await raw(port, pieces, options)).statuses] as const),
+    [...cases].map(
+      async ([name, { pieces, options }]) =>
+        [name, (await raw(port, pieces, options)).statuses] as const,
+    ),
   );
-  const ofChanged = Promise.all(changed.map(async ({ id, bytes }) => [id, await raw(port, [bytes])] as const));
+  const ofChanged = Promise.all(
+    changed.map(async ({ id, bytes }) => [id, await raw(port, [bytes])] as const),
+  );
   const head = Buffer.from("POST /capture/ HTTP/1.1\r\nHost: p\r\n");
   const withLength = request("", ["Content-Length: 500"]);
   const drip = Buffer.alloc(500, "x");
   const slow = Promise.all(
-    Array.from({ length: slowCount }, () => [slowly(port, head, drip), slowly(port, withLength, drip)]).flat(),
+    Array.from({ length: slowCount }, () => [
+      slowly(port, head, drip),
+      slowly(port, withLength, drip),
+    ]).flat(),
   );
 
   const expectedOf = (name: string, heard: readonly number[]) => {
@@ -107,7 +136,9 @@ test("each is refused or cut off, and the gateway is as before", { timeout: 90_0
     (sum, [, { text }]) => sum + Number(/"status":"Ok","accepted":(\d+)/.exec(text)?.[1] ?? 0),
     0,
   );
-  const untold = (await ofChanged).filter(([, heard]) => heard.statuses[0] !== 200 && !isOurRefusal(heard)).length;
+  const untold = (await ofChanged).filter(
+    ([, heard]) => heard.statuses[0] !== 200 && !isOurRefusal(heard),
+  ).length;
   const known = new Set(["first", ...cases.keys()]);
   const others = inStream.filter((id) => !known.has(id)).length;
   expect(others, `seed ${seed}`).toBeGreaterThanOrEqual(acknowledged);

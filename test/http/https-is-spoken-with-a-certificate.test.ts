@@ -1,4 +1,5 @@
-// With a certificate the public port speaks TLS 1.2 and newer, and nothing else; whoever says nothing is cut off in time.
+// With a certificate the public port speaks TLS 1.2 and newer, and nothing else; whoever says
+// nothing is cut off in time.
 
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
@@ -6,7 +7,15 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { createAuthority } from "../kit/certificates.ts";
-import { head, oneStored, post, startTestServer, type TestServer, type TestServerConfig, until } from "./server-kit.ts";
+import {
+  head,
+  oneStored,
+  post,
+  startTestServer,
+  type TestServer,
+  type TestServerConfig,
+  until,
+} from "./server-kit.ts";
 
 const authority = await createAuthority();
 /** uWS gives a connection 10 s, and looks every 4. */
@@ -16,7 +25,8 @@ test("requests of a connection are answered, and it shows the certificate to who
   const server = await start();
   const socket = await secure(server, { ca: authority.ca });
   expect([socket.authorized, socket.getProtocol()]).toEqual([true, "TLSv1.3"]);
-  for (const body of ["1", "2"]) expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
+  for (const body of ["1", "2"])
+    expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
   expect(server.taken.map(({ text }) => text)).toEqual(["1", "2"]);
 
   const other = await createAuthority();
@@ -33,7 +43,12 @@ test("a body of many TLS records arrives whole", async () => {
 
 test("a long answer arrives whole, and ends its connection", async () => {
   const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
-  const files = { folder: "", version: "", names: [], answer: () => ({ status: 200, headers: [], body }) as const };
+  const files = {
+    folder: "",
+    version: "",
+    names: [],
+    answer: () => ({ status: 200, headers: [], body }) as const,
+  };
   const socket = await secure(await start({ files }), { ca: authority.ca });
   const parts: Buffer[] = [];
   socket.on("data", (part) => parts.push(part));
@@ -48,13 +63,18 @@ test("TLS 1.2 is spoken, 1.1 is not", async () => {
   const old = { ca: authority.ca, ciphers: "DEFAULT@SECLEVEL=0" };
   const socket = await secure(server, { ...old, maxVersion: "TLSv1.2" });
   expect(await answerTo(socket, post("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
-  await expect(secure(server, { ...old, minVersion: "TLSv1.1", maxVersion: "TLSv1.1" })).rejects.toThrow();
+  await expect(
+    secure(server, { ...old, minVersion: "TLSv1.1", maxVersion: "TLSv1.1" }),
+  ).rejects.toThrow();
 });
 
 test.each([
   ["a plain request", post("{}")],
   ["bytes of no kind", Buffer.alloc(2_000, 0xaa)],
-  ["a TLS record that is nonsense", Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)])],
+  [
+    "a TLS record that is nonsense",
+    Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
+  ],
 ])("%s: the connection ends, others go on", async (_what, bytes) => {
   const server = await start();
   const socket = plain(server);
@@ -64,17 +84,25 @@ test.each([
   });
   socket.write(bytes);
   await until(() => ended, "it is closed");
-  expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
+  expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
+    /^HTTP\/1.1 200 OK/,
+  );
   expect(server.taken.length).toBe(1);
 });
 
 test("addresses are those of the connection", async () => {
   const server = await start({ recordIp: true, connectionId: loadConnectionId() });
   for (const from of ["127.0.0.1", "127.0.0.2", "127.0.0.1"]) {
-    const socket = await secure(server, { ca: authority.ca, localAddress: from } as ConnectionOptions);
+    const socket = await secure(server, {
+      ca: authority.ca,
+      localAddress: from,
+    } as ConnectionOptions);
     await answerTo(socket, post("{}"));
     await answerTo(socket, post("{}"));
-    expect(server.taken.slice(-2).map(({ exchange }) => exchange.clientAddress)).toEqual([from, from]);
+    expect(server.taken.slice(-2).map(({ exchange }) => exchange.clientAddress)).toEqual([
+      from,
+      from,
+    ]);
   }
 });
 
@@ -87,7 +115,9 @@ test("a handshake that stalls, or drips, ends in time", async () => {
   dripping.write(hello.subarray(0, 5));
   onTestFinished(() => clearInterval(drip));
   const closed = [silent, begun, dripping].map((socket) => once(socket, "close"));
-  const late = new Promise((_, reject) => setTimeout(reject, cutOffMs, new Error("still open")).unref());
+  const late = new Promise((_, reject) =>
+    setTimeout(reject, cutOffMs, new Error("still open")).unref(),
+  );
   await Promise.race([Promise.all(closed), late]);
 });
 

@@ -1,5 +1,5 @@
-// Ten thousand connections on which nothing comes, or as many as the limit of open files lets client and gateway have: what they weigh,
-// and that a request beside them is answered.
+// Ten thousand connections on which nothing comes, or as many as the limit of open files lets
+// client and gateway have: what they weigh, and that a request beside them is answered.
 
 import { createConnection, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -11,9 +11,13 @@ const wanted = 10_000;
 const otherFiles = 200;
 const bytesEachMax = 4_096;
 
-/** Of this process, and of one that it has started: Node raises it to what both may have at most. */
+/**
+ * Of this process, and of one that it has started: Node raises it to what both may have at most.
+ */
 function openFilesMax(): number {
-  const report = process.report.getReport() as { userLimits?: { open_files?: { soft: number | "unlimited" } } };
+  const report = process.report.getReport() as {
+    userLimits?: { open_files?: { soft: number | "unlimited" } };
+  };
   const limit = report.userLimits?.open_files?.soft;
   return typeof limit === "number" ? limit : Number.POSITIVE_INFINITY;
 }
@@ -29,7 +33,8 @@ test("ten thousand at once", { timeout: 60_000 }, async () => {
   // All of them come from here.
   const target = await startTarget("--address-connections-max", "1000000");
   // What the process takes for requests at all is not the connections'.
-  for (let count = 0; count < 300; count++) await raw(target.port, [request(event(`before ${count}`))]);
+  for (let count = 0; count < 300; count++)
+    await raw(target.port, [request(event(`before ${count}`))]);
   const count = Math.min(wanted, openFilesMax() - otherFiles);
   expect(count).toBeGreaterThan(otherFiles);
   const before = residentBytes(target.pid);

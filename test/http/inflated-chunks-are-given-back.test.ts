@@ -1,4 +1,5 @@
-// A body is inflated chunk by chunk; what a chunk lay in is given back when it is copied, and not left to the collector.
+// A body is inflated chunk by chunk; what a chunk lay in is given back when it is copied, and not
+// left to the collector.
 
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";

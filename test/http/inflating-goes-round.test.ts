@@ -1,18 +1,27 @@
-// Who inflates next on the pool: works of so many bytes, ten a step, on a clock and a pool that the test moves.
+// Who inflates next on the pool: works of so many bytes, ten a step, on a clock and a pool that the
+// test moves.
 
 import { expect, onTestFinished, test, vi } from "vitest";
-import { InflateQueue, type InflateQueueLimits, type QueuedWork } from "../../src/http/body/inflate-queue.ts";
+import {
+  InflateQueue,
+  type InflateQueueLimits,
+  type QueuedWork,
+} from "../../src/http/body/inflate-queue.ts";
 
 const stepBytes = 10;
 
 type Given = Partial<Omit<QueuedWork, "step" | "late" | "deadlineMs">> & { readonly inMs?: number };
 
-/** Notes the names of works as they get a step, with `!` where one is done by it, and with `?` those that are late. */
+/**
+ * Notes the names of works as they get a step, with `!` where one is done by it, and with `?` those
+ * that are late.
+ */
 function queueOf(limits: Partial<InflateQueueLimits> = {}) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const queue = new InflateQueue({ stepsMax: 1, unknownStepsMax: 1, begunMax: 2, memoryBytesMax: 100, ...limits }, () =>
-    performance.now(),
+  const queue = new InflateQueue(
+    { stepsMax: 1, unknownStepsMax: 1, begunMax: 2, memoryBytesMax: 100, ...limits },
+    () => performance.now(),
   );
   const noted: string[] = [];
   const onPool: (() => void)[] = [];

@@ -21,7 +21,12 @@ test("the smallest block that fits is used again, but no block for a body much s
 
 test("past what is kept, the smallest go, and their memory with them", () => {
   const memory = new BodyMemory();
-  const blocks = [memory.take(2 * MIB), memory.take(8 * MIB), memory.take(20 * MIB), memory.take(20 * MIB)];
+  const blocks = [
+    memory.take(2 * MIB),
+    memory.take(8 * MIB),
+    memory.take(20 * MIB),
+    memory.take(20 * MIB),
+  ];
   for (const block of blocks) memory.give(block);
   expect(memory.keptBytes).toBe(40 * MIB);
   expect(blocks.map((block) => block.length / MIB)).toEqual([0, 0, 20, 20]);

@@ -1,18 +1,32 @@
 import { expect, test } from "vitest";
 import type { EarlyLook } from "../../src/base/types.ts";
 import { GrowingBodies, type GrowingBody } from "../../src/http/body/growing-bodies.ts";
-import { codeIn, connectTo, head, inflightBytesMax, startTestServer, until, type Wire } from "./server-kit.ts";
+import {
+  codeIn,
+  connectTo,
+  head,
+  inflightBytesMax,
+  startTestServer,
+  until,
+  type Wire,
+} from "./server-kit.ts";
 
 const declared = 900_000;
 const part = 300_000;
 
 async function begin(wire: Wire): Promise<void> {
-  wire.write(Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(part, "x")]));
+  wire.write(
+    Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(part, "x")]),
+  );
 }
 
 test("the body that came first goes on in the room of the last, and that one is told once it is whole", async () => {
   const server = await startTestServer({ bodyBytesMax: declared });
-  const wires = [await connectTo(server), await connectTo(server), await connectTo(server)] as const;
+  const wires = [
+    await connectTo(server),
+    await connectTo(server),
+    await connectTo(server),
+  ] as const;
   const [first, second, last] = wires;
   for (const [place, wire] of wires.entries()) {
     await begin(wire);
@@ -33,13 +47,24 @@ test("the body that came first goes on in the room of the last, and that one is 
 
 test("a large body finds no room in what earlier ones hold, and a small one always does in its own", async () => {
   const server = await startTestServer({ bodyBytesMax: declared });
-  const [first, second, small] = [await connectTo(server), await connectTo(server), await connectTo(server)];
+  const [first, second, small] = [
+    await connectTo(server),
+    await connectTo(server),
+    await connectTo(server),
+  ];
   await begin(first);
   await until(() => server.admission.bytes === part, "a part of it is in hand");
   server.admission.take(inflightBytesMax - part);
-  second.write(Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(declared, "x")]));
+  second.write(
+    Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(declared, "x")]),
+  );
   expect(codeIn(await second.reply())).toBe("overloaded");
-  small.write(Buffer.concat([head({ "Content-Length": "200000" }), Buffer.alloc(200_000, "x")]).subarray(0, -1));
+  small.write(
+    Buffer.concat([head({ "Content-Length": "200000" }), Buffer.alloc(200_000, "x")]).subarray(
+      0,
+      -1,
+    ),
+  );
   await until(() => server.admission.bytes > inflightBytesMax, "it is in hand");
   small.write("x");
   expect((await small.reply()).status).toBe(200);
@@ -54,7 +79,9 @@ test("nobody gives way in vain: where all together hold too little, only the bod
   for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
     const before = server.admission.bytes;
     const wire = await connectTo(server);
-    wire.write(Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(bytes, "x")]));
+    wire.write(
+      Buffer.concat([head({ "Content-Length": String(declared) }), Buffer.alloc(bytes, "x")]),
+    );
     await until(() => server.admission.bytes === before + bytes, "a part of it is in hand");
     wires.push(wire);
   }
@@ -97,7 +124,10 @@ test("slow bodies give way to all that are not, the last of them first", () => {
   expect(bodies.givingWayTo(young, 1, now)).toEqual([slow]);
   expect(bodies.givingWayTo(slow, 1, now)).toEqual([young]);
   bodies.delete(slow);
-  expect([bodies.givingWayTo(young, 1, now), bodies.givingWayTo(fast, 1, now)]).toEqual([[], [young]]);
+  expect([bodies.givingWayTo(young, 1, now), bodies.givingWayTo(fast, 1, now)]).toEqual([
+    [],
+    [young],
+  ]);
 });
 
 test("a body that has arrived is never slow", () => {
@@ -110,7 +140,11 @@ test("a body that has arrived is never slow", () => {
 });
 
 test("one that holds nothing has nothing to give", () => {
-  const [first, empty, last] = [arriving(0, 1), { ...arriving(0, 1), bytesHeld: 0 }, arriving(0, 1)];
+  const [first, empty, last] = [
+    arriving(0, 1),
+    { ...arriving(0, 1), bytesHeld: 0 },
+    arriving(0, 1),
+  ];
   const bodies = new GrowingBodies<GrowingBody>();
   for (const body of [first, empty, last]) bodies.add(body);
   expect(bodies.givingWayTo(first, 10, now)).toEqual([last]);
@@ -143,7 +177,10 @@ test("who shows no key gives way to who does, those of the address that holds th
 });
 
 test("addresses are told apart where none is recorded", async () => {
-  const look: EarlyLook = (body) => ({ projectId: body[0] === 0x6b ? "k" : undefined, lane: undefined });
+  const look: EarlyLook = (body) => ({
+    projectId: body[0] === 0x6b ? "k" : undefined,
+    lane: undefined,
+  });
   const server = await startTestServer({ inflightBytesMax: 800_000, recordIp: false, look });
   const froms = [...Array.from({ length: 8 }, () => "127.0.0.2"), "127.0.0.3"];
   const wires: Wire[] = [];
@@ -160,11 +197,16 @@ test("addresses are told apart where none is recorded", async () => {
   const statuses = await Promise.all(wires.map(async (wire) => (await wire.reply()).status));
   expect(statuses.filter((status) => status === 503).length).toBe(1);
   expect(statuses.at(-1)).toBe(200);
-  expect(new Set(server.taken.map(({ exchange }) => exchange.clientAddress))).toEqual(new Set([""]));
+  expect(new Set(server.taken.map(({ exchange }) => exchange.clientAddress))).toEqual(
+    new Set([""]),
+  );
 });
 
 test("who comes in small pieces has others give way for some of them at once", async () => {
-  const look: EarlyLook = (body) => ({ projectId: body[0] === 0x6b ? "k" : undefined, lane: undefined });
+  const look: EarlyLook = (body) => ({
+    projectId: body[0] === 0x6b ? "k" : undefined,
+    lane: undefined,
+  });
   const server = await startTestServer({ look });
   const wires: Wire[] = [];
   for (let n = 1; n <= 4; n++) {

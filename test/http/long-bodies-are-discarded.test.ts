@@ -1,8 +1,20 @@
 import { expect, test } from "vitest";
-import { bodyBytesMax, codeIn, connectTo, head, post, startTestServer, until } from "./server-kit.ts";
+import {
+  bodyBytesMax,
+  codeIn,
+  connectTo,
+  head,
+  post,
+  startTestServer,
+  until,
+} from "./server-kit.ts";
 
 const piece = Buffer.alloc(10_000, "x");
-const chunk = Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]);
+const chunk = Buffer.concat([
+  Buffer.from(`${piece.length.toString(16)}\r\n`),
+  piece,
+  Buffer.from("\r\n"),
+]);
 
 test("a body of exactly the cap is taken", async () => {
   const server = await startTestServer();
@@ -22,7 +34,9 @@ test("by declared length: nothing is kept, 413 after the last byte, then the sam
   wire.write(piece);
   const reply = await wire.reply();
   expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
-  expect(JSON.parse(reply.body).detail).toBe(`The body has 120000 bytes, and may have ${bodyBytesMax}`);
+  expect(JSON.parse(reply.body).detail).toBe(
+    `The body has 120000 bytes, and may have ${bodyBytesMax}`,
+  );
   wire.write(post("{}"));
   expect((await wire.reply()).status).toBe(200);
   expect(server.taken).toHaveLength(1);
@@ -39,7 +53,9 @@ test("by count: bytes in hand are given back as soon as the cap is passed", asyn
   wire.write("0\r\n\r\n");
   const reply = await wire.reply();
   expect(codeIn(reply)).toBe("body_too_large");
-  expect(JSON.parse(reply.body).detail).toBe(`The body came to 110000 bytes and more, and may have ${bodyBytesMax}`);
+  expect(JSON.parse(reply.body).detail).toBe(
+    `The body came to 110000 bytes and more, and may have ${bodyBytesMax}`,
+  );
   await wire.ended();
 });
 

@@ -1,8 +1,12 @@
-// Writes what lz-string's compressToBase64 writes: of a text, the same characters; and by hand, what no compressor would make.
+// Writes what lz-string's compressToBase64 writes: of a text, the same characters; and by hand,
+// what no compressor would make.
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** Codes and characters, lowest bit first, packed six to a character. Codes get longer as the phrases become more. */
+/**
+ * Codes and characters, lowest bit first, packed six to a character. Codes get longer as the
+ * phrases become more.
+ */
 export class LzWriter {
   #text = "";
   #bits = 0;
@@ -88,7 +92,9 @@ function encode(text: string): string {
   return writer.end();
 }
 
-/** Some thousand characters that come to so many spaces, about, before `text`, which is of ASCII. */
+/**
+ * Some thousand characters that come to so many spaces, about, before `text`, which is of ASCII.
+ */
 export function lzBomb(length: number, text = ""): string {
   const writer = new LzWriter();
   const seen = new Set<number>();
@@ -99,7 +105,8 @@ export function lzBomb(length: number, text = ""): string {
     phrases += phrases === 3 ? 1 : 2;
   };
   for (const letter of text) {
-    // A character that was there already is a phrase; which one does not matter for a bomb, so it is left out.
+    // A character that was there already is a phrase; which one does not matter for a bomb, so it
+    // is left out.
     if (!seen.has(letter.charCodeAt(0))) literal(letter.charCodeAt(0));
   }
   literal(0x20);

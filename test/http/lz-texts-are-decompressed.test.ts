@@ -1,4 +1,5 @@
-// What lz-string's compressToBase64 makes: the texts below come from version 1.5.0 of it, the others from an encoder of the tests'.
+// What lz-string's compressToBase64 makes: the texts below come from version 1.5.0 of it, the
+// others from an encoder of the tests'.
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -51,7 +52,11 @@ test.each(vectors)("%j is read from %s", (text, compressed) => {
 });
 
 test("any text comes back, with U+FFFD for what is half a character", () => {
-  const unit = fc.oneof(fc.integer({ min: 0, max: 0x7f }), fc.integer({ min: 0, max: 0xffff }), fc.constant(0xd83d));
+  const unit = fc.oneof(
+    fc.integer({ min: 0, max: 0x7f }),
+    fc.integer({ min: 0, max: 0xffff }),
+    fc.constant(0xd83d),
+  );
   const units = fc.array(fc.oneof(unit, fc.constantFrom(0x61, 0x62, 0xde00)), { maxLength: 300 });
   fc.assert(
     fc.property(units, (codes) => {
@@ -64,10 +69,13 @@ test("any text comes back, with U+FFFD for what is half a character", () => {
 
 test("of any bytes something comes out, or what is wrong with them", () => {
   fc.assert(
-    fc.property(fc.string({ unit: fc.constantFrom(..."ABCDEgq3+/= é"), maxLength: 200 }), (text) => {
-      const { text: result, detail } = decoded(text);
-      expect(result ?? detail).toBeTypeOf("string");
-    }),
+    fc.property(
+      fc.string({ unit: fc.constantFrom(..."ABCDEgq3+/= é"), maxLength: 200 }),
+      (text) => {
+        const { text: result, detail } = decoded(text);
+        expect(result ?? detail).toBeTypeOf("string");
+      },
+    ),
     { numRuns: 2_000 },
   );
 });
@@ -76,12 +84,16 @@ test("a text cut short anywhere, or with more behind it, is told", () => {
   const whole = lzEncode(JSON.stringify({ event: "a", properties: { text: "äöü 😀".repeat(20) } }));
   const bare = whole.replace(/=+$/, "");
   for (let length = 0; length < bare.length - 1; length++) {
-    expect(decoded(bare.slice(0, length)).detail).toBe("Decompress the body as lz64: unexpected end of data");
+    expect(decoded(bare.slice(0, length)).detail).toBe(
+      "Decompress the body as lz64: unexpected end of data",
+    );
   }
   expect(decoded(bare).text).toBe(decoded(whole).text);
   expect(decoded(`${whole}\n`).text).toBe(decoded(whole).text);
   for (const more of ["BBBB", "=====", "and more"]) {
-    expect(decoded(whole + more).detail).toBe("Decompress the body as lz64: more data after the end");
+    expect(decoded(whole + more).detail).toBe(
+      "Decompress the body as lz64: more data after the end",
+    );
   }
   expect(decoded(`${whole.slice(0, 9)}*${whole.slice(10)}`).detail).toBe(
     "Decompress the body as lz64: a character that is not of base64",
@@ -92,10 +104,14 @@ test("a phrase that is not there is told", () => {
   const writer = new LzWriter();
   writer.literal(0x61);
   writer.phrase(6);
-  expect(decoded(writer.end()).detail).toBe("Decompress the body as lz64: a phrase that is not there");
+  expect(decoded(writer.end()).detail).toBe(
+    "Decompress the body as lz64: a phrase that is not there",
+  );
   const first = new LzWriter();
   first.phrase(3);
-  expect(decoded(first.end()).detail).toBe("Decompress the body as lz64: a phrase that is not there");
+  expect(decoded(first.end()).detail).toBe(
+    "Decompress the body as lz64: a phrase that is not there",
+  );
 });
 
 test("what it comes to is bounded, step by step, by the limit and by what was sent", () => {
@@ -104,7 +120,9 @@ test("what it comes to is bounded, step by step, by the limit and by what was se
   const small = decoded(bomb, 1_000_000);
   expect(small.detail).toBe("More than 1000000 bytes after decompression");
   const unknown = decoded(bomb, 100_000_000, false);
-  expect(unknown.detail).toMatch(/^More than 8388608 bytes after decompression, and more than 200 times what was sent/);
+  expect(unknown.detail).toMatch(
+    /^More than 8388608 bytes after decompression, and more than 200 times what was sent/,
+  );
   expect(unknown.held).toBeLessThan(8_388_608 + 1_000_000);
   const known = decoded(bomb, 100_000_000);
   expect(known.detail).toMatch(/and more than 1032 times what was sent$/);
@@ -113,7 +131,9 @@ test("what it comes to is bounded, step by step, by the limit and by what was se
 
 test("the memory of the phrases is asked for as well", () => {
   // Every phrase is new, so there are as many as two characters make.
-  const text = Array.from({ length: 60_000 }, (_, n) => String.fromCharCode(0x100 + ((n * 7_919) % 30_000))).join("");
+  const text = Array.from({ length: 60_000 }, (_, n) =>
+    String.fromCharCode(0x100 + ((n * 7_919) % 30_000)),
+  ).join("");
   const { text: result, held } = decoded(lzEncode(text));
   expect(result).toBe(text);
   expect(held).toBeGreaterThan(Buffer.byteLength(text) + 60_000 * 8);

@@ -32,23 +32,31 @@ test("a HEAD is answered without a body", async () => {
   expect([known.body, unknown.body]).toEqual(["", ""]);
 });
 
-test.each(["/x", "/captur", "/capture/x", "/x//capture/", "/CAPTURE/", "/batch//", "/%63apture/", "//captur/"])(
-  "%s is nothing, but for a preflight",
-  async (path) => {
-    const server = await startTestServer();
-    const wire = await connectTo(server);
-    for (const method of ["GET", "POST", "PUT"]) {
-      wire.write(Buffer.concat([head({ "Content-Length": "2" }, `${method} ${path}`), Buffer.from("{}")]));
-      const reply = await wire.reply();
-      expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
-    }
-    wire.write(head({ "Content-Length": "0" }, `OPTIONS ${path}`));
-    const preflight = await wire.reply();
-    expect([preflight.status, preflight.body]).toEqual([200, ""]);
-    expect(server.finished).toEqual(["other 404", "other 404", "other 404", "other 200"]);
-    expect(server.taken).toEqual([]);
-  },
-);
+test.each([
+  "/x",
+  "/captur",
+  "/capture/x",
+  "/x//capture/",
+  "/CAPTURE/",
+  "/batch//",
+  "/%63apture/",
+  "//captur/",
+])("%s is nothing, but for a preflight", async (path) => {
+  const server = await startTestServer();
+  const wire = await connectTo(server);
+  for (const method of ["GET", "POST", "PUT"]) {
+    wire.write(
+      Buffer.concat([head({ "Content-Length": "2" }, `${method} ${path}`), Buffer.from("{}")]),
+    );
+    const reply = await wire.reply();
+    expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
+  }
+  wire.write(head({ "Content-Length": "0" }, `OPTIONS ${path}`));
+  const preflight = await wire.reply();
+  expect([preflight.status, preflight.body]).toEqual([200, ""]);
+  expect(server.finished).toEqual(["other 404", "other 404", "other 404", "other 200"]);
+  expect(server.taken).toEqual([]);
+});
 
 test.each([
   ["/x/y/", "/x/y/"],
@@ -72,6 +80,8 @@ test.each([
   const wire = await connectTo(server);
   wire.write(head({ "Content-Length": "0" }, `POST ${path}?api_key=phc_0123456789abc`));
   const reply = await wire.reply();
-  expect(JSON.parse(reply.body).detail).toBe(`There is nothing at ${named}: events go to /capture/ or /batch/`);
+  expect(JSON.parse(reply.body).detail).toBe(
+    `There is nothing at ${named}: events go to /capture/ or /batch/`,
+  );
   expect(reply.body.endsWith("}\n")).toBe(true);
 });

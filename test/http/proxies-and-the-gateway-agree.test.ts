@@ -1,10 +1,20 @@
-// Odd requests through proxies that share connections among clients: whatever a proxy and the gateway make of one, every other client
-// gets its own answer, and no request is done whose sender is not answered.
+// Odd requests through proxies that share connections among clients: whatever a proxy and the
+// gateway make of one, every other client gets its own answer, and no request is done whose sender
+// is not answered.
 
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
 import { framingCases } from "./framing-cases.ts";
-import { event, expectUnharmed, key, request, startTarget, statusesIn, stored, type Target } from "./hostile-kit.ts";
+import {
+  event,
+  expectUnharmed,
+  key,
+  request,
+  startTarget,
+  statusesIn,
+  stored,
+  type Target,
+} from "./hostile-kit.ts";
 import { findProxies, proxyNames, startProxy } from "./proxy-kit.ts";
 
 const found = findProxies();
@@ -25,7 +35,8 @@ test.each(names)("behind %s nobody hears another's answer", { timeout: 120_000 }
   for (const [title, { bytes }] of framingCases()) {
     const smuggled = `smuggled ${title}`;
     const whole = bytes(`carrier ${title}`, smuggled);
-    // At once, and with what is behind the odd request coming later, as a proxy that streams would pass it on.
+    // At once, and with what is behind the odd request coming later, as a proxy that streams would
+    // pass it on.
     const later = whole.length - request(event(smuggled)).length;
     for (const pieces of [[whole], [whole.subarray(0, later), whole.subarray(later)]]) {
       const attack = hear(port, pieces);
@@ -39,8 +50,14 @@ test.each(names)("behind %s nobody hears another's answer", { timeout: 120_000 }
   await expectUnharmed(target);
 });
 
-/** An event that was stored for a sender that heard of nothing was put before somebody else's request. */
-async function expectNothingUnanswered(target: Target, answersOf: ReadonlyMap<string, number>): Promise<void> {
+/**
+ * An event that was stored for a sender that heard of nothing was put before somebody else's
+ * request.
+ */
+async function expectNothingUnanswered(
+  target: Target,
+  answersOf: ReadonlyMap<string, number>,
+): Promise<void> {
   const inStream = await stored(target);
   for (const [smuggled, answers] of answersOf) {
     const count = inStream.filter((id) => id === smuggled).length;
@@ -51,7 +68,10 @@ async function expectNothingUnanswered(target: Target, answersOf: ReadonlyMap<st
 /** A batch of a size that no other request has: its answer is recognised. */
 async function expectOwnAnswer(port: number, number: number): Promise<void> {
   const size = (number % 50) + 2;
-  const batch = Array.from({ length: size }, () => ({ event: "e", distinct_id: `victim ${number}` }));
+  const batch = Array.from({ length: size }, () => ({
+    event: "e",
+    distinct_id: `victim ${number}`,
+  }));
   const response = await fetch(`http://127.0.0.1:${port}/batch/`, {
     method: "POST",
     body: JSON.stringify({ api_key: key, batch }),

@@ -1,4 +1,5 @@
-// HAProxy with the configuration that deploy/ ships, and nginx as the README has it, as processes before a gateway.
+// HAProxy with the configuration that deploy/ ships, and nginx as the README has it, as processes
+// before a gateway.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,14 +18,22 @@ type Found = Record<ProxyName, { program?: string; libraries?: string; why?: str
 
 /** Where the programs are, fetched if need be; `why` where one cannot be had on this host. */
 export function findProxies(): Found {
-  const text = execFileSync(process.execPath, [path.join(root, "scripts/proxies.mjs")], { encoding: "utf8" });
+  const text = execFileSync(process.execPath, [path.join(root, "scripts/proxies.mjs")], {
+    encoding: "utf8",
+  });
   return JSON.parse(text.trim().split("\n").at(-1) ?? "") as Found;
 }
 
 /** Starts it before the gateway; answers its port. It ends with the test. */
-export async function startProxy(name: ProxyName, found: Found, gatewayPort: number): Promise<number> {
+export async function startProxy(
+  name: ProxyName,
+  found: Found,
+  gatewayPort: number,
+): Promise<number> {
   return startConfigured(name, found, (port, folder) =>
-    name === "haproxy" ? haproxyConfig(port, gatewayPort) : nginxConfig({ port, gatewayPort, folder }),
+    name === "haproxy"
+      ? haproxyConfig(port, gatewayPort)
+      : nginxConfig({ port, gatewayPort, folder }),
   );
 }
 
@@ -40,7 +49,8 @@ export async function startConfigured(
   const configFile = path.join(folder, "proxy.conf");
   writeFileSync(configFile, configOf(port, folder));
   const args = name === "haproxy" ? ["-f", configFile, "-db"] : ["-c", configFile, "-p", folder];
-  const env = libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
+  const env =
+    libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
   const child = spawn(program!, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr])
@@ -50,7 +60,9 @@ export async function startConfigured(
     if (child.exitCode === null && child.kill("SIGKILL")) await ended;
     rmSync(folder, { recursive: true, force: true });
   });
-  await expect.poll(() => accepts(port), { timeout: 10_000, message: `start ${name}: ${said}` }).toBe(true);
+  await expect
+    .poll(() => accepts(port), { timeout: 10_000, message: `start ${name}: ${said}` })
+    .toBe(true);
   expect([name, child.exitCode, said]).toEqual([name, null, expect.any(String)]);
   return port;
 }
@@ -66,12 +78,23 @@ function haproxyConfig(port: number, gatewayPort: number): string {
       .replace(/^resolvers names\n(?: .*\n)+/m, "")
       .replace(/^ {2}default-server check .*\n/m, "")
       .replace(/^ {2}option httpchk .*\n {2}http-check .*\n/m, "")
-      .replace(/^ {2}server gateway-a .*\n {2}server gateway-b .*$/m, `  server gateway 127.0.0.1:${gatewayPort}`)
+      .replace(
+        /^ {2}server gateway-a .*\n {2}server gateway-b .*$/m,
+        `  server gateway 127.0.0.1:${gatewayPort}`,
+      )
   );
 }
 
 /** Bodies are passed on as they come, so that what the two make of them can differ. */
-function nginxConfig({ port, gatewayPort, folder }: { port: number; gatewayPort: number; folder: string }): string {
+function nginxConfig({
+  port,
+  gatewayPort,
+  folder,
+}: {
+  port: number;
+  gatewayPort: number;
+  folder: string;
+}): string {
   return nginxMain(
     folder,
     `  upstream gateways { server 127.0.0.1:${gatewayPort}; keepalive 16; keepalive_timeout 8s; }

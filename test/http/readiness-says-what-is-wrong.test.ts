@@ -10,7 +10,10 @@ afterEach(async () => {
   logged.length = 0;
 });
 
-async function startAdmin(readiness: () => Promise<string[]>, warnings?: () => Promise<string[]>): Promise<string> {
+async function startAdmin(
+  readiness: () => Promise<string[]>,
+  warnings?: () => Promise<string[]>,
+): Promise<string> {
   admin = createAdminServer({
     ...(warnings === undefined ? {} : { warnings }),
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "penstock_x 1\n" },
@@ -70,7 +73,10 @@ test("a check that fails or hangs is a reason", async () => {
   const startedMs = performance.now();
   const answers = await Promise.all([readyz(url), readyz(url)]);
   for (const answer of answers) {
-    expect(answer).toEqual([503, { status: "unready", reasons: ["The check took longer than 1500 ms"] }]);
+    expect(answer).toEqual([
+      503,
+      { status: "unready", reasons: ["The check took longer than 1500 ms"] },
+    ]);
   }
   expect(performance.now() - startedMs).toBeLessThan(3_000);
   expect(checks).toBe(1);
@@ -104,7 +110,9 @@ test("a taken port is an error that says so", async () => {
     log: { error: () => {} },
     monotonicMs: () => 0,
   });
-  await expect(second.listen("127.0.0.1", Number(new URL(url).port))).rejects.toThrow("the port is taken");
+  await expect(second.listen("127.0.0.1", Number(new URL(url).port))).rejects.toThrow(
+    "the port is taken",
+  );
 });
 
 test("from the beginning of a drain on it is not ready, whatever was found just before or is still being found", async () => {

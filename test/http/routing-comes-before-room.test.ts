@@ -1,4 +1,5 @@
-// What is wrong with a request whatever it brings is said however the store is: an SDK takes a 503 for "again", and would ask for ever.
+// What is wrong with a request whatever it brings is said however the store is: an SDK takes a 503
+// for "again", and would ask for ever.
 
 import { expect, test } from "vitest";
 import {
@@ -38,15 +39,20 @@ const requests: [string, Record<string, string>, number, string][] = [
 ];
 
 test.each(
-  states.flatMap(([state, prepare, code]) => requests.map((request) => [state, prepare, code, ...request] as const)),
+  states.flatMap(([state, prepare, code]) =>
+    requests.map((request) => [state, prepare, code, ...request] as const),
+  ),
 )("%s: %3$s", async (_, prepare, code, line, headers, status, expected) => {
   const server = await startTestServer();
   const [wire, storing] = [await connectTo(server), await connectTo(server)];
   const before = server.admission.bytes;
   prepare(server);
-  wire.write(Buffer.concat([head(headers, line), Buffer.alloc(Number(headers["Content-Length"] ?? 0), "x")]));
+  wire.write(
+    Buffer.concat([head(headers, line), Buffer.alloc(Number(headers["Content-Length"] ?? 0), "x")]),
+  );
   const reply = await wire.reply(line.startsWith("HEAD"));
-  const said = expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
+  const said =
+    expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
   expect([line, reply.status, said]).toEqual([line, status, expected]);
   expect(reply.headers.has("retry-after")).toBe(false);
   // And it is as it is said to be.

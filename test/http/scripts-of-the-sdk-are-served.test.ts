@@ -4,7 +4,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { posthogJsFolder } from "../../src/base/posthog-js.ts";
 import { readStaticFiles, type StaticFiles } from "../../src/http/pages/static-files.ts";
-import { codeIn, connectTo, head, post, type Reply, startTestServer, type TestServer, until } from "./server-kit.ts";
+import {
+  codeIn,
+  connectTo,
+  head,
+  post,
+  type Reply,
+  startTestServer,
+  type TestServer,
+  until,
+} from "./server-kit.ts";
 
 const origin = "https://shop.example";
 const scripts = {
@@ -23,7 +32,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "posthog-js-"));
   mkdirSync(join(folder, "dist"));
   writeFileSync(join(folder, "package.json"), '{"version":"1.2.3"}');
-  for (const [name, text] of Object.entries(scripts)) writeFileSync(join(folder, "dist", name), text);
+  for (const [name, text] of Object.entries(scripts))
+    writeFileSync(join(folder, "dist", name), text);
   files = readStaticFiles(folder);
 });
 
@@ -91,7 +101,9 @@ test("a script that the package does not have is named as such, and where there 
   const with_ = await startTestServer({ files });
   const detailOf = async (path: string) => JSON.parse((await get(with_, path)).body).detail;
   const none = "posthog-js 1.2.3, which is served here, has no such script";
-  expect(await detailOf("/static/toolbar.js")).toBe(`There is nothing at /static/toolbar.js: ${none}`);
+  expect(await detailOf("/static/toolbar.js")).toBe(
+    `There is nothing at /static/toolbar.js: ${none}`,
+  );
   expect(await detailOf("/static/1.449.0/arry.js")).toBe(
     `There is nothing at /static/1.449.0/arry.js: ${none}; /static/array.js is meant?`,
   );
@@ -127,7 +139,8 @@ test("who can read gzip gets it, under a tag of its own", async () => {
   };
   let zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
   // The first of all who ask may get it as it is.
-  while (zipped.coding === null) zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
+  while (zipped.coding === null)
+    zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
   const plain = await socketBytes({ "Accept-Encoding": "gzip;q=0, identity" });
   expect([zipped.coding, plain.coding]).toEqual(["gzip", null]);
   expect([zipped.text, plain.text]).toEqual([scripts["recorder.js"], scripts["recorder.js"]]);
@@ -154,7 +167,9 @@ test("a client that reads slowly gets it whole, and then the connection ends", a
   wire.write(head({}, "GET /static/array.js"));
   await wire.ended();
   expect(received.subarray(received.indexOf("\r\n\r\n") + 4).equals(body)).toBe(true);
-  expect(received.subarray(0, 500).toString()).toMatch(/Connection: close\r\n.*Content-Length: 8000000\r\n\r\n/s);
+  expect(received.subarray(0, 500).toString()).toMatch(
+    /Connection: close\r\n.*Content-Length: 8000000\r\n\r\n/s,
+  );
   expect([server.finished, server.aborted]).toEqual([["static 200"], []]);
 });
 
@@ -211,6 +226,8 @@ test("the setting names the package's folder, or off", async () => {
   expect(posthogJsFolder(folder)).toBe(folder);
   expect(posthogJsFolder("off")).toBe("off");
   expect(readStaticFiles("off")).toBeUndefined();
-  expect(() => posthogJsFolder(join(folder, "dist"))).toThrow(/posthog-js, or off: there is no dist\/array\.js/);
+  expect(() => posthogJsFolder(join(folder, "dist"))).toThrow(
+    /posthog-js, or off: there is no dist\/array\.js/,
+  );
   expect(() => posthogJsFolder("")).toThrow("must not be empty");
 });

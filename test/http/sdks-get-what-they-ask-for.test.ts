@@ -1,19 +1,35 @@
 import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { bodyBytesMax, codeIn, connectTo, head, type Reply, startTestServer, type TestServer } from "./server-kit.ts";
+import {
+  bodyBytesMax,
+  codeIn,
+  connectTo,
+  head,
+  type Reply,
+  startTestServer,
+  type TestServer,
+} from "./server-kit.ts";
 
 const origin = "https://shop.example";
 
 /** On a connection of its own; with a body where one is given. */
-async function ask(server: TestServer, line: string, sent: string | Uint8Array = "", own = {}): Promise<Reply> {
+async function ask(
+  server: TestServer,
+  line: string,
+  sent: string | Uint8Array = "",
+  own = {},
+): Promise<Reply> {
   const wire = await connectTo(server);
   const length = sent.length > 0 ? { "Content-Length": String(Buffer.byteLength(sent)) } : {};
   wire.write(Buffer.concat([head({ ...length, ...own }, line), Buffer.from(sent)]));
   return wire.reply(line.startsWith("HEAD"));
 }
 
-const none = { errorsWhileComputingFlags: false, requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) };
+const none = {
+  errorsWhileComputingFlags: false,
+  requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+};
 
 test.each([
   ["/flags", { featureFlags: {}, featureFlagPayloads: {} }],
@@ -40,7 +56,12 @@ test.each([
 ])("%s says which features there are too", async (path, form) => {
   const server = await startTestServer();
   const answer = JSON.parse((await ask(server, `POST ${path}`, "data=e30%3D")).body);
-  expect(answer).toMatchObject({ ...form, ...none, sessionRecording: false, supportedCompression: expect.any(Array) });
+  expect(answer).toMatchObject({
+    ...form,
+    ...none,
+    sessionRecording: false,
+    supportedCompression: expect.any(Array),
+  });
   // What SDKs of before 2023 go by.
   expect(answer.config).toEqual({ enable_collect_everything: true });
   expect(answer).not.toHaveProperty("quotaLimited");
@@ -94,7 +115,10 @@ test("the configuration has autocapture on and what a server would have to do of
 test("the script sets the same configuration for its key, beside those of others", async () => {
   const server = await startTestServer();
   const reply = await ask(server, "GET /array/phc_abc/config.js");
-  expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+  expect([reply.status, reply.headers.get("content-type")]).toEqual([
+    200,
+    "text/javascript; charset=utf-8",
+  ]);
   const window = { _POSTHOG_REMOTE_CONFIG: { other: 1 } as Record<string, unknown> };
   runInNewContext(reply.body, { window });
   const asJson = JSON.parse((await ask(server, "GET /array/phc_abc/config")).body);
@@ -160,8 +184,14 @@ test.each([
 });
 
 test.each([
-  ["/flags/definitions?token=phc_a&send_cohorts", { flags: [], group_type_mapping: {}, cohorts: {} }],
-  ["/api/feature_flag/local_evaluation/?token=phc_a", { flags: [], group_type_mapping: {}, cohorts: {} }],
+  [
+    "/flags/definitions?token=phc_a&send_cohorts",
+    { flags: [], group_type_mapping: {}, cohorts: {} },
+  ],
+  [
+    "/api/feature_flag/local_evaluation/?token=phc_a",
+    { flags: [], group_type_mapping: {}, cohorts: {} },
+  ],
   ["/api/surveys/?token=phc_a", { surveys: [], survey_config: null }],
   ["/api/early_access_features/?token=phc_a", { earlyAccessFeatures: [] }],
   ["/api/web_experiments/?token=phc_a", { experiments: [] }],
@@ -205,14 +235,22 @@ test.each([
 test("a beacon is answered with nothing", async () => {
   const server = await startTestServer();
   const reply = await ask(server, "POST /s/?beacon=1", "x", { Origin: origin });
-  expect([reply.status, reply.body, reply.headers.get("access-control-allow-origin")]).toEqual([204, "", origin]);
+  expect([reply.status, reply.body, reply.headers.get("access-control-allow-origin")]).toEqual([
+    204,
+    "",
+    origin,
+  ]);
 });
 
 test("a body that is too long is refused here too, and none of it is kept", async () => {
   const server = await startTestServer();
   const declared = await ask(server, "POST /s/", Buffer.alloc(bodyBytesMax + 1));
   expect([declared.status, codeIn(declared)]).toEqual([413, "body_too_large"]);
-  const chunk = Buffer.concat([Buffer.from(`${(10_000).toString(16)}\r\n`), Buffer.alloc(10_000), Buffer.from("\r\n")]);
+  const chunk = Buffer.concat([
+    Buffer.from(`${(10_000).toString(16)}\r\n`),
+    Buffer.alloc(10_000),
+    Buffer.from("\r\n"),
+  ]);
   const wire = await connectTo(server);
   wire.write(head({ "Transfer-Encoding": "chunked" }, "POST /flags/"));
   for (let sent = 0; sent <= 10; sent++) wire.write(chunk);
@@ -224,7 +262,9 @@ test("a body that is too long is refused here too, and none of it is kept", asyn
   for (let sent = 0; sent <= 20; sent++) endless.write(chunk);
   const refused = await endless.reply();
   expect(codeIn(refused)).toBe("body_too_large");
-  expect(JSON.parse(refused.body).detail).toMatch(/^The body came to 1[01]\d{4} bytes and more, and may have 100000$/);
+  expect(JSON.parse(refused.body).detail).toMatch(
+    /^The body came to 1[01]\d{4} bytes and more, and may have 100000$/,
+  );
   await endless.ended();
 });
 
@@ -259,7 +299,18 @@ test("a preflight counts as what is at its path, and says what that takes", asyn
     const reply = await ask(server, `OPTIONS ${path}`, "", { Origin: origin });
     expect([path, reply.status, reply.headers.get("allow")]).toEqual([path, 200, allow]);
   }
-  const labels = ["flags", "config", "static", "recordings", "logs", "features", "page", "v1", "e", "other"];
+  const labels = [
+    "flags",
+    "config",
+    "static",
+    "recordings",
+    "logs",
+    "features",
+    "page",
+    "v1",
+    "e",
+    "other",
+  ];
   expect(server.finished).toEqual(labels.map((label) => `${label} 200`));
 });
 
@@ -271,7 +322,10 @@ test("a preflight whose framing is at fault is refused, and its connection ends"
     wire.write(Buffer.concat([head({ "Content-Length": "2" }, "POST /s/"), Buffer.from("{}")]));
     expect((await wire.reply()).status).toBe(200);
     wire.write(
-      Buffer.concat([head({ "Content-Length": "2", host: "elsewhere" }, `OPTIONS ${path}`), Buffer.from("{}")]),
+      Buffer.concat([
+        head({ "Content-Length": "2", host: "elsewhere" }, `OPTIONS ${path}`),
+        Buffer.from("{}"),
+      ]),
     );
     const reply = await wire.reply();
     expect([path, reply.status, reply.headers.get("connection")]).toEqual([path, 400, "close"]);
@@ -289,21 +343,41 @@ test.each([
 ])("%s is 405, and says what is allowed", async (line, allow) => {
   const server = await startTestServer();
   const reply = await ask(server, line);
-  expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([405, "method_not_allowed", allow]);
+  expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([
+    405,
+    "method_not_allowed",
+    allow,
+  ]);
 });
 
 test("no answer is taken for more than its content type says", async () => {
   const server = await startTestServer();
-  for (const path of ["/", "/docs/errors", "/robots.txt", "/flags/", "/array/a/config", "/array/a/config.js", "/s/"]) {
-    expect([path, (await ask(server, `GET ${path}`)).headers.get("x-content-type-options")]).toEqual([path, "nosniff"]);
+  for (const path of [
+    "/",
+    "/docs/errors",
+    "/robots.txt",
+    "/flags/",
+    "/array/a/config",
+    "/array/a/config.js",
+    "/s/",
+  ]) {
+    expect([
+      path,
+      (await ask(server, `GET ${path}`)).headers.get("x-content-type-options"),
+    ]).toEqual([path, "nosniff"]);
   }
 });
 
 test("a person and a crawler are told what this is", async () => {
   const server = await startTestServer();
   const page = await ask(server, "GET /");
-  expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
-  expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
+  expect([page.status, page.headers.get("content-type")]).toEqual([
+    200,
+    "text/html; charset=utf-8",
+  ]);
+  expect(page.headers.get("content-security-policy")).toMatch(
+    /^default-src 'none'; style-src 'sha256-/,
+  );
   expect(page.body).toMatch(/Penstock[\s\S]*README\.md/);
   expect(page.body).not.toMatch(/<script|https?:/);
   const robots = await ask(server, "GET /robots.txt");
@@ -313,17 +387,24 @@ test("a person and a crawler are told what this is", async () => {
   expect(server.finished).toEqual(["page 200", "page 200", "page 204"]);
 });
 
-test.each(["/", "/robots.txt", "/array/phc_a/config", "/flags/"])("a HEAD of %s has no body", async (path) => {
-  const server = await startTestServer();
-  const reply = await ask(server, `HEAD ${path}`);
-  expect([reply.status, reply.body]).toEqual([200, ""]);
-});
+test.each(["/", "/robots.txt", "/array/phc_a/config", "/flags/"])(
+  "a HEAD of %s has no body",
+  async (path) => {
+    const server = await startTestServer();
+    const reply = await ask(server, `HEAD ${path}`);
+    expect([reply.status, reply.body]).toEqual([200, ""]);
+  },
+);
 
 test("a thousand at once on one connection do not stand in for a thousand turns", async () => {
   const server = await startTestServer();
   const wire = await connectTo(server);
   wire.write(
-    Buffer.concat(Array(1_000).fill(Buffer.concat([head({ "Content-Length": "1" }, "POST /s/"), Buffer.from("x")]))),
+    Buffer.concat(
+      Array(1_000).fill(
+        Buffer.concat([head({ "Content-Length": "1" }, "POST /s/"), Buffer.from("x")]),
+      ),
+    ),
   );
   await wire.ended();
   expect(server.finished.length).toBeLessThan(300);

@@ -1,15 +1,25 @@
-// Who sends bodies in tiny chunks again and again is told a few times, and then not read for a while. Others are, and so is what it sends
-// with a length.
+// Who sends bodies in tiny chunks again and again is told a few times, and then not read for a
+// while. Others are, and so is what it sends with a length.
 
 import { expect, test } from "vitest";
 import { connectTo, head, post, startTestServer, type TestServer, until } from "./server-kit.ts";
 
-const tiny = Buffer.concat([head({ "Transfer-Encoding": "chunked" }), Buffer.from("1\r\nx\r\n".repeat(3_000))]);
-const usual = Buffer.concat([head({ "Transfer-Encoding": "chunked" }), Buffer.from("2\r\n{}\r\n0\r\n\r\n")]);
+const tiny = Buffer.concat([
+  head({ "Transfer-Encoding": "chunked" }),
+  Buffer.from("1\r\nx\r\n".repeat(3_000)),
+]);
+const usual = Buffer.concat([
+  head({ "Transfer-Encoding": "chunked" }),
+  Buffer.from("2\r\n{}\r\n0\r\n\r\n"),
+]);
 const toldMax = 4;
 
 /** The status, or 0 where the connection ends without an answer. */
-async function statusOf(server: TestServer, bytes: Uint8Array, from = "127.0.0.1"): Promise<number> {
+async function statusOf(
+  server: TestServer,
+  bytes: Uint8Array,
+  from = "127.0.0.1",
+): Promise<number> {
   const { socket, write, reply } = await connectTo(server, "127.0.0.1", from);
   write(bytes);
   const status = await reply().then(

@@ -1,5 +1,6 @@
-// The http tests' server: the real uWebSockets.js server with an intake that records what it is handed and answers at
-// once, later, or never. Requests go over raw sockets, so that a test says which bytes travel when.
+// The http tests' server: the real uWebSockets.js server with an intake that records what it is
+// handed and answers at once, later, or never. Requests go over raw sockets, so that a test says
+// which bytes travel when.
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
@@ -96,7 +97,10 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
       requestAborted: (phase) => void aborted.push(phase),
     },
     log: { error: (fields) => void logged.push(fields) },
-    clock: { wallMs: () => Date.now(), monotonicMs: config.monotonicMs ?? (() => performance.now()) },
+    clock: {
+      wallMs: () => Date.now(),
+      monotonicMs: config.monotonicMs ?? (() => performance.now()),
+    },
     random: Math.random,
     refusal: () => server.refusal,
     look: config.look,
@@ -137,7 +141,8 @@ afterEach(async () => {
 export async function until(condition: () => boolean, what: string): Promise<void> {
   const deadlineMs = performance.now() + WAIT_MS;
   while (!condition()) {
-    if (performance.now() > deadlineMs) throw new Error(`Wait until ${what}: not within ${WAIT_MS} ms`);
+    if (performance.now() > deadlineMs)
+      throw new Error(`Wait until ${what}: not within ${WAIT_MS} ms`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
@@ -158,8 +163,15 @@ export interface Wire {
   closed(): boolean;
 }
 
-/** A connection of one's own, from the address `from` if given. Writes leave at once, each in a segment of its own. */
-export async function connectTo(server: TestServer, host = "127.0.0.1", from?: string): Promise<Wire> {
+/**
+ * A connection of one's own, from the address `from` if given. Writes leave at once, each in a
+ * segment of its own.
+ */
+export async function connectTo(
+  server: TestServer,
+  host = "127.0.0.1",
+  from?: string,
+): Promise<Wire> {
   const own = from === undefined ? {} : { localAddress: from };
   const socket = createConnection({ host, port: server.port, noDelay: true, ...own });
   open.find((entry) => entry.server === server)?.sockets.push(socket);
@@ -181,7 +193,8 @@ export async function connectTo(server: TestServer, host = "127.0.0.1", from?: s
     async reply(headOnly = false) {
       await until(() => closed || replyIn(received, headOnly) !== undefined, "a reply is here");
       const found = replyIn(received, headOnly);
-      if (found === undefined) throw new Error(`Read a reply: closed after ${JSON.stringify(received.toString())}`);
+      if (found === undefined)
+        throw new Error(`Read a reply: closed after ${JSON.stringify(received.toString())}`);
       received = received.subarray(found.bytes);
       return found.reply;
     },
@@ -191,9 +204,15 @@ export async function connectTo(server: TestServer, host = "127.0.0.1", from?: s
 function replyIn(received: Buffer, headOnly: boolean): { reply: Reply; bytes: number } | undefined {
   const headEnd = received.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;
-  const [statusLine = "", ...lines] = received.subarray(0, headEnd).toString("latin1").split("\r\n");
+  const [statusLine = "", ...lines] = received
+    .subarray(0, headEnd)
+    .toString("latin1")
+    .split("\r\n");
   const headers = new Map(
-    lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]),
+    lines.map((line) => [
+      line.slice(0, line.indexOf(":")).toLowerCase(),
+      line.slice(line.indexOf(":") + 1).trim(),
+    ]),
   );
   const bodyBytes = headOnly ? 0 : Number(headers.get("content-length") ?? 0);
   const bytes = headEnd + 4 + bodyBytes;
@@ -203,14 +222,19 @@ function replyIn(received: Buffer, headOnly: boolean): { reply: Reply; bytes: nu
 }
 
 /** A POST to /capture/ with a Content-Length. */
-export function post(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): Buffer {
+export function post(
+  body: string | Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Buffer {
   const bytes = Buffer.from(body);
   return Buffer.concat([head({ "Content-Length": String(bytes.length), ...headers }), bytes]);
 }
 
 /** The head of a POST to /capture/, with what is given. */
 export function head(headers: Readonly<Record<string, string>>, line = "POST /capture/"): Buffer {
-  const lines = Object.entries({ Host: "penstock", ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries({ Host: "penstock", ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
   return Buffer.from(`${line} HTTP/1.1\r\n${lines.join("")}\r\n`, "latin1");
 }
 

@@ -1,4 +1,5 @@
-// A host that ends in a slash, as people write it into an SDK: some SDKs then ask for `//batch/`. On the wire as it comes from them.
+// A host that ends in a slash, as people write it into an SDK: some SDKs then ask for `//batch/`.
+// On the wire as it comes from them.
 
 import { expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer } from "./server-kit.ts";
@@ -16,7 +17,9 @@ test.each([
 ])("a POST to %s is taken as %s", async (path, route) => {
   const server = await startTestServer();
   const wire = await connectTo(server);
-  wire.write(Buffer.concat([head({ "Content-Length": String(body.length) }, `POST ${path}`), body]));
+  wire.write(
+    Buffer.concat([head({ "Content-Length": String(body.length) }, `POST ${path}`), body]),
+  );
   expect((await wire.reply()).status).toBe(200);
   expect(server.finished).toEqual([`${route} 200`]);
   expect(server.taken).toHaveLength(1);
@@ -31,7 +34,11 @@ test("what the path does not take is refused there as without the slashes", asyn
     return [reply.status, codeIn(reply), reply.headers.get("allow")];
   };
   expect(await asked("GET //capture/", 0)).toEqual([400, "empty_body", undefined]);
-  expect(await asked("PUT //capture/", 0)).toEqual([405, "method_not_allowed", "GET, POST, OPTIONS"]);
+  expect(await asked("PUT //capture/", 0)).toEqual([
+    405,
+    "method_not_allowed",
+    "GET, POST, OPTIONS",
+  ]);
   expect(await asked("GET //i/v1/analytics/events", 0)).toEqual([405, undefined, "POST, OPTIONS"]);
   expect(server.taken).toEqual([]);
 });
@@ -39,11 +46,15 @@ test("what the path does not take is refused there as without the slashes", asyn
 test("a GET with data and a preflight are as without the slashes", async () => {
   const server = await startTestServer();
   const wire = await connectTo(server);
-  wire.write(head({ "Content-Length": "0" }, `GET //e/?data=${encodeURIComponent(body.toString())}`));
+  wire.write(
+    head({ "Content-Length": "0" }, `GET //e/?data=${encodeURIComponent(body.toString())}`),
+  );
   expect((await wire.reply()).status).toBe(200);
   const another = await connectTo(server);
   another.write(head({ Origin: "https://shop.example", "Content-Length": "0" }, "OPTIONS //e/"));
-  expect((await another.reply()).headers.get("access-control-allow-origin")).toBe("https://shop.example");
+  expect((await another.reply()).headers.get("access-control-allow-origin")).toBe(
+    "https://shop.example",
+  );
   expect(server.finished).toEqual(["e 200", "e 200"]);
 });
 
@@ -60,12 +71,15 @@ test.each([
   expect(server.finished).toEqual([finished]);
 });
 
-test.each(["//captur/", "///x/capture/"])("%s is nothing, and what is near is named", async (path) => {
-  const server = await startTestServer();
-  const wire = await connectTo(server);
-  wire.write(head({ "Content-Length": "0" }, `POST ${path}`));
-  const reply = await wire.reply();
-  expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
-  expect(JSON.parse(reply.body).detail).toContain(`nothing at ${path}: `);
-  expect(JSON.parse(reply.body).detail).toContain("; /capture/ is meant?");
-});
+test.each(["//captur/", "///x/capture/"])(
+  "%s is nothing, and what is near is named",
+  async (path) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(head({ "Content-Length": "0" }, `POST ${path}`));
+    const reply = await wire.reply();
+    expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
+    expect(JSON.parse(reply.body).detail).toContain(`nothing at ${path}: `);
+    expect(JSON.parse(reply.body).detail).toContain("; /capture/ is meant?");
+  },
+);

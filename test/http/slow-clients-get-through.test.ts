@@ -26,7 +26,11 @@ test.each([
   ["one that has just begun", bodyOf(1_000, 1), 1],
   ["less than a kilobyte a second", bodyOf(60_000, 55_000), 0],
   ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 1],
-  ["nothing since the check before the last", bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }), 0],
+  [
+    "nothing since the check before the last",
+    bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }),
+    0,
+  ],
   ["nothing at all", bodyOf(1_000, 0), 0],
   ["a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
   ["one that has arrived", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
@@ -60,7 +64,9 @@ test("one address leaves places to others, and who shows no key to who does", ()
   expect(keptOf(alone)).toBe(slowBodiesMax);
 });
 
-test("a body of 2 kB a second is answered, and one that stops coming is cut off", { timeout: 60_000 }, async () => {
+test("a body of 2 kB a second is answered, and one that stops coming is cut off", {
+  timeout: 60_000,
+}, async () => {
   const server = await startTestServer();
   const [slow, stopped] = [await connectTo(server), await connectTo(server)];
   // To where nothing is kept.

@@ -1,5 +1,6 @@
-// With trusted proxies, X-Forwarded-For names the client: its first address from the right that is not a proxy's. Nothing that a
-// client writes into it counts, and text that is no address is never recorded.
+// With trusted proxies, X-Forwarded-For names the client: its first address from the right that is
+// not a proxy's. Nothing that a client writes into it counts, and text that is no address is never
+// recorded.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -43,8 +44,14 @@ test.each([
   [many("6.6.6.6"), "6.6.6.6"],
   [`6.6.6.6,${many("x")}`, proxy],
 ])("%.60s", async (forwardedFor, client) => {
-  const server = await startTestServer({ recordIp: true, trustedProxies: trusted, connectionId: loadConnectionId() });
-  expect(await seen(server, await connectTo(server), { "X-Forwarded-For": forwardedFor })).toBe(client);
+  const server = await startTestServer({
+    recordIp: true,
+    trustedProxies: trusted,
+    connectionId: loadConnectionId(),
+  });
+  expect(await seen(server, await connectTo(server), { "X-Forwarded-For": forwardedFor })).toBe(
+    client,
+  );
   // What others send counts for nothing.
   const other = await connectTo(server, "127.0.0.1", stranger);
   expect(await seen(server, other, { "X-Forwarded-For": forwardedFor })).toBe(stranger);
@@ -53,15 +60,18 @@ test.each([
 test.each([
   ["read once a connection", loadConnectionId()],
   ["read at every request", undefined],
-])("requests of many clients on one connection of a proxy, its own address %s", async (_how, connectionId) => {
-  const server = await startTestServer({ recordIp: true, trustedProxies: trusted, connectionId });
-  const wire = await connectTo(server);
-  for (const client of ["203.0.113.1", "203.0.113.2", "203.0.113.1", "2001:db8::5"]) {
-    expect(await seen(server, wire, { "X-Forwarded-For": client })).toBe(client);
-  }
-  expect(await seen(server, wire, {})).toBe(proxy);
-  expect(await seen(server, wire, { "X-Forwarded-For": "" })).toBe(proxy);
-});
+])(
+  "requests of many clients on one connection of a proxy, its own address %s",
+  async (_how, connectionId) => {
+    const server = await startTestServer({ recordIp: true, trustedProxies: trusted, connectionId });
+    const wire = await connectTo(server);
+    for (const client of ["203.0.113.1", "203.0.113.2", "203.0.113.1", "2001:db8::5"]) {
+      expect(await seen(server, wire, { "X-Forwarded-For": client })).toBe(client);
+    }
+    expect(await seen(server, wire, {})).toBe(proxy);
+    expect(await seen(server, wire, { "X-Forwarded-For": "" })).toBe(proxy);
+  },
+);
 
 // HAProxy adds a line; a client in front of it may have sent some, of whatever kind.
 test.each([
@@ -71,10 +81,18 @@ test.each([
   [["203.0.113.7", "10.0.0.1"], "203.0.113.7"],
   [["203.0.113.7", ""], proxy],
 ])("the lines %j", async (lines, client) => {
-  const server = await startTestServer({ recordIp: true, trustedProxies: trusted, connectionId: loadConnectionId() });
+  const server = await startTestServer({
+    recordIp: true,
+    trustedProxies: trusted,
+    connectionId: loadConnectionId(),
+  });
   const wire = await connectTo(server);
-  const head = lines.map((line, place) => `${place % 2 === 0 ? "X-Forwarded-For" : "x-forwarded-FOR"}: ${line}\r\n`);
-  wire.write(`POST /capture/ HTTP/1.1\r\nHost: a\r\n${head.join("Accept: */*\r\n")}Content-Length: 2\r\n\r\n{}`);
+  const head = lines.map(
+    (line, place) => `${place % 2 === 0 ? "X-Forwarded-For" : "x-forwarded-FOR"}: ${line}\r\n`,
+  );
+  wire.write(
+    `POST /capture/ HTTP/1.1\r\nHost: a\r\n${head.join("Accept: */*\r\n")}Content-Length: 2\r\n\r\n{}`,
+  );
   expect((await wire.reply()).status).toBe(200);
   expect(server.taken.at(-1)?.exchange.clientAddress).toBe(client);
 });
@@ -85,7 +103,9 @@ test("without trusted proxies, and without addresses, the header is nothing", as
     [false, ""],
   ] as const) {
     const server = await startTestServer({ recordIp, connectionId: loadConnectionId() });
-    expect(await seen(server, await connectTo(server), { "X-Forwarded-For": "203.0.113.7" })).toBe(client);
+    expect(await seen(server, await connectTo(server), { "X-Forwarded-For": "203.0.113.7" })).toBe(
+      client,
+    );
   }
 });
 
@@ -96,7 +116,16 @@ test("whatever the text, the answer is an address that stands in it, or none; as
     fc.ipV6(),
     fc.ipV4().map((address) => `10.${address.split(".").slice(1).join(".")}`),
     fc.string({ unit: "binary", maxLength: 12 }),
-    fc.constantFrom("", " ", "unknown", "::ffff:1.2.3.4", "1.2.3.4:5", "::", "::1.2.3.4", "fe80::1%1"),
+    fc.constantFrom(
+      "",
+      " ",
+      "unknown",
+      "::ffff:1.2.3.4",
+      "1.2.3.4:5",
+      "::",
+      "::1.2.3.4",
+      "fe80::1%1",
+    ),
   );
   fc.assert(
     fc.property(fc.array(entry, { maxLength: 40 }), (entries) => {
@@ -124,8 +153,12 @@ test("an address that was written becomes the text its bytes become", () => {
   fc.assert(
     fc.property(fc.ipV6(), (text) => {
       const address = addressOfText(text);
-      if (address.includes(":")) expect(address).toBe(new URL(`http://[${text}]/`).hostname.slice(1, -1));
-      else expect(new URL(`http://[${text}]/`).hostname).toBe(new URL(`http://[::ffff:${address}]/`).hostname);
+      if (address.includes(":"))
+        expect(address).toBe(new URL(`http://[${text}]/`).hostname.slice(1, -1));
+      else
+        expect(new URL(`http://[${text}]/`).hostname).toBe(
+          new URL(`http://[::ffff:${address}]/`).hostname,
+        );
     }),
   );
 });
@@ -137,7 +170,11 @@ function expected(entries: readonly string[]): string {
   return known.findLast((address) => !trusts(address)) ?? known[0] ?? "";
 }
 
-async function seen(server: TestServer, wire: Wire, headers: Record<string, string>): Promise<string | undefined> {
+async function seen(
+  server: TestServer,
+  wire: Wire,
+  headers: Record<string, string>,
+): Promise<string | undefined> {
   wire.write(post("{}", headers));
   expect((await wire.reply()).status).toBe(200);
   return server.taken.at(-1)?.exchange.clientAddress;

@@ -1,4 +1,5 @@
-// What SDKs say in the query beside the payload: when they sent it, and that nobody reads the answer; and the paths they send to.
+// What SDKs say in the query beside the payload: when they sent it, and that nobody reads the
+// answer; and the paths they send to.
 
 import { expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer } from "./server-kit.ts";
@@ -39,20 +40,29 @@ test.each([
   expect(server.taken[0]!.exchange.sentAtMs).toBe(sentAtMs);
 });
 
-const routes = { capture: "capture", batch: "batch", e: "e", "i/v0/e": "i_v0_e", track: "track", engage: "engage" };
+const routes = {
+  capture: "capture",
+  batch: "batch",
+  e: "e",
+  "i/v0/e": "i_v0_e",
+  track: "track",
+  engage: "engage",
+};
 
-test.each(Object.entries(routes).flatMap(([path, route]) => [["/", route, path] as const, ["", route, path] as const]))(
-  "with %j at its end, %s is an endpoint",
-  async (slash, route, path) => {
-    const server = await startTestServer();
-    const wire = await connectTo(server);
-    wire.write(postTo(`/${path}${slash}`));
-    expect((await wire.reply()).status).toBe(200);
-    const { exchange } = server.taken[0]!;
-    expect([exchange.path, exchange.isEngage]).toEqual([`/${path}${slash}`, route === "engage"]);
-    expect(server.finished).toEqual([`${route} 200`]);
-  },
-);
+test.each(
+  Object.entries(routes).flatMap(([path, route]) => [
+    ["/", route, path] as const,
+    ["", route, path] as const,
+  ]),
+)("with %j at its end, %s is an endpoint", async (slash, route, path) => {
+  const server = await startTestServer();
+  const wire = await connectTo(server);
+  wire.write(postTo(`/${path}${slash}`));
+  expect((await wire.reply()).status).toBe(200);
+  const { exchange } = server.taken[0]!;
+  expect([exchange.path, exchange.isEngage]).toEqual([`/${path}${slash}`, route === "engage"]);
+  expect(server.finished).toEqual([`${route} 200`]);
+});
 
 test("a beacon is answered without a body, and its connection goes on", async () => {
   const server = await startTestServer();
@@ -60,7 +70,11 @@ test("a beacon is answered without a body, and its connection goes on", async ()
   for (let count = 0; count < 2; count++) {
     wire.write(postTo("/e/?ip=0&beacon=1"));
     const reply = await wire.reply();
-    expect([reply.status, reply.body, reply.headers.get("content-length")]).toEqual([204, "", undefined]);
+    expect([reply.status, reply.body, reply.headers.get("content-length")]).toEqual([
+      204,
+      "",
+      undefined,
+    ]);
   }
   wire.write(postTo("/e/?beacon=0"));
   expect((await wire.reply()).status).toBe(200);
@@ -104,5 +118,8 @@ test("what is wrong with a beacon is said as always, and readable for its page",
     ]),
   );
   const stored = await next.reply();
-  expect([stored.status, stored.headers.get("access-control-allow-origin")]).toEqual([204, "https://shop.example"]);
+  expect([stored.status, stored.headers.get("access-control-allow-origin")]).toEqual([
+    204,
+    "https://shop.example",
+  ]);
 });

@@ -1,6 +1,7 @@
-// A request that ends in a 503 is sent again, as it should be: for what is not stored of it the retry finds the room in its project's
-// limits that the first try found. What is stored of it, or may be, costs what it costs, and counts, whatever the answer was.
-// The intake and the meter are the real ones; the publisher is a port that ends each frame as it is told.
+// A request that ends in a 503 is sent again, as it should be: for what is not stored of it the
+// retry finds the room in its project's limits that the first try found. What is stored of it, or
+// may be, costs what it costs, and counts, whatever the answer was. The intake and the meter are
+// the real ones; the publisher is a port that ends each frame as it is told.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
@@ -32,7 +33,11 @@ let counted: [string, number][];
 let sharedBytes: number;
 
 function publisher(): Publisher {
-  const frame = (bytes: number): FrameSink => ({ buffer: Buffer.alloc(Math.max(bytes, 65_536)), length: 0, events: 0 });
+  const frame = (bytes: number): FrameSink => ({
+    buffer: Buffer.alloc(Math.max(bytes, 65_536)),
+    length: 0,
+    events: 0,
+  });
   const settle = ({ events, length }: FrameSink, waiter: FrameWaiter) =>
     waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length);
   return {
@@ -56,7 +61,9 @@ beforeEach(() => {
   // Nothing comes back by itself.
   meter = new Meter(() => 0);
   const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
-  const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
+  const records = createRecordWriter({
+    uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+  });
   intake = createIntake({
     createScanner: createNativeScanner,
     projects: { refusalOf: () => undefined, byKey: () => project },
@@ -143,71 +150,86 @@ test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, p
   otherwise = ["stored", undefined];
   expect(await send(batch)).toBe("stored");
   expect(await send(batch)).toBe("rate_limited");
-  expect(meter.counts).toMatchObject({ accepted: 10, dropped: 1, rateLimitedRequests: 1, rateLimitedEvents: 11 });
+  expect(meter.counts).toMatchObject({
+    accepted: 10,
+    dropped: 1,
+    rateLimitedRequests: 1,
+    rateLimitedEvents: 11,
+  });
 });
 
-test.each(sizes)("%s whose events may be stored keeps its cost, and they count as unknown", async (_, padding) => {
-  leave(10);
-  otherwise = ["unknown", "timeout"];
-  expect(await send(batchOf(10, padding))).toBe("timeout");
-  const { accepted, unknown } = meter.counts;
-  expect(accepted).toBe(0);
-  expect(counted).toContainEqual(["timeout", unknown]);
-  // Of a large request, those that were placed before the first was known to be lost.
-  expect(unknown).toBeGreaterThan(0);
-  if (padding < 60_000) expect(unknown).toBe(10);
-  for (let left = 10 - unknown; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
-  expect(await send(batchOf(10, padding))).toBe("rate_limited");
-});
+test.each(sizes)(
+  "%s whose events may be stored keeps its cost, and they count as unknown",
+  async (_, padding) => {
+    leave(10);
+    otherwise = ["unknown", "timeout"];
+    expect(await send(batchOf(10, padding))).toBe("timeout");
+    const { accepted, unknown } = meter.counts;
+    expect(accepted).toBe(0);
+    expect(counted).toContainEqual(["timeout", unknown]);
+    // Of a large request, those that were placed before the first was known to be lost.
+    expect(unknown).toBeGreaterThan(0);
+    if (padding < 60_000) expect(unknown).toBe(10);
+    for (let left = 10 - unknown; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(await send(batchOf(10, padding))).toBe("rate_limited");
+  },
+);
 
-test.each(sizes.slice(1))("%s that is stored in part costs that part, and it counts as stored", async (_, padding) => {
-  leave(10, { bytesPerSecond: 10 * padding });
-  outcomes = [
-    ["stored", undefined],
-    ["refused", "store_full"],
-  ];
-  expect(await send(batchOf(10, padding))).toBe("store_full");
-  const { accepted, storedBytes, unknown } = meter.counts;
-  expect(accepted).toBeGreaterThan(0);
-  expect(accepted).toBeLessThan(10);
-  expect(storedBytes).toBeGreaterThan(accepted * padding);
-  expect(unknown).toBe(0);
-  expect(counted).toContainEqual(["none", accepted]);
-  for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
-  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-});
-
-test.each(sizes.slice(1))("%s that is sent again counts what was stored of it once", async (_, padding) => {
-  const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
-  leave(10, { bytesPerSecond: 10 * padding });
-  outcomes = [stored, ["refused", "store_full"]];
-  expect(await send(batchOf(10, padding))).toBe("store_full");
-  const { accepted, storedBytes } = meter.counts;
-  const left = 10 - accepted;
-  expect(sharedBytes).toBe(storedBytes);
-  // What it has of it costs a retry nothing either, until that is stored whole.
-  for (let tries = 0; tries < 3; tries++) {
+test.each(sizes.slice(1))(
+  "%s that is stored in part costs that part, and it counts as stored",
+  async (_, padding) => {
+    leave(10, { bytesPerSecond: 10 * padding });
     outcomes = [
-      ["duplicate", undefined],
+      ["stored", undefined],
       ["refused", "store_full"],
     ];
     expect(await send(batchOf(10, padding))).toBe("store_full");
-  }
-  expect(meter.counts).toMatchObject({ accepted, storedBytes });
-  outcomes = [["duplicate", undefined]];
-  expect(await send(batchOf(10, padding))).toBe("stored");
-  expect(meter.counts.accepted).toBe(10);
-  expect(sharedBytes).toBe(meter.counts.storedBytes);
-  const sum = (reason: string) =>
-    counted.filter(([one]) => one === reason).reduce((total, [, count]) => total + count, 0);
-  expect(sum("none")).toBe(10);
-  expect(sum("duplicate")).toBe(4 * accepted);
-  expect(left).toBeGreaterThan(0);
-});
+    const { accepted, storedBytes, unknown } = meter.counts;
+    expect(accepted).toBeGreaterThan(0);
+    expect(accepted).toBeLessThan(10);
+    expect(storedBytes).toBeGreaterThan(accepted * padding);
+    expect(unknown).toBe(0);
+    expect(counted).toContainEqual(["none", accepted]);
+    for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  },
+);
+
+test.each(sizes.slice(1))(
+  "%s that is sent again counts what was stored of it once",
+  async (_, padding) => {
+    const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
+    leave(10, { bytesPerSecond: 10 * padding });
+    outcomes = [stored, ["refused", "store_full"]];
+    expect(await send(batchOf(10, padding))).toBe("store_full");
+    const { accepted, storedBytes } = meter.counts;
+    const left = 10 - accepted;
+    expect(sharedBytes).toBe(storedBytes);
+    // What it has of it costs a retry nothing either, until that is stored whole.
+    for (let tries = 0; tries < 3; tries++) {
+      outcomes = [
+        ["duplicate", undefined],
+        ["refused", "store_full"],
+      ];
+      expect(await send(batchOf(10, padding))).toBe("store_full");
+    }
+    expect(meter.counts).toMatchObject({ accepted, storedBytes });
+    outcomes = [["duplicate", undefined]];
+    expect(await send(batchOf(10, padding))).toBe("stored");
+    expect(meter.counts.accepted).toBe(10);
+    expect(sharedBytes).toBe(meter.counts.storedBytes);
+    const sum = (reason: string) =>
+      counted.filter(([one]) => one === reason).reduce((total, [, count]) => total + count, 0);
+    expect(sum("none")).toBe(10);
+    expect(sum("duplicate")).toBe(4 * accepted);
+    expect(left).toBeGreaterThan(0);
+  },
+);
 
 test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
   leave(1);
-  for (let tries = 0; tries < 3; tries++) expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
+  for (let tries = 0; tries < 3; tries++)
+    expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
   expect(await send(batchOf(10, padding))).toBe("stored");
   expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
 });

@@ -1,5 +1,5 @@
-// Of a key that no project has the answer shows so much that its owner knows which it is: eight characters, of a short one half, its length,
-// and what looks wrong with it.
+// Of a key that no project has the answer shows so much that its owner knows which it is: eight
+// characters, of a short one half, its length, and what looks wrong with it.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,5 @@
-// What can be said of a body before it is scanned: right where something is said, whatever the body holds.
+// What can be said of a body before it is scanned: right where something is said, whatever the body
+// holds.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -55,8 +56,16 @@ test.each([
   ['\ufeff\n[{"event":"e","token":"phc_a"}]', "a", "live"],
   [`\ufeff{"batch":${long},"api_key":"phc_a","historical_migration":true}`, "a", "historical"],
   ['\ufeff\ufeff{"api_key":"phc_a"}', undefined, undefined],
-  [`{"batch":${long},"historical_migration":true,"sentAt":"now","api_key":"phc_a"}`, "a", "historical"],
-  [`{"batch":${long}, "api_key" : "phc_a" , "n":1.5e+3,"historical_migration":false }\n`, "a", "live"],
+  [
+    `{"batch":${long},"historical_migration":true,"sentAt":"now","api_key":"phc_a"}`,
+    "a",
+    "historical",
+  ],
+  [
+    `{"batch":${long}, "api_key" : "phc_a" , "n":1.5e+3,"historical_migration":false }\n`,
+    "a",
+    "live",
+  ],
   [`{"api_key":"phc_a","batch":${long},"historical_migration":true}`, "a", "historical"],
   [`{"api_key":"phc_a","batch":${long},"api_key":"phc_b"}`, "b", undefined],
   [`{"api_key":"phc_a","historical_migration":true,"batch":${long}}`, "a", "historical"],
@@ -69,7 +78,11 @@ test.each([
   ['[{"$token":"phc_a","properties":{"token":"phc_b"}}', "a", "live"],
   ['[{"event":"e","properties":{"title":"t","token":"phc_a","cut":"of', "a", "live"],
   ['[{"event":"e","properties":{"title":"t","token":"phc_', undefined, "live"],
-  ['[{"event":"e","properties":{"text":"\\"token\\":\\"phc_a\\"","x":{"token":"phc_a"}}}]', undefined, "live"],
+  [
+    '[{"event":"e","properties":{"text":"\\"token\\":\\"phc_a\\"","x":{"token":"phc_a"}}}]',
+    undefined,
+    "live",
+  ],
   ['[{"batch":[{"token":"phc_a"}],"historical_migration":true,"token":"phc_b"}]', "b", "live"],
   [`[{"batch":${long},"token":"phc_b"},{"token":"phc_a"}]`, undefined, "live"],
   ['{"event":"e","properties":{"token":"phc_a"}}', "a", "live"],
@@ -86,8 +99,14 @@ test.each([
 });
 
 test("of a part nothing is taken from its end", () => {
-  expect(of(`{"batch":${long},"api_key":"phc_a"}`, false)).toEqual({ projectId: undefined, lane: undefined });
-  expect(of(`{"api_key":"phc_a","batch":${long}`, false)).toEqual({ projectId: "a", lane: undefined });
+  expect(of(`{"batch":${long},"api_key":"phc_a"}`, false)).toEqual({
+    projectId: undefined,
+    lane: undefined,
+  });
+  expect(of(`{"api_key":"phc_a","batch":${long}`, false)).toEqual({
+    projectId: "a",
+    lane: undefined,
+  });
   expect(of('{"api_key":"phc_a"', false)).toEqual({ projectId: undefined, lane: undefined });
 });
 
@@ -97,7 +116,9 @@ type Members = Record<string, unknown>;
 function keyOf(members: Members): unknown {
   const inner = (members["properties"] as Members | undefined)?.["token"];
   const places = "batch" in members ? [] : [members["$token"], inner];
-  return [members["api_key"], members["token"], ...places].find((held) => typeof held === "string" && held !== "");
+  return [members["api_key"], members["token"], ...places].find(
+    (held) => typeof held === "string" && held !== "",
+  );
 }
 
 function withoutBatch({ batch: _, ...rest }: Members): Members {
@@ -109,18 +130,34 @@ function idOf(key: unknown): string | undefined {
   return project?.enabled ? project.id : undefined;
 }
 
-const name = fc.constantFrom("api_key", "token", "$token", "historical_migration", "batch", "x", 'q"\\');
+const name = fc.constantFrom(
+  "api_key",
+  "token",
+  "$token",
+  "historical_migration",
+  "batch",
+  "x",
+  'q"\\',
+);
 const scalar = fc.oneof(
   fc.constantFrom("phc_a", "phc_b", "phc_off", "", " "),
   fc.boolean(),
   fc.integer(),
   fc.constant(null),
 );
-const value = fc.oneof(scalar, fc.array(fc.dictionary(name, scalar)), fc.dictionary(name, scalar), fc.string());
+const value = fc.oneof(
+  scalar,
+  fc.array(fc.dictionary(name, scalar)),
+  fc.dictionary(name, scalar),
+  fc.string(),
+);
 const filler = fc
   .nat({ max: 2 * lookedAtBytesMax })
   .map((length): [string, unknown] => ["batch", ["x".repeat(length)]]);
-const properties = fc.tuple(fc.constant("properties"), fc.dictionary(fc.constantFrom("token", "x"), value));
+const properties = fc.tuple(
+  fc.constant("properties"),
+  fc.dictionary(fc.constantFrom("token", "x"), value),
+);
 const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, properties);
 const space = fc.constantFrom("", " ", "\n\t");
 
@@ -129,7 +166,9 @@ function textOf(members: readonly (readonly [string, unknown])[], gap: string): 
 }
 
 test("what is said of an object agrees with JSON.parse", () => {
-  const members = fc.array(fc.oneof({ weight: 6, arbitrary: member }, { weight: 1, arbitrary: filler }));
+  const members = fc.array(
+    fc.oneof({ weight: 6, arbitrary: member }, { weight: 1, arbitrary: filler }),
+  );
   fc.assert(
     fc.property(members, space, (held, gap) => {
       const text = textOf(held, gap);
@@ -141,7 +180,11 @@ test("what is said of an object agrees with JSON.parse", () => {
         expect(hint.projectId).toBe(expected);
         const isHistorical = "batch" in parsed && parsed["historical_migration"] === true;
         expect(hint.lane).toBe(isHistorical ? "historical" : "live");
-      } else if (new Set(names).size === names.length && !/"\$?token"/.test(text) && hint.projectId !== undefined) {
+      } else if (
+        new Set(names).size === names.length &&
+        !/"\$?token"/.test(text) &&
+        hint.projectId !== undefined
+      ) {
         expect(hint.projectId).toBe(expected);
       }
     }),
@@ -162,14 +205,31 @@ test("what is said of an array agrees with JSON.parse, and it is always live", (
         const isEvent = typeof held === "object" && held !== null && !Array.isArray(held);
         return isEvent ? keyOf(withoutBatch(held as Members)) : undefined;
       });
-      expect(of(text)).toEqual({ projectId: idOf(keys.find((key) => key !== undefined)), lane: "live" });
+      expect(of(text)).toEqual({
+        projectId: idOf(keys.find((key) => key !== undefined)),
+        lane: "live",
+      });
     }),
     { numRuns: 1_000 },
   );
 });
 
 test("any bytes are looked at without a fault", () => {
-  const piece = fc.constantFrom("{", "}", '"', "\\", ",", ":", "[", "]", " ", "api_key", "true", "phc_a", "é");
+  const piece = fc.constantFrom(
+    "{",
+    "}",
+    '"',
+    "\\",
+    ",",
+    ":",
+    "[",
+    "]",
+    " ",
+    "api_key",
+    "true",
+    "phc_a",
+    "é",
+  );
   fc.assert(
     fc.property(fc.array(piece), fc.boolean(), (pieces, isWhole) => {
       const hint = of(pieces.join(""), isWhole);

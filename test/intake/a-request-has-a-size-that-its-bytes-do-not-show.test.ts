@@ -1,5 +1,5 @@
-// A request's events and the bytes they would take in the store are bounded before any of it is placed; ordinary batches are not, however
-// well they compress.
+// A request's events and the bytes they would take in the store are bounded before any of it is
+// placed; ordinary batches are not, however well they compress.
 
 import { expect, test } from "vitest";
 import { overCaps } from "../../src/intake/request-caps.ts";
@@ -15,7 +15,10 @@ type Given = [events: number, bytes: number, bytesArrived: number, meter?: Meter
 function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]: Given) {
   const project = { id: "a", name: "a", keys: [], enabled: true, meter };
   const scanner = { table: new Uint32Array(Header.Words) };
-  return overCaps({ ...costOf(events, bytes), exchange: { bytesArrived }, project, scanner, v1: undefined }, caps);
+  return overCaps(
+    { ...costOf(events, bytes), exchange: { bytesArrived }, project, scanner, v1: undefined },
+    caps,
+  );
 }
 
 /** The same of a real batch of `count` events, which came as so many bytes. */
@@ -24,12 +27,15 @@ function codeOfBatch(
   given: { bytesArrived: number; lib?: string },
 ): string | undefined {
   const count = 20_000;
-  const body = Buffer.from(`{"batch":[${Array.from({ length: count }, (_, index) => event(index)).join(",")}]}`);
+  const body = Buffer.from(
+    `{"batch":[${Array.from({ length: count }, (_, index) => event(index)).join(",")}]}`,
+  );
   const scanner = createNativeScanner();
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
   const v1 = given.lib === undefined ? undefined : { lib: given.lib };
-  return overCaps({ ...costOf(count, body.length), exchange: given, project, scanner, v1 }, caps)?.code;
+  return overCaps({ ...costOf(count, body.length), exchange: given, project, scanner, v1 }, caps)
+    ?.code;
 }
 
 function codeOf(...given: Given): string | undefined {
@@ -55,7 +61,8 @@ test("what expands far has so much a minute, in however many requests it comes",
   let nowMs = 0;
   const meter = new Meter(() => nowMs);
   const send = () => codeOf(1_000, 29_000, 74, meter);
-  const passed = (tries: number) => Array.from({ length: tries }, send).filter((code) => code === undefined).length;
+  const passed = (tries: number) =>
+    Array.from({ length: tries }, send).filter((code) => code === undefined).length;
   expect(passed(1_000)).toBe(29);
   nowMs += 60_000;
   expect(passed(1_000)).toBe(29);
@@ -64,17 +71,21 @@ test("what expands far has so much a minute, in however many requests it comes",
 });
 
 const filler = "y".repeat(600);
-const inside = (name: string) => () => `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
+const inside = (name: string) => () =>
+  `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
 test("what would stand in a record twice counts twice, and what is added to each event counts", () => {
-  // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times, 70,800 bytes must have come.
+  // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
+  // 70,800 bytes must have come.
   const bytesArrived = 75_000;
   expect(codeOfBatch(inside('"plain"'), { bytesArrived })).toBeUndefined();
   expect(codeOfBatch(inside('"$set"'), { bytesArrived })).toBe("expands_too_far");
   expect(codeOfBatch(inside('"$set_once"'), { bytesArrived })).toBe("expands_too_far");
   expect(codeOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBe("expands_too_far");
   expect(codeOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBeUndefined();
-  expect(codeOfBatch(inside('"plain"'), { bytesArrived, lib: "x".repeat(400) })).toBe("expands_too_far");
+  expect(codeOfBatch(inside('"plain"'), { bytesArrived, lib: "x".repeat(400) })).toBe(
+    "expands_too_far",
+  );
 });
 
 test.each([

@@ -1,13 +1,17 @@
-// What is placed in one turn of the event loop is bounded, whatever bodies hold and however many come at once: nobody waits longer than
-// that for a turn. Counted in events placed, of which each takes two microseconds of the test's clock, and in bytes scanned or brought into
-// plain form, of which each takes six nanoseconds, so that it holds on any machine.
+// What is placed in one turn of the event loop is bounded, whatever bodies hold and however many
+// come at once: nobody waits longer than that for a turn. Counted in events placed, of which each
+// takes two microseconds of the test's clock, and in bytes scanned or brought into plain form, of
+// which each takes six nanoseconds, so that it holds on any machine.
 
 import { beforeEach, expect, test } from "vitest";
 import { LoopShare } from "../../src/intake/loop-share.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { IntakeKit, until } from "./intake-kit.ts";
 
-/** A slice, and those that begin within 0.8 ms: none of tiny events, which are 500 in a slice, two more of usual ones. */
+/**
+ * A slice, and those that begin within 0.8 ms: none of tiny events, which are 500 in a slice, two
+ * more of usual ones.
+ */
 const eventsOfSlicesMax = 1_000;
 
 let kit: IntakeKit;
@@ -36,7 +40,9 @@ beforeEach(() => {
 
 function tinyEvents(project: string, bytes: number): Buffer {
   const event = '{"event":"e","distinct_id":1},';
-  return Buffer.from(`{"api_key":"key_${project}","batch":[${event.repeat(bytes / event.length)}1]}`);
+  return Buffer.from(
+    `{"api_key":"key_${project}","batch":[${event.repeat(bytes / event.length)}1]}`,
+  );
 }
 
 test.each([
@@ -99,7 +105,9 @@ test.each([
 });
 
 test("bodies of two kilobytes whose events are many do not all go through in one turn", async () => {
-  const all = Array.from({ length: 300 }, (_, index) => kit.send(tinyEvents("ab"[index % 2]!, 2_000)));
+  const all = Array.from({ length: 300 }, (_, index) =>
+    kit.send(tinyEvents("ab"[index % 2]!, 2_000)),
+  );
   await Promise.all(all.map(({ work }) => work));
   expect(all.every(({ answer }) => answer === "stored 66")).toBe(true);
   await until(() => kit.eventsOfTurns.reduce((sum, events) => sum + events, 0) === 300 * 66);
@@ -109,16 +117,21 @@ test("bodies of two kilobytes whose events are many do not all go through in one
 test.each([
   ["that are merged", "$set", 1, 7],
   ["that are copied", "x", 9, 12],
-])("of bodies full of person fields %s so many go through in one turn", async (_, name, least, most) => {
-  const fields = JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (__, at) => [`n${at}`, at])));
-  const text = `{"api_key":"key_a","event":"e","distinct_id":1,"${name}":${fields},"properties":{"$set":${fields}}}`;
-  const all = Array.from({ length: 40 }, () => kit.send(Buffer.from(text)));
-  const atOnce = all.filter(({ answer }) => answer !== undefined).length;
-  await Promise.all(all.map(({ work }) => work));
-  expect(all.every(({ answer }) => answer === "stored 1")).toBe(true);
-  expect(atOnce).toBeGreaterThanOrEqual(least);
-  expect(atOnce).toBeLessThanOrEqual(most);
-});
+])(
+  "of bodies full of person fields %s so many go through in one turn",
+  async (_, name, least, most) => {
+    const fields = JSON.stringify(
+      Object.fromEntries(Array.from({ length: 5_000 }, (__, at) => [`n${at}`, at])),
+    );
+    const text = `{"api_key":"key_a","event":"e","distinct_id":1,"${name}":${fields},"properties":{"$set":${fields}}}`;
+    const all = Array.from({ length: 40 }, () => kit.send(Buffer.from(text)));
+    const atOnce = all.filter(({ answer }) => answer !== undefined).length;
+    await Promise.all(all.map(({ work }) => work));
+    expect(all.every(({ answer }) => answer === "stored 1")).toBe(true);
+    expect(atOnce).toBeGreaterThanOrEqual(least);
+    expect(atOnce).toBeLessThanOrEqual(most);
+  },
+);
 
 test("a single event is placed at once, however much others sent in the same turn", async () => {
   const others = Array.from({ length: 200 }, () =>
@@ -131,7 +144,9 @@ test("a single event is placed at once, however much others sent in the same tur
 });
 
 test("a batch of a hundred usual events is placed at once", () => {
-  expect(kit.send({ name: "n", project: "a", events: 100, padding: 300 }).answer).toBe("stored 100");
+  expect(kit.send({ name: "n", project: "a", events: 100, padding: 300 }).answer).toBe(
+    "stored 100",
+  );
 });
 
 test("slices run in the order of asking, at least one a turn, and a slice that throws ends nobody else's", async () => {

@@ -1,5 +1,5 @@
-// A stream that turns out unfit while a request's lines are under way to it: the answer says which stream and why, and that nobody knows what
-// became of them, rather than that the store was slow.
+// A stream that turns out unfit while a request's lines are under way to it: the answer says which
+// stream and why, and that nobody knows what became of them, rather than that the store was slow.
 
 import { expect, test } from "vitest";
 import type { ErrorCode, Problem } from "../../src/base/errors.ts";
@@ -13,7 +13,10 @@ const unfit: Problem = {
   detail: "Stream LIVE_0 would not keep what a 200 promises: it was edited",
 };
 
-function answerTo(settled: [FrameOutcome, ErrorCode | undefined][], refusal: Problem | undefined): Problem | undefined {
+function answerTo(
+  settled: [FrameOutcome, ErrorCode | undefined][],
+  refusal: Problem | undefined,
+): Problem | undefined {
   let answer: Problem | undefined;
   const exchange = {
     answerProblem(problem: Problem) {
@@ -23,10 +26,14 @@ function answerTo(settled: [FrameOutcome, ErrorCode | undefined][], refusal: Pro
   };
   const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
   const cost = { events: settled.length, bytes: 1, eventsTaken: 0, bytesTaken: 0 };
-  const pending = new PendingRequest({ exchange, project, lane: "live", ...cost } as never, new Tally(), {
-    metrics: { events() {} } as unknown as PendingReports["metrics"],
-    publisher: { refusalOf: () => refusal },
-  });
+  const pending = new PendingRequest(
+    { exchange, project, lane: "live", ...cost } as never,
+    new Tally(),
+    {
+      metrics: { events() {} } as unknown as PendingReports["metrics"],
+      publisher: { refusalOf: () => refusal },
+    },
+  );
   for (const _frame of settled) pending.expectFrame();
   pending.placed();
   for (const [outcome, code] of settled) pending.frameSettled(outcome, code, 1, 1);
@@ -34,7 +41,9 @@ function answerTo(settled: [FrameOutcome, ErrorCode | undefined][], refusal: Pro
 }
 
 test("under way to it: its name, its fault, and the doubt", () => {
-  const detail = expect.stringMatching(/^Stream LIVE_0 .*: it was edited; those under way may be stored or not/);
+  const detail = expect.stringMatching(
+    /^Stream LIVE_0 .*: it was edited; those under way may be stored or not/,
+  );
   expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
   expect(
     answerTo(

@@ -1,5 +1,5 @@
-// The newer protocol (v1) in the intake: outcomes of frames become results of the events in them, whichever frame is heard of first, for
-// batches of any length, and long ones keep nobody waiting.
+// The newer protocol (v1) in the intake: outcomes of frames become results of the events in them,
+// whichever frame is heard of first, for batches of any length, and long ones keep nobody waiting.
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
@@ -9,7 +9,9 @@ import { dropped, event, intakeOnFrames, settleAll } from "./frames-kit.ts";
 
 test("each event has the outcome of its frame, whichever is heard of first", async () => {
   const { frames, given, send } = intakeOnFrames();
-  const batch = Array.from({ length: 30 }, (_, index) => (index % 10 === 3 ? dropped() : event(60_000)));
+  const batch = Array.from({ length: 30 }, (_, index) =>
+    index % 10 === 3 ? dropped() : event(60_000),
+  );
   const { answer, work } = send(batch);
   const all = ["stored", "refused", "duplicate", "unknown"] as const;
   await settleAll(frames, work, (at) => all[at % all.length] ?? "stored");
@@ -21,9 +23,11 @@ test("each event has the outcome of its frame, whichever is heard of first", asy
   };
   for (const [at, { uuids }] of frames.entries()) {
     const outcome = all[at % all.length] ?? "stored";
-    for (const uuid of uuids) said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
+    for (const uuid of uuids)
+      said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
   }
-  // Once a frame is refused, or not heard of in time as is the eighth, the rest is not placed, and hears why.
+  // Once a frame is refused, or not heard of in time as is the eighth, the rest is not placed, and
+  // hears why.
   const expected = batch.map(({ uuid, event: name }) =>
     name === "" && results?.[uuid]?.result === "drop"
       ? { result: "drop", details: "no_event" }
@@ -51,7 +55,11 @@ test("what is not placed any more hears why", async () => {
     return "stored" as const;
   };
   for (const { code, options, outcomeOf } of [
-    { code: "store_full", options: {}, outcomeOf: (at: number) => (at === 0 ? "stored" : "refused") },
+    {
+      code: "store_full",
+      options: {},
+      outcomeOf: (at: number) => (at === 0 ? "stored" : "refused"),
+    },
     { code: "timeout", options: {}, outcomeOf: (at: number) => (at === 0 ? "stored" : "unknown") },
     { code: "project_full", options: { shares }, outcomeOf: () => "stored" },
     { code: "timeout", options: { nowMs: () => nowMs }, outcomeOf: late },

@@ -1,5 +1,5 @@
-// The outcome table of the README, row by row: what is stored, what is left out, what is an item error, what is a warning; but for what goes
-// by an event's name or its time.
+// The outcome table of the README, row by row: what is stored, what is left out, what is an item
+// error, what is a warning; but for what goes by an event's name or its time.
 
 import { type Case, tryCases } from "./outcome-kit.ts";
 
@@ -15,13 +15,21 @@ const cases: Case[] = [
   ["no distinct id", { event: "e" }, { dropped: "no_distinct_id" }],
   ["distinct id null", { event: "e", distinct_id: null }, { dropped: "no_distinct_id" }],
   ["distinct id empty", { event: "e", distinct_id: "" }, { dropped: "no_distinct_id" }],
-  ["distinct id white space", { event: "e", distinct_id: " \u00a0" }, { dropped: "no_distinct_id" }],
+  [
+    "distinct id white space",
+    { event: "e", distinct_id: " \u00a0" },
+    { dropped: "no_distinct_id" },
+  ],
   [
     "distinct id empty does not fall back",
     { event: "e", distinct_id: "", properties: { distinct_id: "p" } },
     { dropped: "no_distinct_id" },
   ],
-  ["distinct id in properties", { event: "e", properties: { distinct_id: "p" } }, { stored: { distinct_id: "p" } }],
+  [
+    "distinct id in properties",
+    { event: "e", properties: { distinct_id: "p" } },
+    { stored: { distinct_id: "p" } },
+  ],
   [
     "distinct id null falls back",
     { event: "e", distinct_id: null, properties: { distinct_id: 7 } },
@@ -34,7 +42,11 @@ const cases: Case[] = [
   ],
   ["distinct id a number", { event: "e", distinct_id: 12.5 }, { stored: { distinct_id: "12.5" } }],
   ["distinct id false", { event: "e", distinct_id: false }, { stored: { distinct_id: "false" } }],
-  ["distinct id an array", { event: "e", distinct_id: [1, "a"] }, { stored: { distinct_id: '[1,"a"]' } }],
+  [
+    "distinct id an array",
+    { event: "e", distinct_id: [1, "a"] },
+    { stored: { distinct_id: '[1,"a"]' } },
+  ],
   [
     "distinct id an object",
     { event: "e", distinct_id: { a: { b: null } } },
@@ -50,20 +62,52 @@ const cases: Case[] = [
     { event: "e", distinct_id: "😀".repeat(201) },
     { stored: { distinct_id: "😀".repeat(200) } },
   ],
-  ["NUL in the distinct id", { event: "e", distinct_id: "a\0b" }, { stored: { distinct_id: "a\ufffdb" } }],
-  ["lone surrogate in the event", { event: "e\ud800", distinct_id: "u" }, { stored: { event: "e\ufffd" } }],
-  ["lone surrogate in the distinct id", { event: "e", distinct_id: "\udc00u" }, { stored: { distinct_id: "\ufffdu" } }],
+  [
+    "NUL in the distinct id",
+    { event: "e", distinct_id: "a\0b" },
+    { stored: { distinct_id: "a\ufffdb" } },
+  ],
+  [
+    "lone surrogate in the event",
+    { event: "e\ud800", distinct_id: "u" },
+    { stored: { event: "e\ufffd" } },
+  ],
+  [
+    "lone surrogate in the distinct id",
+    { event: "e", distinct_id: "\udc00u" },
+    { stored: { distinct_id: "\ufffdu" } },
+  ],
   [
     "lone surrogates in properties",
     { event: "e", distinct_id: "u", properties: { "k\ud800": ["v\udfff"] } },
     { stored: { properties: { "k\ufffd": ["v\ufffd"] } } },
   ],
   ["properties absent", { event: "e", distinct_id: "u" }, { stored: { properties: {} } }],
-  ["properties null", { event: "e", distinct_id: "u", properties: null }, { stored: { properties: {} } }],
-  ["properties a string", { event: "e", distinct_id: "u", properties: "p" }, { error: "invalid_properties" }],
-  ["properties an array", { event: "e", distinct_id: "u", properties: [] }, { error: "invalid_properties" }],
-  ["$set not an object", { event: "e", distinct_id: "u", $set: 1 }, { error: "invalid_properties" }],
-  ["$set_once not an object", { event: "e", distinct_id: "u", $set_once: "x" }, { error: "invalid_properties" }],
+  [
+    "properties null",
+    { event: "e", distinct_id: "u", properties: null },
+    { stored: { properties: {} } },
+  ],
+  [
+    "properties a string",
+    { event: "e", distinct_id: "u", properties: "p" },
+    { error: "invalid_properties" },
+  ],
+  [
+    "properties an array",
+    { event: "e", distinct_id: "u", properties: [] },
+    { error: "invalid_properties" },
+  ],
+  [
+    "$set not an object",
+    { event: "e", distinct_id: "u", $set: 1 },
+    { error: "invalid_properties" },
+  ],
+  [
+    "$set_once not an object",
+    { event: "e", distinct_id: "u", $set_once: "x" },
+    { error: "invalid_properties" },
+  ],
   [
     "properties.$set not an object",
     { event: "e", distinct_id: "u", properties: { $set: [] } },
@@ -81,7 +125,13 @@ const cases: Case[] = [
   ],
   [
     "objects that are null",
-    { event: "e", distinct_id: "u", $set: null, $set_once: null, properties: { $set: null, $groups: null } },
+    {
+      event: "e",
+      distinct_id: "u",
+      $set: null,
+      $set_once: null,
+      properties: { $set: null, $groups: null },
+    },
     { stored: { properties: { $set: null, $groups: null } } },
   ],
   [
@@ -96,7 +146,11 @@ const cases: Case[] = [
   ],
   [
     "person fields in properties",
-    { event: "$set", distinct_id: "u", properties: { $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] } },
+    {
+      event: "$set",
+      distinct_id: "u",
+      properties: { $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] },
+    },
     { stored: { kind: "set", $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] } },
   ],
   [

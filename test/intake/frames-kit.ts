@@ -4,7 +4,14 @@ import { randomFillSync, randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
 import type { Problem } from "../../src/base/errors.ts";
-import type { Exchange, FrameOutcome, FrameSink, FrameWaiter, ProjectShares, Publisher } from "../../src/base/types.ts";
+import type {
+  Exchange,
+  FrameOutcome,
+  FrameSink,
+  FrameWaiter,
+  ProjectShares,
+  Publisher,
+} from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
@@ -61,22 +68,33 @@ export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => 
   const project = { id: "a", name: "a", keys: ["key_a"], enabled: true, meter };
   const publisher: Publisher = {
     ...{ frameBytesMax: 524_288, recordBytesMaxOf: () => 4_194_304, refusalOf: () => undefined },
-    ...{ refusal: () => undefined, discard: () => {}, join: () => expect.unreachable("no shared frames") },
+    ...{
+      refusal: () => undefined,
+      discard: () => {},
+      join: () => expect.unreachable("no shared frames"),
+    },
     sharedFrame: () => expect.unreachable("no shared frames"),
     ownFrame: (_lane, _project, bytes) => ({ buffer: Buffer.alloc(bytes), length: 0, events: 0 }),
     submit(sink: FrameSink, messageId: string, waiter: FrameWaiter) {
       const lines = sink.buffer.toString("utf8", 0, sink.length).trimEnd().split("\n");
       const uuids = lines.map((line) => (JSON.parse(line) as { uuid: string }).uuid);
-      const code = (outcome: FrameOutcome) => (outcome === "refused" ? ("store_full" as const) : undefined);
-      const settle = (outcome: FrameOutcome) => waiter.frameSettled(outcome, code(outcome), sink.events, sink.length);
+      const code = (outcome: FrameOutcome) =>
+        outcome === "refused" ? ("store_full" as const) : undefined;
+      const settle = (outcome: FrameOutcome) =>
+        waiter.frameSettled(outcome, code(outcome), sink.events, sink.length);
       frames.push({ messageId, uuids, settle });
     },
   };
   const intake = createIntake({
     createScanner: createNativeScanner,
-    projects: { byKey: (key) => (key === "key_a" ? project : undefined), refusalOf: () => undefined },
+    projects: {
+      byKey: (key) => (key === "key_a" ? project : undefined),
+      refusalOf: () => undefined,
+    },
     publisher,
-    records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
+    records: createRecordWriter({
+      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+    }),
     metrics: {
       events: (_lane, reason, events) => count(reason, events),
       warnings: count,
@@ -121,12 +139,21 @@ export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => 
 
 export function event(textBytes = 0) {
   const properties = { text: "x".repeat(textBytes) };
-  return { event: "e", uuid: randomUUID(), distinct_id: "u", timestamp: "2026-01-01T00:00:00Z", properties };
+  return {
+    event: "e",
+    uuid: randomUUID(),
+    distinct_id: "u",
+    timestamp: "2026-01-01T00:00:00Z",
+    properties,
+  };
 }
 
 export const dropped = () => ({ ...event(), event: "" });
 
-/** Takes the frames as they come until the intake has placed all, and settles them from the last to the first. */
+/**
+ * Takes the frames as they come until the intake has placed all, and settles them from the last to
+ * the first.
+ */
 export async function settleAll(
   frames: Submitted[],
   work: Promise<void>,

@@ -1,5 +1,6 @@
-// History of a project is stored in the order in which its bodies came, small and large: those that show at once whose they are, and those of
-// which the scan has to say it, whatever else comes between.
+// History of a project is stored in the order in which its bodies came, small and large: those that
+// show at once whose they are, and those of which the scan has to say it, whatever else comes
+// between.
 
 import { expect, test } from "vitest";
 import { scannedAtOnceBytesMax } from "../../src/intake/work.ts";
@@ -22,9 +23,11 @@ function nameOf(number: number): string {
 
 test.each([1, 2, 3, 4, 5, 6])("seed %i", async (seed) => {
   const random = randomFrom(seed);
-  const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!;
+  const pick = <Value>(values: readonly Value[]): Value =>
+    values[Math.floor(random() * values.length)]!;
   const kit = new IntakeKit();
-  kit.outcome = () => (random() < 0.8 ? "stored" : new Promise((resolve) => setTimeout(resolve, random() * 5)));
+  kit.outcome = () =>
+    random() < 0.8 ? "stored" : new Promise((resolve) => setTimeout(resolve, random() * 5));
   const bodies: BodyOf[] = Array.from({ length: 60 }, (_, number) => ({
     name: nameOf(number),
     project: pick(["a", "b", "c"]),
@@ -41,9 +44,12 @@ test.each([1, 2, 3, 4, 5, 6])("seed %i", async (seed) => {
   await Promise.all(sent);
   for (const project of ["a", "b", "c"]) {
     const own = bodies.filter((body) => body.historical && body.project === project);
-    // Between the kinds it is kept as long as the scan is quick, which nobody can promise here; small hidden ones may be of either.
+    // Between the kinds it is kept as long as the scan is quick, which nobody can promise here;
+    // small hidden ones may be of either.
     const shown = own.filter(({ hidden }) => hidden !== true);
-    const hiddenAndLarge = own.filter((body) => body.hidden === true && bodyOf(body).length > scannedAtOnceBytesMax);
+    const hiddenAndLarge = own.filter(
+      (body) => body.hidden === true && bodyOf(body).length > scannedAtOnceBytesMax,
+    );
     for (const kind of [shown, hiddenAndLarge]) {
       const names = kind.map(({ name }) => name);
       expect(kit.order((name) => names.includes(name))).toEqual(names);

@@ -1,5 +1,6 @@
-// Large bodies are placed over many turns of the event loop. What arrives meanwhile goes past them, except history, which keeps its order.
-// The intake is the real one; the publisher is a port that writes down what it is given, in order.
+// Large bodies are placed over many turns of the event loop. What arrives meanwhile goes past them,
+// except history, which keeps its order. The intake is the real one; the publisher is a port that
+// writes down what it is given, in order.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -33,7 +34,10 @@ const meter = {
   countDropped() {},
 };
 const projects = new Map<string, MeteredProject>(
-  ["a", "b"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true, meter }]),
+  ["a", "b"].map((id) => [
+    `key_${id}`,
+    { id, name: id, keys: [`key_${id}`], enabled: true, meter },
+  ]),
 );
 
 let placed: string[];
@@ -42,7 +46,11 @@ let answers: string[];
 let intake: Intake;
 
 function recordingPublisher(): Publisher {
-  const frame = (bytes: number): FrameSink => ({ buffer: Buffer.alloc(Math.max(bytes, 65_536)), length: 0, events: 0 });
+  const frame = (bytes: number): FrameSink => ({
+    buffer: Buffer.alloc(Math.max(bytes, 65_536)),
+    length: 0,
+    events: 0,
+  });
   function take(sink: FrameSink, waiter: FrameWaiter): void {
     const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
     placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
@@ -70,7 +78,9 @@ beforeEach(() => {
     createScanner: createNativeScanner,
     projects: { refusalOf: () => undefined, byKey: (key) => projects.get(key) },
     publisher: recordingPublisher(),
-    records: createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) }),
+    records: createRecordWriter({
+      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+    }),
     metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
     nowMs: () => performance.now(),
     async nextTurn() {
@@ -92,7 +102,9 @@ function send(
     timestamp: "2020-01-01",
     properties: { padding: "x".repeat(padding) },
   }));
-  const body = Buffer.from(JSON.stringify({ api_key: `key_${project}`, historical_migration: historical, batch }));
+  const body = Buffer.from(
+    JSON.stringify({ api_key: `key_${project}`, historical_migration: historical, batch }),
+  );
   const exchange: Exchange = {
     receivedAtMs: 0,
     deadlineMs: performance.now() + 10_000,
@@ -165,7 +177,10 @@ test("history of another project does not wait once it is known whose the large 
 test("more large bodies than scanners are all placed", async () => {
   await Promise.all(
     Array.from({ length: 7 }, (_, index) =>
-      send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", { events: 5_000, historical: index % 3 === 0 }),
+      send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {
+        events: 5_000,
+        historical: index % 3 === 0,
+      }),
     ),
   );
   expect(answers).toHaveLength(7);

@@ -1,6 +1,8 @@
-// Small on the wire, large once inflated, and shaped to make the gateway work: each is answered for what it is, and leaves the JavaScript heap
-// as it was, because no part of the body becomes an object before somebody with a key has sent it as an event. What a request may come to ends
-// most of them early, so the same is held where the settings allow more, and where a body without a key is not so small on the wire.
+// Small on the wire, large once inflated, and shaped to make the gateway work: each is answered for
+// what it is, and leaves the JavaScript heap as it was, because no part of the body becomes an
+// object before somebody with a key has sent it as an event. What a request may come to ends most
+// of them early, so the same is held where the settings allow more, and where a body without a key
+// is not so small on the wire.
 
 import { constants, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,8 +29,14 @@ afterAll(async () => {
   await asSet.stop();
 });
 
-/** The answer, and by how much the heap's peak rose meanwhile, in bytes: what was allocated and perhaps collected again. */
-async function costOf(gateway: TestGateway, body: Uint8Array): Promise<{ answer: Answer; heapBytes: number }> {
+/**
+ * The answer, and by how much the heap's peak rose meanwhile, in bytes: what was allocated and
+ * perhaps collected again.
+ */
+async function costOf(
+  gateway: TestGateway,
+  body: Uint8Array,
+): Promise<{ answer: Answer; heapBytes: number }> {
   const before = process.memoryUsage().heapTotal;
   let peak = before;
   const watch = setInterval(() => {
@@ -39,20 +47,31 @@ async function costOf(gateway: TestGateway, body: Uint8Array): Promise<{ answer:
   return { answer, heapBytes: Math.max(peak, process.memoryUsage().heapTotal) - before };
 }
 
-async function expectCheap(gateway: TestGateway, body: Uint8Array, expected: [status: number, code?: string]) {
+async function expectCheap(
+  gateway: TestGateway,
+  body: Uint8Array,
+  expected: [status: number, code?: string],
+) {
   const { answer, heapBytes } = await costOf(gateway, body);
   expect([answer.status, answer.json["code"]]).toEqual([expected[0], expected[1]]);
   expect(heapBytes).toBeLessThan(96 * MIB);
 }
 
 test.each([
-  ["millions of empty objects under an escaped key", () => `{"\\u0061":1,"x":[${"{},".repeat(6 * MIB)}{}]}`],
-  ["millions of numbers under an escaped key", () => `{"\\u0061":1,"x":[${"1,".repeat(9 * MIB)}1]}`],
+  [
+    "millions of empty objects under an escaped key",
+    () => `{"\\u0061":1,"x":[${"{},".repeat(6 * MIB)}{}]}`,
+  ],
+  [
+    "millions of numbers under an escaped key",
+    () => `{"\\u0061":1,"x":[${"1,".repeat(9 * MIB)}1]}`,
+  ],
   ["an array of millions of numbers", () => `[${"1,".repeat(9 * MIB)}1]`],
 ])("%s, and no API key", async (_title, json) => {
   const whole = Buffer.from(json());
   await expectCheap(asSet, gzipSync(whole), [413, "inflated_too_large"]);
-  // One byte for some eight, which is no further than a body may inflate that shows no key: it is read to its end.
+  // One byte for some eight, which is no further than a body may inflate that shows no key: it is
+  // read to its end.
   const shrunkLess = gzipSync(whole, { strategy: constants.Z_HUFFMAN_ONLY });
   await expectCheap(asSet, shrunkLess, [401, "missing_api_key"]);
 });
@@ -66,7 +85,8 @@ test.each([
   ],
   [
     "an array of a million items that write its long key otherwise",
-    (key: string) => `[{"token":"${" ".repeat(200)}${key}"},${`{"token":"\\u0070${key.slice(1)}"},`.repeat(MIB)}1]`,
+    (key: string) =>
+      `[{"token":"${" ".repeat(200)}${key}"},${`{"token":"\\u0070${key.slice(1)}"},`.repeat(MIB)}1]`,
     [413, "too_many_events"],
     [200],
   ],
@@ -90,7 +110,8 @@ test.each([
     const { key } = await asSet.project();
     const body = gzipSync(json(key));
     await expectCheap(asSet, body, expected);
-    const statusOfEmpty = async () => (await allowing.post("/batch/", { api_key: key, batch: [] })).status;
+    const statusOfEmpty = async () =>
+      (await allowing.post("/batch/", { api_key: key, batch: [] })).status;
     await expect.poll(statusOfEmpty, { timeout: 10_000 }).toBe(200);
     await expectCheap(allowing, body, expectedWhereAllowed);
   },

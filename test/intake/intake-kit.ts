@@ -1,5 +1,6 @@
-// The intake by itself: the real one with the real scanner and rules, on a publisher that writes down what it is given, in order, and
-// settles frames when the test says so. Turns of the event loop are counted, and in each the events that were placed in it.
+// The intake by itself: the real one with the real scanner and rules, on a publisher that writes
+// down what it is given, in order, and settles frames when the test says so. Turns of the event
+// loop are counted, and in each the events that were placed in it.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -70,9 +71,14 @@ export class IntakeKit {
       limitHit: () => ({ what: "events", perSecond: 1 }),
     };
     const projects = new Map<string, MeteredProject>(
-      ["a", "b", "c", "d"].map((id) => [`key_${id}`, { id, name: id, keys: [`key_${id}`], enabled: true, meter }]),
+      ["a", "b", "c", "d"].map((id) => [
+        `key_${id}`,
+        { id, name: id, keys: [`key_${id}`], enabled: true, meter },
+      ]),
     );
-    const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
+    const records = createRecordWriter({
+      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+    });
     this.#intake = createIntake({
       createScanner: (rows) => this.createScanner(rows),
       projects: { byKey: (key) => projects.get(key), refusalOf: () => undefined },
@@ -139,7 +145,11 @@ export class IntakeKit {
 
   #publisher(): Publisher {
     const frame = (bytes: number, project: string): FrameSink => {
-      const sink = { buffer: Buffer.allocUnsafe(Math.max(bytes, frameBytesMax)), length: 0, events: 0 };
+      const sink = {
+        buffer: Buffer.allocUnsafe(Math.max(bytes, frameBytesMax)),
+        length: 0,
+        events: 0,
+      };
       this.#projectOf.set(sink, project);
       return sink;
     };
@@ -149,7 +159,8 @@ export class IntakeKit {
       const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
       const stored = () => waiter.frameSettled("stored", undefined, sink.events, sink.length);
       if (outcome === "stored") stored();
-      else if (outcome === "refused") waiter.frameSettled("refused", "unavailable", sink.events, sink.length);
+      else if (outcome === "refused")
+        waiter.frameSettled("refused", "unavailable", sink.events, sink.length);
       else void outcome.then(stored);
     };
     return {
@@ -166,7 +177,14 @@ export class IntakeKit {
   }
 }
 
-export function bodyOf({ name, project, events, historical = false, padding = 300, hidden = false }: BodyOf): Buffer {
+export function bodyOf({
+  name,
+  project,
+  events,
+  historical = false,
+  padding = 300,
+  hidden = false,
+}: BodyOf): Buffer {
   const batch = Array.from({ length: events }, (_, index) => ({
     event: `${name}${index}`,
     distinct_id: "u",

@@ -1,5 +1,5 @@
-// The items of a body by themselves: the real scanner, rules and record writer, without a gateway around them, so that time and clocks are
-// what a test says, and thousands of bodies take a moment.
+// The items of a body by themselves: the real scanner, rules and record writer, without a gateway
+// around them, so that time and clocks are what a test says, and thousands of bodies take a moment.
 
 import { randomFillSync } from "node:crypto";
 import { createRecordWriter } from "../../src/events/record.ts";
@@ -38,7 +38,9 @@ export interface Circumstances {
 }
 
 const scanner = createNativeScanner(4_096);
-const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
+const records = createRecordWriter({
+  uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+});
 const items = createItemTaker({
   slowScanner: createNativeScanner(4_096),
   records,
@@ -50,13 +52,26 @@ const items = createItemTaker({
 
 /** What becomes of a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
-  const { historical = false, isEngage = false, clientAddress = "", sentAtMs: queryMs = Number.NaN } = circumstances;
-  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const {
+    historical = false,
+    isEngage = false,
+    clientAddress = "",
+    sentAtMs: queryMs = Number.NaN,
+  } = circumstances;
+  const bytes = Buffer.isBuffer(body)
+    ? body
+    : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
   const status = scanner.scan(bytes);
   if (status !== ScanStatus.Ok) throw new Error(`Scanning the body: status ${status}`);
   const sentAt = readSentAt(bytes, scanner.table, queryMs);
   const lane = historical ? "historical" : "live";
-  const record = records.begin({ projectId: "p", lane, receivedAtMs, sentAtMs: sentAt.ms, clientAddress });
+  const record = records.begin({
+    projectId: "p",
+    lane,
+    receivedAtMs,
+    sentAtMs: sentAt.ms,
+    clientAddress,
+  });
   const sink = { buffer: Buffer.alloc(4 * bytes.length + 65_536), length: 0, events: 0 };
   let room = 0;
   const measured: number[] = [];
@@ -67,7 +82,8 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
     frames: {
       sinkFor(lineBytes) {
-        if (sink.length > room) throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
+        if (sink.length > room)
+          throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
         room = sink.length + lineBytes;
         measured.push(lineBytes);
         return sink;
@@ -76,7 +92,8 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     },
   };
   items.takeRows(job, 0, scanner.table[Header.RowCount]!);
-  if (sink.length > room) throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
+  if (sink.length > room)
+    throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   return {
     ...{ lines, measured },

@@ -1,4 +1,5 @@
-// Bytes that are not UTF-8 in one event of a batch: it is stored with U+FFFD in their place, and named; the others are stored as they came.
+// Bytes that are not UTF-8 in one event of a batch: it is stored with U+FFFD in their place, and
+// named; the others are stored as they came.
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,21 +22,38 @@ const good = '{"event":"good","distinct_id":"\xef\xbf\xbd","properties":{"a":"\x
 async function send(text: (key: string) => string, zip = false) {
   project = await gateway.project();
   const body = Buffer.from(text(project.key), "latin1");
-  return zip ? gateway.post("/batch/", gzipSync(body), { "content-encoding": "gzip" }) : gateway.post("/batch/", body);
+  return zip
+    ? gateway.post("/batch/", gzipSync(body), { "content-encoding": "gzip" })
+    : gateway.post("/batch/", body);
 }
 
 test.each([
   ["a value", '"properties":{"city":"M\xfcnchen"}', { properties: { city: "M\ufffdnchen" } }],
   ["a name", '"properties":{"Stra\xdfe":1}', { properties: { "Stra\ufffde": 1 } }],
-  ["a sequence that breaks off", '"$set":{"a":"\xe2\x82","b":"\xf0\x9f\x98"}', { $set: { a: "\ufffd", b: "\ufffd" } }],
+  [
+    "a sequence that breaks off",
+    '"$set":{"a":"\xe2\x82","b":"\xf0\x9f\x98"}',
+    { $set: { a: "\ufffd", b: "\ufffd" } },
+  ],
   ["an encoded surrogate", '"$set":{"a":"\xed\xa0\x80"}', { $set: { a: "\ufffd\ufffd\ufffd" } }],
-  ["beside a lone surrogate", '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"), { $set: { "\ufffd": "\ufffd" } }],
+  [
+    "beside a lone surrogate",
+    '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"),
+    { $set: { "\ufffd": "\ufffd" } },
+  ],
 ])("in %s of one event", async (_title, fields, stored) => {
   for (const filler of [0, 200_000, 1_200_000]) {
     const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
     const bad = `{"event":"bad","distinct_id":"u",${fields}}`;
-    const answer = await send((key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`, filler > 0);
-    expect(answer.json).toMatchObject({ accepted: 4, dropped: 0, warnings: [{ index: 2, code: "invalid_utf8" }] });
+    const answer = await send(
+      (key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`,
+      filler > 0,
+    );
+    expect(answer.json).toMatchObject({
+      accepted: 4,
+      dropped: 0,
+      warnings: [{ index: 2, code: "invalid_utf8" }],
+    });
     expect(answer.json["warnings_total"]).toBe(1);
     const events = await gateway.events(project);
     expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
@@ -46,12 +64,20 @@ test.each([
 
 test("in a single event", async () => {
   const answer = await send((key) => `{"api_key":"${key}","event":"caf\xe9","distinct_id":"\xff"}`);
-  expect(answer.json).toMatchObject({ accepted: 1, warnings: [{ index: 0, code: "invalid_utf8" }] });
-  expect((await gateway.events(project))[0]).toMatchObject({ event: "caf\ufffd", distinct_id: "\ufffd" });
+  expect(answer.json).toMatchObject({
+    accepted: 1,
+    warnings: [{ index: 0, code: "invalid_utf8" }],
+  });
+  expect((await gateway.events(project))[0]).toMatchObject({
+    event: "caf\ufffd",
+    distinct_id: "\ufffd",
+  });
 });
 
 test("in the envelope only, no event is blamed", async () => {
-  const answer = await send((key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`);
+  const answer = await send(
+    (key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`,
+  );
   expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
 });
 

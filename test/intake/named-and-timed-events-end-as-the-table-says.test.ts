@@ -1,12 +1,29 @@
-// The outcome table of the README, row by row: events whose name says what they must hold, and the times that events say of themselves.
+// The outcome table of the README, row by row: events whose name says what they must hold, and the
+// times that events say of themselves.
 
 import { type Case, tryCases } from "./outcome-kit.ts";
 
 const cases: Case[] = [
-  ["alias", { event: "$create_alias", distinct_id: "u", properties: { alias: "a" } }, { stored: { kind: "alias" } }],
-  ["alias missing", { event: "$create_alias", distinct_id: "u", properties: {} }, { error: "missing_alias" }],
-  ["alias without properties", { event: "$create_alias", distinct_id: "u" }, { error: "missing_alias" }],
-  ["alias empty", { event: "$create_alias", distinct_id: "u", properties: { alias: "" } }, { error: "missing_alias" }],
+  [
+    "alias",
+    { event: "$create_alias", distinct_id: "u", properties: { alias: "a" } },
+    { stored: { kind: "alias" } },
+  ],
+  [
+    "alias missing",
+    { event: "$create_alias", distinct_id: "u", properties: {} },
+    { error: "missing_alias" },
+  ],
+  [
+    "alias without properties",
+    { event: "$create_alias", distinct_id: "u" },
+    { error: "missing_alias" },
+  ],
+  [
+    "alias empty",
+    { event: "$create_alias", distinct_id: "u", properties: { alias: "" } },
+    { error: "missing_alias" },
+  ],
   [
     "alias a number",
     { event: "$create_alias", distinct_id: "u", properties: { alias: 1 } },
@@ -23,7 +40,11 @@ const cases: Case[] = [
   ],
   [
     "group identify, other spelling",
-    { event: "$group_identify", distinct_id: "u", properties: { $group_type: "t", $group_key: "k", $group_set: {} } },
+    {
+      event: "$group_identify",
+      distinct_id: "u",
+      properties: { $group_type: "t", $group_key: "k", $group_set: {} },
+    },
     { stored: { kind: "group_identify" } },
   ],
   [
@@ -38,7 +59,11 @@ const cases: Case[] = [
   ],
   [
     "group without $group_set",
-    { event: "$groupidentify", distinct_id: "u", properties: { $group_type: "t", $group_key: "k" } },
+    {
+      event: "$groupidentify",
+      distinct_id: "u",
+      properties: { $group_type: "t", $group_key: "k" },
+    },
     { stored: { kind: "group_identify" }, warnings: ["missing_group_set"] },
   ],
   [
@@ -46,13 +71,21 @@ const cases: Case[] = [
     { event: "survey sent", distinct_id: "u", properties: { $survey_id: "s" } },
     { stored: { kind: "survey" } },
   ],
-  ["survey shown without id", { event: "survey shown", distinct_id: "u" }, { error: "missing_survey_id" }],
+  [
+    "survey shown without id",
+    { event: "survey shown", distinct_id: "u" },
+    { error: "missing_survey_id" },
+  ],
   [
     "survey dismissed without id",
     { event: "survey dismissed", distinct_id: "u", properties: { $survey_id: null } },
     { error: "missing_survey_id" },
   ],
-  ["identify with $set", { event: "$identify", distinct_id: "u", $set: { a: 1 } }, { stored: { kind: "identify" } }],
+  [
+    "identify with $set",
+    { event: "$identify", distinct_id: "u", $set: { a: 1 } },
+    { stored: { kind: "identify" } },
+  ],
   [
     "identify with properties.$set",
     { event: "$identify", distinct_id: "u", properties: { $set: {} } },

@@ -1,5 +1,6 @@
-// What one event makes of the gateway, its neighbours must not hear of: a bug that it alone brings up is its own error, and only a lack
-// of memory, which is nobody's fault, fails the request for another try.
+// What one event makes of the gateway, its neighbours must not hear of: a bug that it alone brings
+// up is its own error, and only a lack of memory, which is nobody's fault, fails the request for
+// another try.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, expect, test, vi } from "vitest";
@@ -13,7 +14,9 @@ import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
 
-const records = createRecordWriter({ uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }) });
+const records = createRecordWriter({
+  uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+});
 const recordBytesMax = 1_048_576;
 const onBug = vi.fn();
 
@@ -36,21 +39,42 @@ interface Taken {
 function take(items: string, measure = records.measure): Taken {
   const body = Buffer.from(`{"batch":[${items}]}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
-  const taker = createItemTaker({ slowScanner, records: { ...records, measure }, slips: new Slips(), onBug });
+  const taker = createItemTaker({
+    slowScanner,
+    records: { ...records, measure },
+    slips: new Slips(),
+    onBug,
+  });
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
   const record = records.begin({
     ...{ projectId: "a", lane: "live", receivedAtMs: 0, sentAtMs: Number.NaN, clientAddress: "" },
   });
-  const facts = { needsTimestamp: false, isEngage: false, receivedAtMs: 0, skewMs: 0, hasInvalidSentAt: false };
-  const job: Job = { ...facts, body, malformed: undefined, scanner, tally, recordBytesMax, record, frames };
+  const facts = {
+    needsTimestamp: false,
+    isEngage: false,
+    receivedAtMs: 0,
+    skewMs: 0,
+    hasInvalidSentAt: false,
+  };
+  const job: Job = {
+    ...facts,
+    body,
+    malformed: undefined,
+    scanner,
+    tally,
+    recordBytesMax,
+    record,
+    frames,
+  };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   return { tally, names: lines.map((line) => (JSON.parse(line) as { event: string }).event) };
 }
 
 const event = (name: string) => `{"event":"${name}","distinct_id":"u"}`;
-const slowEvent = (name: string) => `{"event":"${name}","distinct_id":"u","properties":{"\\ud800":1}}`;
+const slowEvent = (name: string) =>
+  `{"event":"${name}","distinct_id":"u","properties":{"\\ud800":1}}`;
 
 test("an event that makes the rules or the record throw is refused, its neighbours are stored, and the bug is told once", () => {
   const measure: typeof records.measure = (item, verdict, record) => {
@@ -58,7 +82,10 @@ test("an event that makes the rules or the record throw is refused, its neighbou
     if (name.includes("bug")) throw new Error("a bug");
     return records.measure(item, verdict, record);
   };
-  const { tally, names } = take([event("a"), event("bug"), event("b"), event("bug"), event("c")].join(), measure);
+  const { tally, names } = take(
+    [event("a"), event("bug"), event("b"), event("bug"), event("c")].join(),
+    measure,
+  );
   expect(names).toEqual(["a", "b", "c"]);
   expect(tally).toMatchObject({ accepted: 3, dropped: 2, errorsTotal: 2 });
   expect(tally.errors.map(({ index, code }) => [index, code])).toEqual([
@@ -71,7 +98,10 @@ test("an event that makes the rules or the record throw is refused, its neighbou
 test("no memory to scan an event again fails the request: the event before it is never stored in its place", () => {
   const scan = slowScanner.scan.bind(slowScanner);
   let calls = 0;
-  slowScanner = { ...slowScanner, scan: (body) => (++calls === 2 ? ScanStatus.OutOfMemory : scan(body)) };
+  slowScanner = {
+    ...slowScanner,
+    scan: (body) => (++calls === 2 ? ScanStatus.OutOfMemory : scan(body)),
+  };
   expect(() => take([slowEvent("a"), slowEvent("b")].join())).toThrow("no memory");
   expect(onBug).not.toHaveBeenCalled();
   expect(sink.events).toBe(1);
@@ -81,7 +111,12 @@ test("a distinct id that is cut where a character of several bytes stands is sto
   for (let fill = 4_080; fill < 4_100; fill++) {
     for (const letter of ["é", "€", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]) {
       const text = "x".repeat(fill) + letter.repeat(400);
-      const ids = [`"${text}"`, `{"a":"${text}"}`, `["${text}"]`, `{"a":"${letter.repeat(3_000)}"}`];
+      const ids = [
+        `"${text}"`,
+        `{"a":"${text}"}`,
+        `["${text}"]`,
+        `{"a":"${letter.repeat(3_000)}"}`,
+      ];
       const { tally } = take(ids.map((id) => `{"event":"e","distinct_id":${id}}`).join());
       expect(tally.errors).toEqual([]);
       expect(tally.accepted).toBe(4);

@@ -1,5 +1,6 @@
-// Bodies wait for scanners by project: what one project sends, however much and on whatever lane, keeps only its own waiting. A scanner
-// that cannot be made, and a body that has failed, end with themselves.
+// Bodies wait for scanners by project: what one project sends, however much and on whatever lane,
+// keeps only its own waiting. A scanner that cannot be made, and a body that has failed, end with
+// themselves.
 
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -8,7 +9,9 @@ import { IntakeKit, until } from "./intake-kit.ts";
 
 test("small history goes at once while another project's large live bodies wait", async () => {
   const kit = new IntakeKit();
-  const large = Array.from({ length: 20 }, () => kit.send({ name: "large", project: "a", events: 4_000 }));
+  const large = Array.from({ length: 20 }, () =>
+    kit.send({ name: "large", project: "a", events: 4_000 }),
+  );
   const small = kit.send({ name: "small", project: "b", events: 3, historical: true });
   expect(small.answer).toBe("stored 3");
   await Promise.all(large.map(({ work }) => work));
@@ -19,7 +22,13 @@ test("small history waits for a large body only until the scan says whose it is"
   const kit = new IntakeKit();
   const stalled = Promise.withResolvers<void>();
   kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");
-  const large = kit.send({ name: "large", project: "a", events: 40_000, historical: true, hidden: true });
+  const large = kit.send({
+    name: "large",
+    project: "a",
+    events: 40_000,
+    historical: true,
+    hidden: true,
+  });
   const small = kit.send({ name: "small", project: "b", events: 3, historical: true });
   expect(small.answer).toBeUndefined();
   await small.work;
@@ -51,11 +60,16 @@ test.each([false, true])(
       kit.send({ name: "live", project: "bcab"[index]!, events: 5_000 }),
     );
     for (const [index, { work }] of live.entries()) if (index !== 2) await work;
-    expect([live[0]!.answer, live[1]!.answer, live[3]!.answer]).toEqual(["stored 5000", "stored 5000", "stored 5000"]);
+    expect([live[0]!.answer, live[1]!.answer, live[3]!.answer]).toEqual([
+      "stored 5000",
+      "stored 5000",
+      "stored 5000",
+    ]);
     expect(history.every(({ answer }) => answer === undefined)).toBe(true);
     stalled.resolve();
     await Promise.all([...history, ...live].map(({ work }) => work));
-    // Small ones are scanned as they come, and wait 50 ms at most for one that does not show whose it is.
+    // Small ones are scanned as they come, and wait 50 ms at most for one that does not show whose
+    // it is.
     const ordered = hidden ? ["history", "much"] : ["history", "more", "much"];
     expect(kit.order((name) => ordered.includes(name))).toEqual(ordered);
   },

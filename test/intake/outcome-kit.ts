@@ -1,5 +1,5 @@
-// Cases of the README's outcome table, each sent to a real gateway as a single event and as an item of a batch between two good neighbours,
-// which must not be touched by it.
+// Cases of the README's outcome table, each sent to a real gateway as a single event and as an item
+// of a batch between two good neighbours, which must not be touched by it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -45,7 +45,8 @@ function expectRecord(record: StoredEvent | undefined, outcome: Outcome, project
   expect(record["historical"]).toBe(false);
   expect(Math.abs(Date.parse(record["received_at"] as string) - Date.now())).toBeLessThan(60_000);
   for (const [field, value] of Object.entries(outcome.stored ?? {})) {
-    if (field === "timestamp" && value === "received") expect(record["timestamp"]).toBe(record["received_at"]);
+    if (field === "timestamp" && value === "received")
+      expect(record["timestamp"]).toBe(record["received_at"]);
     else if (field === "uuid" && value === "new") expect(record["uuid"]).toMatch(uuidV7);
     else expect(record[field]).toEqual(value);
   }
@@ -94,12 +95,21 @@ export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[]
   describe("an item of a batch, between two good ones", () => {
     test.each([...cases, ...batchOnlyCases])("%s", async (_title, item, outcome) => {
       const project = await gateway.project();
-      const answer = await gateway.post("/batch/", { api_key: project.key, batch: [good, item, good] });
+      const answer = await gateway.post("/batch/", {
+        api_key: project.key,
+        batch: [good, item, good],
+      });
       const events = await gateway.events(project);
       const stored = outcome.stored === undefined ? 0 : 1;
       expect(answer.status).toBe(200);
-      expect(answer.json).toMatchObject({ status: "Ok", accepted: 2 + stored, dropped: 1 - stored });
-      expect(codes(answer.json["errors"])).toEqual(outcome.error === undefined ? [] : [outcome.error]);
+      expect(answer.json).toMatchObject({
+        status: "Ok",
+        accepted: 2 + stored,
+        dropped: 1 - stored,
+      });
+      expect(codes(answer.json["errors"])).toEqual(
+        outcome.error === undefined ? [] : [outcome.error],
+      );
       expect(codes(answer.json["warnings"])).toEqual(warningsOf(outcome));
       for (const note of [
         ...((answer.json["errors"] ?? []) as { index: number }[]),

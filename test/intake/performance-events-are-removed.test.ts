@@ -1,4 +1,5 @@
-// What old browser SDKs send for each request of a page is of no use to anybody: it goes without a word.
+// What old browser SDKs send for each request of a page is of no use to anybody: it goes without a
+// word.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
@@ -17,7 +18,8 @@ const removed = { event: "$performance_event", distinct_id: "u", properties: { d
 const kept = { event: "$performance_event_of_ours", distinct_id: "u" };
 
 async function removedSoFar(): Promise<number> {
-  const found = /^penstock_events_total\{lane="live",outcome="removed",reason="performance_event"\} (\d+)$/m;
+  const found =
+    /^penstock_events_total\{lane="live",outcome="removed",reason="performance_event"\} (\d+)$/m;
   return Number(found.exec(await gateway.metrics())?.[1] ?? 0);
 }
 
@@ -25,19 +27,34 @@ test.each([
   ["alone", (key: string) => ({ ...removed, api_key: key }), 0, 1],
   [
     "in a batch",
-    (key: string) => ({ api_key: key, batch: [kept, removed, kept, { ...removed, distinct_id: "" }] }),
+    (key: string) => ({
+      api_key: key,
+      batch: [kept, removed, kept, { ...removed, distinct_id: "" }],
+    }),
     2,
     2,
   ],
   ["in an array", (key: string) => [{ ...removed, token: key }, removed, kept], 1, 2],
-  ["written otherwise", (key: string) => JSON.stringify([{ ...removed, token: key }]).replace("$", "\\u0024"), 0, 1],
-  ["and cleaned first", (key: string) => [{ ...removed, token: key, properties: { "a\0": 1 } }], 0, 1],
+  [
+    "written otherwise",
+    (key: string) => JSON.stringify([{ ...removed, token: key }]).replace("$", "\\u0024"),
+    0,
+    1,
+  ],
+  [
+    "and cleaned first",
+    (key: string) => [{ ...removed, token: key, properties: { "a\0": 1 } }],
+    0,
+    1,
+  ],
 ])("%s", async (_title, bodyOf, accepted, count) => {
   const project = await gateway.project();
   const before = await removedSoFar();
   const answer = await gateway.post("/capture/", bodyOf(project.key));
   expect([answer.status, answer.json]).toEqual([200, { status: "Ok", accepted, dropped: 0 }]);
-  expect((await gateway.events(project)).map(({ event }) => event)).toEqual(Array(accepted).fill(kept.event));
+  expect((await gateway.events(project)).map(({ event }) => event)).toEqual(
+    Array(accepted).fill(kept.event),
+  );
   expect((await removedSoFar()) - before).toBe(count);
 });
 
@@ -48,5 +65,9 @@ test("beside events in error, these are told", async () => {
     { event: "$create_alias", distinct_id: "u", token: project.key },
   ]);
   expect(answer.status).toBe(200);
-  expect(answer.json).toMatchObject({ accepted: 0, dropped: 1, errors: [{ index: 1, code: "missing_alias" }] });
+  expect(answer.json).toMatchObject({
+    accepted: 0,
+    dropped: 1,
+    errors: [{ index: 1, code: "missing_alias" }],
+  });
 });

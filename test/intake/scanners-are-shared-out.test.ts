@@ -1,4 +1,5 @@
-// Who gets a scanner when not all can: so many in all, of a project, of history, and of bodies whose index takes much memory.
+// Who gets a scanner when not all can: so many in all, of a project, of history, and of bodies
+// whose index takes much memory.
 
 import { expect, test } from "vitest";
 import type { Arrival } from "../../src/intake/arrivals.ts";
@@ -15,7 +16,10 @@ interface Body {
 
 /** A queue, and who works at the moment. */
 function queueOf() {
-  const queue = new ScannerQueue({ createScanner: () => ({}) as BackgroundScanner, nowMs: () => 0 });
+  const queue = new ScannerQueue({
+    createScanner: () => ({}) as BackgroundScanner,
+    nowMs: () => 0,
+  });
   const working = new Map<string, () => void>();
   const arrive = (name: string, { project, lane = "live", bytes = 1_000 }: Body): void => {
     const arrival: Arrival = { projectId: project, lane, bytes, deadlineMs: 1_000 };

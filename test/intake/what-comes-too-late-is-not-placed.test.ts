@@ -1,5 +1,5 @@
-// A request whose deadline is past is answered 503, and what of it is not placed by then is not: stored all the same it would be called
-// unknown, and its retry would store it twice.
+// A request whose deadline is past is answered 503, and what of it is not placed by then is not:
+// stored all the same it would be called unknown, and its retry would store it twice.
 
 import { expect, test } from "vitest";
 import { IntakeKit, until } from "./intake-kit.ts";
@@ -11,7 +11,8 @@ test.each([small, { ...small, historical: true }, large, { ...large, historical:
   "nothing of one that comes late: $name",
   async (body) => {
     const kit = new IntakeKit();
-    // Only one that was inflated on the pool can be late when it comes, and of those there is a hint.
+    // Only one that was inflated on the pool can be late when it comes, and of those there is a
+    // hint.
     const lane = "historical" in body ? "historical" : "live";
     const sent = kit.send(body, { deadlineMs: kit.nowMs() - 1, hint: { projectId: "a", lane } });
     await sent.work;

@@ -1,5 +1,6 @@
-// Of a body that is not JSON the answer says where it stops to be, what is wrong there in words that mend it, and shows a few characters of
-// it. A key is never among them, wherever the body breaks.
+// Of a body that is not JSON the answer says where it stops to be, what is wrong there in words
+// that mend it, and shows a few characters of it. A key is never among them, wherever the body
+// breaks.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -45,7 +46,11 @@ test.each<[string, number, RegExp]>([
   ['{"a":"x\\qy"}', 8, /no such escape/],
   ['{"a":"\\u12"}', 10, /four hexadecimal digits/],
   ['{"a":"x\ny"}', 7, /unexpected line break .*written as/],
-  ['{"a":1,\u0001"b":2}', 7, /unexpected control character .*: outside of a string there are no control characters/],
+  [
+    '{"a":1,\u0001"b":2}',
+    7,
+    /unexpected control character .*: outside of a string there are no control characters/,
+  ],
   ['{"a":"x","b":[1, 2]\u0000}', 19, /outside of a string/],
   ['{"a":"x"}\u0000', 9, /outside of a string/],
   ['{"a":"x\u0001y"}', 7, /: in a string, .*written as \\n or \\u\.{4}$/],
@@ -55,10 +60,18 @@ test.each<[string, number, RegExp]>([
   [`{"a":"${"word, ".repeat(200)}\u0001"}`, 1_206, /: in a string, .*\.{4}$/],
   [`{"a":"${'\\"'.repeat(400)}\u0001"}`, 806, /: in a string, .*\.{4}$/],
   [`{"a":[${'"word", '.repeat(200)}\u0001"x"]}`, 1_606, /outside of a string/],
-  [`{"a":[${"100, ".repeat(200)}\u0001"x"]}`, 1_006, /: in a string, .*; outside of one, leave it out$/],
+  [
+    `{"a":[${"100, ".repeat(200)}\u0001"x"]}`,
+    1_006,
+    /: in a string, .*; outside of one, leave it out$/,
+  ],
   [`{"a":"${"1".repeat(1_000)}\u0001"}`, 1_006, /: in a string, .*; outside of one, leave it out$/],
   ['{"event":"e"', 12, /it ends too early, at byte offset 12$/],
-  ['{"event":"e"}\n{"event":"f"}\n', 14, /several JSON texts.*send an array of them, or \{"batch": \[\.\.\.\]\}$/],
+  [
+    '{"event":"e"}\n{"event":"f"}\n',
+    14,
+    /several JSON texts.*send an array of them, or \{"batch": \[\.\.\.\]\}$/,
+  ],
   ['{"event":"e"}{"event":"f"}', 13, /several JSON texts/],
   [`{"event":"${"x".repeat(5_000)}"}\r\n{"event":"f"}`, 5_014, /several JSON texts/],
   ["event=signup&distinct_id=u", 0, /looks like a form/],
@@ -87,9 +100,15 @@ test.each<[string, Buffer, RegExp]>([
 
 test("offsets count from the first byte that was sent", () => {
   const body = Buffer.from("{'event':1}");
-  expect(scanProblem(scanner.scan(body), { body, scanner, markBytes: 3 }).detail).toContain("byte offset 4: ");
+  expect(scanProblem(scanner.scan(body), { body, scanner, markBytes: 3 }).detail).toContain(
+    "byte offset 4: ",
+  );
   const malformed = Buffer.from("\xff", "latin1");
-  const { detail } = scanProblem(scanner.scan(malformed), { body: malformed, scanner, markBytes: 3 });
+  const { detail } = scanProblem(scanner.scan(malformed), {
+    body: malformed,
+    scanner,
+    markBytes: 3,
+  });
   expect(detail).toContain("at offset 3");
 });
 
@@ -110,7 +129,9 @@ test("whether a control character is in a string is never told wrong", () => {
   let all = 0;
   const texts = fc.oneof(
     fc.json({ maxDepth: 4 }),
-    fc.array(fc.string({ minLength: 0, maxLength: 300 }), { maxLength: 20 }).map((value) => JSON.stringify(value)),
+    fc
+      .array(fc.string({ minLength: 0, maxLength: 300 }), { maxLength: 20 })
+      .map((value) => JSON.stringify(value)),
     fc
       .array(fc.constantFrom("tr", "false", 'a"b', "\\", ",", '","', ":1,"), { maxLength: 300 })
       .map((value) => JSON.stringify(value)),
@@ -133,7 +154,9 @@ test("whether a control character is in a string is never told wrong", () => {
 });
 
 test("some characters around the place are shown, and what nobody could read is a question mark", () => {
-  expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe('d up","distinct_id":"u",}');
+  expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe(
+    'd up","distinct_id":"u",}',
+  );
   expect(problemOf('{"é":tru, "\u202e":1}').excerpt).toBe('{"??":tru, "???":1}');
   expect(problemOf(`{"x":"${"y ".repeat(2_000)}",}`).excerpt.length).toBeLessThanOrEqual(40);
 });
@@ -142,29 +165,39 @@ const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
 const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
 
 test("wherever a body breaks, no key is shown, nor enough of one to be of use", () => {
-  const events = fc.array(fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }), {
-    maxLength: 20,
-  });
+  const events = fc.array(
+    fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
+    {
+      maxLength: 20,
+    },
+  );
   const bodies = fc.oneof(
     events.map((batch) => JSON.stringify({ api_key: key, batch })),
     events.map((batch) => JSON.stringify({ batch, "api-key": other, token: key }, undefined, 1)),
     events.map((batch) => `{'apiKey': '${other}', ${JSON.stringify(batch)}`),
     events.map((batch) => `api_key=${other}&data=${JSON.stringify(batch)}`),
-    events.map((batch) => `{"x":"${key}","y":["${key}","Bearer ${key}"],"batch":${JSON.stringify(batch)}}`),
+    events.map(
+      (batch) => `{"x":"${key}","y":["${key}","Bearer ${key}"],"batch":${JSON.stringify(batch)}}`,
+    ),
   );
   fc.assert(
-    fc.property(bodies, fc.nat(), fc.constantFrom("", "'", ",", "}", "\\", "\n", "x"), (text, place, what) => {
-      const at = place % (text.length + 1);
-      for (const body of [text.slice(0, at) + what + text.slice(at), text.slice(0, at)]) {
-        if (scanner.scan(Buffer.from(body)) === ScanStatus.Ok || body.trim() === "") continue;
-        const { detail, excerpt } = problemOf(body);
-        for (const secret of [key, other]) {
-          for (let start = 0; start + 9 <= secret.length; start++) {
-            expect(excerpt + detail).not.toContain(secret.slice(start, start + 9));
+    fc.property(
+      bodies,
+      fc.nat(),
+      fc.constantFrom("", "'", ",", "}", "\\", "\n", "x"),
+      (text, place, what) => {
+        const at = place % (text.length + 1);
+        for (const body of [text.slice(0, at) + what + text.slice(at), text.slice(0, at)]) {
+          if (scanner.scan(Buffer.from(body)) === ScanStatus.Ok || body.trim() === "") continue;
+          const { detail, excerpt } = problemOf(body);
+          for (const secret of [key, other]) {
+            for (let start = 0; start + 9 <= secret.length; start++) {
+              expect(excerpt + detail).not.toContain(secret.slice(start, start + 9));
+            }
           }
         }
-      }
-    }),
+      },
+    ),
     { numRuns: 2_000 },
   );
 });

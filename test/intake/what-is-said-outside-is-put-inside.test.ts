@@ -1,9 +1,14 @@
-// The newer protocol (v1): what an event says outside of its properties is put inside them, whatever they hold and however they are
-// written, and what they say themselves counts.
+// The newer protocol (v1): what an event says outside of its properties is put inside them,
+// whatever they hold and however they are written, and what they say themselves counts.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { additionsTo, bytesWithAdditions, takesAdditions, writeWithAdditions } from "../../src/intake/v1/additions.ts";
+import {
+  additionsTo,
+  bytesWithAdditions,
+  takesAdditions,
+  writeWithAdditions,
+} from "../../src/intake/v1/additions.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
 
@@ -19,7 +24,9 @@ function withAdditions(event: object, indent: number): Record<string, unknown> |
   if (additions === undefined) return undefined;
   if (!takesAdditions(item)) return JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
   const target = Buffer.alloc(bytesWithAdditions(item, additions));
-  return JSON.parse(target.toString("utf8", 0, writeWithAdditions(item, additions, target))) as Record<string, unknown>;
+  return JSON.parse(
+    target.toString("utf8", 0, writeWithAdditions(item, additions, target)),
+  ) as Record<string, unknown>;
 }
 
 const names = ["$session_id", "$window_id", "$cookieless_mode", "$lib", "a", "é", '"', ""];
@@ -52,12 +59,17 @@ test("the same comes out as of JavaScript objects", () => {
         ...(session && { $session_id: session }),
         ...(window && { $window_id: window }),
         ...(said.cookieless_mode != null && { $cookieless_mode: isOn(said.cookieless_mode) }),
-        ...(said.disable_skew_correction != null && { $ignore_sent_at: isOn(said.disable_skew_correction) }),
-        ...(said.process_person_profile != null && { $process_person_profile: isOn(said.process_person_profile) }),
+        ...(said.disable_skew_correction != null && {
+          $ignore_sent_at: isOn(said.disable_skew_correction),
+        }),
+        ...(said.process_person_profile != null && {
+          $process_person_profile: isOn(said.process_person_profile),
+        }),
         ...{ $lib: "sdk", $lib_version: "1" },
       };
       const own = sent.properties;
-      const takes = own === undefined || own === null || (typeof own === "object" && !Array.isArray(own));
+      const takes =
+        own === undefined || own === null || (typeof own === "object" && !Array.isArray(own));
       const plain = JSON.parse(JSON.stringify(sent)) as Record<string, unknown>;
       const inside = takes
         ? { ...plain, properties: { ...outside, ...(plain["properties"] as object | null) } }

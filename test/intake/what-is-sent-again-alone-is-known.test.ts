@@ -1,10 +1,18 @@
-// The newer protocol (v1): a client is told what is not stored, or may not be, and sends that again, alone. What was stored all the same is
-// known again, however much stood between those events the first time, and whatever else of the request is another now.
+// The newer protocol (v1): a client is told what is not stored, or may not be, and sends that
+// again, alone. What was stored all the same is known again, however much stood between those
+// events the first time, and whatever else of the request is another now.
 
 import { randomInt, randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { FrameOutcome } from "../../src/base/types.ts";
-import { dropped, event, intakeOnFrames, type SentHow, type Submitted, settleAll } from "./frames-kit.ts";
+import {
+  dropped,
+  event,
+  intakeOnFrames,
+  type SentHow,
+  type Submitted,
+  settleAll,
+} from "./frames-kit.ts";
 
 /** What a stream does with frames: it takes each id once. Some acknowledgements come too late. */
 class Store {
@@ -26,22 +34,33 @@ type Sent = ReturnType<typeof event>;
 async function sendUntilStored(
   { frames, send }: ReturnType<typeof intakeOnFrames>,
   store: Store,
-  { batch, isHeard, how }: { batch: Sent[]; isHeard: () => boolean; how: (attempt: number) => SentHow },
+  {
+    batch,
+    isHeard,
+    how,
+  }: { batch: Sent[]; isHeard: () => boolean; how: (attempt: number) => SentHow },
 ): Promise<number> {
   const requestId = randomUUID();
   let left = batch;
   for (let attempt = 1; attempt < 100; attempt++) {
     const before = frames.length;
     const { answer, work } = send(left, requestId, how(attempt));
-    await settleAll(frames, work, (at) => store.take(frames[at] as Submitted, attempt > 90 || isHeard()), before);
+    await settleAll(
+      frames,
+      work,
+      (at) => store.take(frames[at] as Submitted, attempt > 90 || isHeard()),
+      before,
+    );
     const { results, problem } = await answer;
-    if (problem === undefined) left = left.filter(({ uuid }) => results?.[uuid]?.result === "retry");
+    if (problem === undefined)
+      left = left.filter(({ uuid }) => results?.[uuid]?.result === "retry");
     if (left.length === 0) return attempt;
   }
   return expect.unreachable("it never ended");
 }
 
-const storable = (batch: readonly Sent[]) => batch.filter(({ event: name }) => name !== "").map(({ uuid }) => uuid);
+const storable = (batch: readonly Sent[]) =>
+  batch.filter(({ event: name }) => name !== "").map(({ uuid }) => uuid);
 
 test("events that stood apart, with one between them that is dropped, are known without it", async () => {
   const { frames, send } = intakeOnFrames();
@@ -68,7 +87,8 @@ test("whatever frames were not heard of, no event of them is stored twice", asyn
     // Of the larger ones some are alone in a frame.
     const batch = Array.from({ length: 300 }, (_, index) => {
       const sizes = index % 4 === 0 ? [400, 20_000] : [400, 4_000, 20_000, 100_000];
-      const one = randomInt(6) === 0 ? dropped() : event(randomInt(sizes[randomInt(sizes.length)] ?? 1));
+      const one =
+        randomInt(6) === 0 ? dropped() : event(randomInt(sizes[randomInt(sizes.length)] ?? 1));
       return index % 4 === 0 ? { ...one, properties: { $set: one.properties, text: "é" } } : one;
     }) as Sent[];
     const attempts = await sendUntilStored(intake, store, {

@@ -1,5 +1,6 @@
-// Bodies that no JSON.stringify writes: escaped keys, duplicate keys, white space, numbers beyond 64 bits. Each is read as JSON.parse
-// would read it, and the values that are passed on keep their text.
+// Bodies that no JSON.stringify writes: escaped keys, duplicate keys, white space, numbers beyond
+// 64 bits. Each is read as JSON.parse would read it, and the values that are passed on keep their
+// text.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
@@ -29,7 +30,11 @@ describe("a body in an unusual form", () => {
     });
     expect(lines).toHaveLength(2);
     for (const line of lines) {
-      expect(JSON.parse(line)).toMatchObject({ event: "e", distinct_id: "u", properties: { a: { b: [1, 2, "\n"] } } });
+      expect(JSON.parse(line)).toMatchObject({
+        event: "e",
+        distinct_id: "u",
+        properties: { a: { b: [1, 2, "\n"] } },
+      });
     }
   });
 
@@ -39,7 +44,11 @@ describe("a body in an unusual form", () => {
         `{"\\u0061pi_key":"${key}","b\\u0061tch":[{"\\u0065vent":"$identify","distinct\\u005fid":"u","properties":{"\\u0024set":{"n":1.50}}}]}`,
     );
     expect(lines).toHaveLength(1);
-    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ event: "$identify", distinct_id: "u", kind: "identify" });
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      event: "$identify",
+      distinct_id: "u",
+      kind: "identify",
+    });
     expect(lines[0]).toContain('"properties":{"$set":{"n":1.50}}');
   });
 
@@ -52,7 +61,9 @@ describe("a body in an unusual form", () => {
   });
 
   test("with an escaped key in a single event", async () => {
-    const lines = await storedLines(({ key }) => `{"api_ke\\u0079":"${key}","\\u0065vent":"a","distinct_id":"1"}`);
+    const lines = await storedLines(
+      ({ key }) => `{"api_ke\\u0079":"${key}","\\u0065vent":"a","distinct_id":"1"}`,
+    );
     expect(lines).toHaveLength(1);
   });
 
@@ -62,7 +73,11 @@ describe("a body in an unusual form", () => {
         `{"api_key":"wrong","api_key":"${key}","batch":1,"batch":[{"event":"a","event":"b","distinct_id":"1","distinct_id":"2","properties":5,"properties":{"$set":1,"$set":{"x":1}}}]}`,
     );
     expect(lines).toHaveLength(1);
-    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ event: "b", distinct_id: "2", properties: { $set: { x: 1 } } });
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      event: "b",
+      distinct_id: "2",
+      properties: { $set: { x: 1 } },
+    });
     expect(lines[0]).toMatch(/"properties":\{"\$set":\{"x":1\}\},"\$set":\{"x":1\}\}$/);
   });
 
@@ -79,7 +94,9 @@ describe("a body in an unusual form", () => {
 
   test("with escapes in every string the gateway reads", async () => {
     const lines = await storedLines(({ key }) => {
-      const escaped = [...key].map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+      const escaped = [...key]
+        .map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`)
+        .join("");
       return `{"api_key":"${escaped}","batch":[{"event":"\\u0024pageview","distinct_id":"\\u0075","timestamp":"2026\\u002d01-01","properties":{"$current_url":"https:\\/\\/x"}}]}`;
     });
     expect(JSON.parse(lines[0] ?? "")).toMatchObject({
@@ -106,14 +123,21 @@ describe("a body in an unusual form", () => {
       ({ key }) =>
         `{"api_key":"${key}","event":"a","distinct_id":"1","uuid":"0199AAAA\\u002dbbbb-7ccc-8ddd-eeeeeeeeeeee"}`,
     );
-    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ uuid: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee" });
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      uuid: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee",
+    });
   });
 
   test.each([
     ["100 deep is stored", 98, "9".repeat(400), undefined],
     ["101 deep is an item error", 99, "1", "too_deep"],
     ["200,000 deep is an item error", 200_000, "1", "too_deep"],
-    ["a number of 400 digits is stored", 1, `-${"1".repeat(200)}.${"2".repeat(197)}e+123`, undefined],
+    [
+      "a number of 400 digits is stored",
+      1,
+      `-${"1".repeat(200)}.${"2".repeat(197)}e+123`,
+      undefined,
+    ],
     ["one of 401 is an item error", 1, `${"1".repeat(400)}.0`, "number_too_long"],
     ["one of 5,000 is an item error", 1, "7".repeat(5_000), "number_too_long"],
   ])("%s, plain or not, and costs its neighbours nothing", async (_title, depth, number, code) => {
@@ -122,10 +146,18 @@ describe("a body in an unusual form", () => {
       const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
       const item = `{"event":"a","distinct_id":"1","properties":{"${key}":${value}}}`;
       const good = '{"event":"b","distinct_id":"2"}';
-      const answer = await gateway.post("/batch/", `{"api_key":"${project.key}","batch":[${good},${item},${good}]}`);
+      const answer = await gateway.post(
+        "/batch/",
+        `{"api_key":"${project.key}","batch":[${good},${item},${good}]}`,
+      );
       const errors = code === undefined ? undefined : [{ index: 1, code }];
-      expect(answer.json).toMatchObject({ accepted: code === undefined ? 3 : 2, ...(errors && { errors }) });
-      const lines = (await gateway.frames(project)).flatMap((frame) => frame.text.split("\n").slice(0, -1));
+      expect(answer.json).toMatchObject({
+        accepted: code === undefined ? 3 : 2,
+        ...(errors && { errors }),
+      });
+      const lines = (await gateway.frames(project)).flatMap((frame) =>
+        frame.text.split("\n").slice(0, -1),
+      );
       expect(lines).toHaveLength(code === undefined ? 3 : 2);
       if (code === undefined) expect(lines[1]).toContain(value);
       const single = `{"api_key":"${project.key}",${item.slice(1)}`;
@@ -173,7 +205,11 @@ describe("a body in an unusual form", () => {
 
   test("with a distinct id that is an object, the same text however it was written", async () => {
     const lines = await storedLines(({ key }) => {
-      const ids = ['{"a":"é", "b":[1]}', '{ "\\u0061" :"\\u00e9","b":[ 1 ] }', '{"b":0,"a":"\\u00E9","b":[1]}'];
+      const ids = [
+        '{"a":"é", "b":[1]}',
+        '{ "\\u0061" :"\\u00e9","b":[ 1 ] }',
+        '{"b":0,"a":"\\u00E9","b":[1]}',
+      ];
       return `{"api_key":"${key}","batch":[${ids.map((id) => `{"event":"e","distinct_id":${id}}`).join()}]}`;
     });
     const ids = lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
@@ -185,7 +221,11 @@ describe("a body in an unusual form", () => {
     const large = `{"event":"a","distinct_id":"1","properties":{"\\ud800":"${"x".repeat(1_048_576)}"}}`;
     const body = `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${large}]}`;
     const answer = await gateway.post("/batch/", body);
-    expect(answer.json).toMatchObject({ accepted: 1, dropped: 1, errors: [{ index: 1, code: "event_too_large" }] });
+    expect(answer.json).toMatchObject({
+      accepted: 1,
+      dropped: 1,
+      errors: [{ index: 1, code: "event_too_large" }],
+    });
     expect(await gateway.events(project)).toHaveLength(1);
   });
 });

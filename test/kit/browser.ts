@@ -15,5 +15,8 @@ const flags = [
 ];
 
 export async function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env["PENSTOCK_TEST_CHROMIUM"] ?? "chromium", args: flags });
+  return chromium.launch({
+    executablePath: process.env["PENSTOCK_TEST_CHROMIUM"] ?? "chromium",
+    args: flags,
+  });
 }

@@ -1,5 +1,6 @@
-// The test kit's certificates: an authority made for one test, and what it signs, as PEM files in a folder of their own that
-// goes away with the test process. EC keys, because they are made at once. No program from outside is needed.
+// The test kit's certificates: an authority made for one test, and what it signs, as PEM files in a
+// folder of their own that goes away with the test process. EC keys, because they are made at once.
+// No program from outside is needed.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +15,10 @@ export interface PemPair {
 }
 
 export interface CertificateOptions {
-  /** The common name, and what the files are called. Same name, same files: written over, as by a renewal. Default "server". */
+  /**
+   * The common name, and what the files are called. Same name, same files: written over, as by a
+   * renewal. Default "server".
+   */
   readonly name?: string;
   /** DNS names; default "localhost". */
   readonly dns?: readonly string[];
@@ -46,11 +50,17 @@ const ofAuthority = [
 export async function createAuthority(name = "penstock test authority"): Promise<TestAuthority> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-pem-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const dates = { notBeforeDate: new Date(Date.now() - dayMs), notAfterDate: new Date(Date.now() + 30 * dayMs) };
+  const dates = {
+    notBeforeDate: new Date(Date.now() - dayMs),
+    notAfterDate: new Date(Date.now() + 30 * dayMs),
+  };
   const own = await generate(nameOf(name), { ...base, ...dates, extensions: [...ofAuthority] });
   const caFile = write(folder, "ca.pem", own.cert);
 
-  async function issue(options: CertificateOptions, usage: "serverAuth" | "clientAuth"): Promise<PemPair> {
+  async function issue(
+    options: CertificateOptions,
+    usage: "serverAuth" | "clientAuth",
+  ): Promise<PemPair> {
     const { name: called = "server", dns = [], addresses = [] } = options;
     const altNames = [
       ...dns.map((value) => ({ type: 2 as const, value })),
@@ -80,7 +90,8 @@ export async function createAuthority(name = "penstock test authority"): Promise
     folder,
     ca: own.cert,
     caFile,
-    server: (options = {}) => issue({ dns: ["localhost"], addresses: ["127.0.0.1", "::1"], ...options }, "serverAuth"),
+    server: (options = {}) =>
+      issue({ dns: ["localhost"], addresses: ["127.0.0.1", "::1"], ...options }, "serverAuth"),
     client: (options = {}) => issue({ name: "client", ...options }, "clientAuth"),
   };
 }

@@ -1,5 +1,6 @@
-// A port for a server that is to come back on it. Below the range from which the system gives out ports by itself (32,768 on by
-// Linux's default): one of those may be somebody else's as soon as it is let go, and what connects then talks to a stranger.
+// A port for a server that is to come back on it. Below the range from which the system gives out
+// ports by itself (32,768 on by Linux's default): one of those may be somebody else's as soon as it
+// is let go, and what connects then talks to a stranger.
 
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
@@ -19,6 +20,8 @@ function isFree(port: number): Promise<boolean> {
   const probe = createServer();
   return new Promise((resolve) => {
     probe.once("error", () => resolve(false));
-    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () => probe.close(() => resolve(true)));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
+      probe.close(() => resolve(true)),
+    );
   });
 }

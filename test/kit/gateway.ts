@@ -1,5 +1,6 @@
-// The test kit's gateway: the real one, in this process, on random ports, against a nats-server of the kit.
-// Projects are made as an operator makes them; what is stored is read back by a client of its own.
+// The test kit's gateway: the real one, in this process, on random ports, against a nats-server of
+// the kit. Projects are made as an operator makes them; what is stored is read back by a client of
+// its own.
 
 import { randomBytes } from "node:crypto";
 import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -19,7 +20,9 @@ export interface StoredFrame {
   readonly events: StoredEvent[];
 }
 
-export type StoredEvent = Record<string, unknown> & { readonly properties: Record<string, unknown> };
+export type StoredEvent = Record<string, unknown> & {
+  readonly properties: Record<string, unknown>;
+};
 
 export interface TestProject {
   readonly id: string;
@@ -73,7 +76,9 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   async function project(): Promise<TestProject> {
     const id = `p${randomBytes(6).toString("hex")}`;
     const key = `phc_${id}`;
-    await withClient((connection) => addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 }));
+    await withClient((connection) =>
+      addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 }),
+    );
     await until(async () => {
       const answer = await post("/batch/", { api_key: key, batch: [] });
       return answer.status === 200;
@@ -82,10 +87,15 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   async function limit({ id }: TestProject, limits: ProjectLimits | undefined): Promise<void> {
-    await withClient((connection) => setLimits(connection, { prefix: config.subjectPrefix, id, limits, replicas: 1 }));
+    await withClient((connection) =>
+      setLimits(connection, { prefix: config.subjectPrefix, id, limits, replicas: 1 }),
+    );
   }
 
-  /** With a connection made now: one from before a restart of the server may still be looking for it. */
+  /**
+   * With a connection made now: one from before a restart of the server may still be looking for
+   * it.
+   */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });
     try {
@@ -95,14 +105,25 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     }
   }
 
-  async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
-    const sent = typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+  async function post(
+    path: string,
+    body: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const sent =
+      typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
     const response = await fetch(url + path, { method: "POST", body: sent, headers });
-    return { status: response.status, headers: response.headers, json: (await response.json()) as Answer["json"] };
+    return {
+      status: response.status,
+      headers: response.headers,
+      json: (await response.json()) as Answer["json"],
+    };
   }
 
   async function frames(of: TestProject, lane: Lane = "live"): Promise<StoredFrame[]> {
-    return withClient((connection) => readFrames(connection, `${config.subjectPrefix}.${lane}.*.${of.id}`));
+    return withClient((connection) =>
+      readFrames(connection, `${config.subjectPrefix}.${lane}.*.${of.id}`),
+    );
   }
 
   async function events(of: TestProject, lane: Lane = "live"): Promise<StoredEvent[]> {
@@ -158,15 +179,23 @@ function testConfig(nats: TestNatsServer, env: Record<string, string>): Config {
   return result.config;
 }
 
-/** All messages stored on the subject, read through an ordered consumer of the stream that has it. */
-export async function readFrames(connection: NatsConnection, subject: string): Promise<StoredFrame[]> {
+/**
+ * All messages stored on the subject, read through an ordered consumer of the stream that has it.
+ */
+export async function readFrames(
+  connection: NatsConnection,
+  subject: string,
+): Promise<StoredFrame[]> {
   const manager = await jetstreamManager(connection);
   const stream = await manager.streams.find(subject.replace(".*.", ".0."));
   const { state } = await manager.streams.info(stream, { subjects_filter: subject });
   const expected = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   if (expected === 0) return [];
   const consumer = await jetstream(connection).consumers.get(stream, { filter_subjects: subject });
-  const messages: ConsumerMessages = await consumer.fetch({ max_messages: expected, expires: 10_000 });
+  const messages: ConsumerMessages = await consumer.fetch({
+    max_messages: expected,
+    expires: 10_000,
+  });
   const frames: StoredFrame[] = [];
   for await (const message of messages) frames.push(storedFrame(message));
   await consumer.delete();
@@ -175,17 +204,29 @@ export async function readFrames(connection: NatsConnection, subject: string): P
 
 function storedFrame(message: JsMsg): StoredFrame {
   const text = Buffer.from(message.data).toString("utf8");
-  const headers = Object.fromEntries([...(message.headers ?? [])].map(([name, values]) => [name, values[0] ?? ""]));
+  const headers = Object.fromEntries(
+    [...(message.headers ?? [])].map(([name, values]) => [name, values[0] ?? ""]),
+  );
   const lines = text.split("\n");
-  if (lines.pop() !== "") throw new Error(`read frame: does not end in a line feed: ${text.slice(-80)}`);
-  return { subject: message.subject, headers, text, events: lines.map((line) => JSON.parse(line) as StoredEvent) };
+  if (lines.pop() !== "")
+    throw new Error(`read frame: does not end in a line feed: ${text.slice(-80)}`);
+  return {
+    subject: message.subject,
+    headers,
+    text,
+    events: lines.map((line) => JSON.parse(line) as StoredEvent),
+  };
 }
 
 /** Polls until the condition holds; throws past the deadline. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 10_000,
+): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`wait: the condition did not hold within ${timeoutMs} ms`);
+    if (performance.now() > deadline)
+      throw new Error(`wait: the condition did not hold within ${timeoutMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -1,6 +1,7 @@
-// The test kit's nats-server: a real one on a random port with a store of its own, for one test file.
-// It counts as started when its ports file appears; if it dies first, its log is in the error.
-// kill, freeze and restart are test tools: a restart keeps port, store and settings. Must not share anything between files.
+// The test kit's nats-server: a real one on a random port with a store of its own, for one test
+// file. It counts as started when its ports file appears; if it dies first, its log is in the
+// error. kill, freeze and restart are test tools: a restart keeps port, store and settings. Must
+// not share anything between files.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -33,15 +34,24 @@ export interface TestNatsServerOptions {
   jetstream?: boolean;
   /** More lines for the configuration file. */
   extraConfig?: string;
-  /** Where JetStream keeps its data; may hold some already, and is the caller's to delete. Default: a new folder, gone after `remove`. */
+  /**
+   * Where JetStream keeps its data; may hold some already, and is the caller's to delete. Default:
+   * a new folder, gone after `remove`.
+   */
   storeDir?: string;
   /** A certain binary, where a test compares versions. */
   binary?: string;
-  /** A whole configuration in place of the kit's, which the settings above do not change; its clients' address must be `listen: "127.0.0.1:$PORT"`. */
+  /**
+   * A whole configuration in place of the kit's, which the settings above do not change; its
+   * clients' address must be `listen: "127.0.0.1:$PORT"`.
+   */
   config?: string;
   /** What the configuration takes from the environment, beside NATS_STORE, which is the kit's. */
   env?: Readonly<Record<string, string>>;
-  /** Where it runs when that is not among the processes of this host; it listens on all addresses there are. */
+  /**
+   * Where it runs when that is not among the processes of this host; it listens on all addresses
+   * there are.
+   */
   place?: NatsServerPlace;
 }
 
@@ -53,7 +63,9 @@ export interface NatsServerPlace {
 }
 
 export interface TestNatsServer {
-  /** `nats://127.0.0.1:port`, or with the address of its place; stays the same through a restart. */
+  /**
+   * `nats://127.0.0.1:port`, or with the address of its place; stays the same through a restart.
+   */
   readonly url: string;
   readonly port: number;
   /** Of the process that runs now; another one after a restart. */
@@ -68,7 +80,10 @@ export interface TestNatsServer {
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
-  /** Kills it if it runs, and starts it again on the same port and store, with some settings changed if given. */
+  /**
+   * Kills it if it runs, and starts it again on the same port and store, with some settings changed
+   * if given.
+   */
   restart(changed?: TestNatsServerOptions): Promise<void>;
   /** Kills it if it runs, and deletes its folder. */
   remove(): Promise<void>;
@@ -105,7 +120,8 @@ function onPath(): string | undefined {
     const file = path.join(folder, "nats-server");
     if (folder === "" || !isExecutable(file)) continue;
     // `sync_interval: always` needs 2.10.
-    if (compareVersions(execFileSync(file, ["--version"], { encoding: "utf8" }), "2.10.0") >= 0) return file;
+    if (compareVersions(execFileSync(file, ["--version"], { encoding: "utf8" }), "2.10.0") >= 0)
+      return file;
   }
   return undefined;
 }
@@ -113,21 +129,30 @@ function onPath(): string | undefined {
 function inCache(): string | undefined {
   if (!existsSync(cacheDir)) return undefined;
   const newestFirst = readdirSync(cacheDir).sort((left, right) => compareVersions(right, left));
-  return newestFirst.map((version) => path.join(cacheDir, version, "nats-server")).find(isExecutable);
+  return newestFirst
+    .map((version) => path.join(cacheDir, version, "nats-server"))
+    .find(isExecutable);
 }
 
-/** The nats-server the tests run against: of those fetched the newest. Throws when there is none. */
+/**
+ * The nats-server the tests run against: of those fetched the newest. Throws when there is none.
+ */
 export function findNatsServer(): string {
   const named = process.env["PENSTOCK_TEST_NATS_SERVER"] ?? process.env["PENSTOCK_NATS_SERVER"];
   if (named !== undefined && named !== "") return named;
   const found = onPath() ?? inCache();
   if (found === undefined) {
-    throw new Error("find nats-server: none named, none of 2.10 or newer on PATH, none in .cache: run npm run setup");
+    throw new Error(
+      "find nats-server: none named, none of 2.10 or newer on PATH, none in .cache: run npm run setup",
+    );
   }
   return found;
 }
 
-/** One of the oldest line that is supported, 2.10; fetched when there is none yet. Throws when there is no way to one. */
+/**
+ * One of the oldest line that is supported, 2.10; fetched when there is none yet. Throws when there
+ * is no way to one.
+ */
 export function oldestNatsServer(): string {
   const script = path.resolve(import.meta.dirname, "../../scripts/oldest-nats-server.mjs");
   const said = execFileSync(process.execPath, [script], { encoding: "utf8" });
@@ -160,7 +185,10 @@ function configText(port: number, folder: string, options: TestNatsServerOptions
   ].join("\n");
 }
 
-/** Polls for the ports file of this very process. Throws with the log if the process dies or stays silent. */
+/**
+ * Polls for the ports file of this very process. Throws with the log if the process dies or stays
+ * silent.
+ */
 async function portOf(child: ChildProcess, folder: string, readLog: () => string): Promise<number> {
   const portsFile = path.join(folder, `nats-server_${child.pid}.ports`);
   const deadline = performance.now() + startMsMax;
@@ -172,14 +200,20 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
     await delay(5);
   }
   child.kill("SIGKILL");
-  throw new Error(`start nats-server: it died, or was silent for ${startMsMax} ms: its log:\n${readLog()}`);
+  throw new Error(
+    `start nats-server: it died, or was silent for ${startMsMax} ms: its log:\n${readLog()}`,
+  );
 }
 
-/** SIGSTOP takes a moment to reach every thread, in which a server can still answer. Without /proc there is no telling. */
+/**
+ * SIGSTOP takes a moment to reach every thread, in which a server can still answer. Without /proc
+ * there is no telling.
+ */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
   const deadline = performance.now() + 1_000;
-  const runs = (task: string): boolean => !/\) [TtZX] /.test(readFileSync(path.join(tasks, task, "stat"), "utf8"));
+  const runs = (task: string): boolean =>
+    !/\) [TtZX] /.test(readFileSync(path.join(tasks, task, "stat"), "utf8"));
   while (existsSync(tasks) && readdirSync(tasks).some(runs) && performance.now() < deadline);
 }
 
@@ -189,7 +223,9 @@ function exited(child: ChildProcess): Promise<void> {
 }
 
 /** Starts a nats-server with JetStream. The caller calls remove() in the end. */
-export async function startNatsServer(options: TestNatsServerOptions = {}): Promise<TestNatsServer> {
+export async function startNatsServer(
+  options: TestNatsServerOptions = {},
+): Promise<TestNatsServer> {
   const binary = options.binary ?? findNatsServer();
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-nats-"));
   const configFile = path.join(folder, "nats.conf");
@@ -200,9 +236,17 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
 
   async function start(current: TestNatsServerOptions): Promise<void> {
     writeFileSync(configFile, configText(port, folder, current));
-    // Not --log: what is wrong with a configuration goes to standard error before a log file is opened.
+    // Not --log: what is wrong with a configuration goes to standard error before a log file is
+    // opened.
     const log = openSync(logFile, "a");
-    const command = [...(current.place?.command ?? []), binary, "--config", configFile, "--ports_file_dir", folder];
+    const command = [
+      ...(current.place?.command ?? []),
+      binary,
+      "--config",
+      configFile,
+      "--ports_file_dir",
+      folder,
+    ];
     const started = spawn(command[0]!, command.slice(1), {
       stdio: ["ignore", log, log],
       env: { ...process.env, NATS_STORE: storeDirOf(folder, current), ...current.env },
@@ -216,7 +260,8 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    // A frozen one ends by SIGKILL as it is. Thawed first, it would answer what it was frozen before.
+    // A frozen one ends by SIGKILL as it is. Thawed first, it would answer what it was frozen
+    // before.
     if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }

@@ -1,4 +1,5 @@
-// openapi.yaml as tests use it: what it says of an answer, what is wrong with one by it, and what of it nobody has been answered yet.
+// openapi.yaml as tests use it: what it says of an answer, what is wrong with one by it, and what
+// of it nobody has been answered yet.
 
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
@@ -6,7 +7,9 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { parse } from "yaml";
 
 interface Described {
-  readonly headers?: Readonly<Record<string, { readonly required?: boolean; readonly schema: object }>>;
+  readonly headers?: Readonly<
+    Record<string, { readonly required?: boolean; readonly schema: object }>
+  >;
   readonly content?: Readonly<Record<string, { readonly schema: object }>>;
 }
 
@@ -85,11 +88,16 @@ function itemAt(template: string): PathItem {
   return found;
 }
 
-/** The path of the file that a request's path falls under: one that is spelt out before a template, and `/{other}` last. */
+/**
+ * The path of the file that a request's path falls under: one that is spelt out before a template,
+ * and `/{other}` last.
+ */
 export function templateOf(path: string): string {
   const [plain = ""] = path.split("?", 1);
   if (Object.hasOwn(api.paths, plain)) return plain;
-  const templates = Object.keys(api.paths).filter((template) => template.includes("{") && template !== "/{other}");
+  const templates = Object.keys(api.paths).filter(
+    (template) => template.includes("{") && template !== "/{other}",
+  );
   const matching = templates.find((template) => {
     const pattern = template.replaceAll(/[.]/g, "\\.").replaceAll(/\{\w+\}/g, "[^/]+");
     return new RegExp(`^${pattern}$`).test(plain);
@@ -115,13 +123,15 @@ export function ask(
   { method = "GET", headers, body = "", isFramedBadly = false }: Asked,
 ): Promise<Answered> {
   const bytes = Buffer.from(body);
-  const length = bytes.length > 0 || method === "POST" ? { "Content-Length": String(bytes.length) } : {};
+  const length =
+    bytes.length > 0 || method === "POST" ? { "Content-Length": String(bytes.length) } : {};
   const lines = Object.entries({ Host: "127.0.0.1", ...length, ...headers });
   if (isFramedBadly) lines.push(["Host", "elsewhere"]);
   return new Promise((resolve, reject) => {
     const sent = httpRequest(url, { method, headers: lines.flat(), agent: false }, (answer) => {
       let text = "";
-      const done = (): void => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
+      const done = (): void =>
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
       const isEndless = answer.headers["content-type"]?.startsWith("text/event-stream") ?? false;
       answer.setEncoding("utf8").on("data", (part: string) => {
         text += part;
@@ -136,7 +146,10 @@ export function ask(
   });
 }
 
-/** What has been answered, and what is wrong with it by the file. Paths and methods that share their answers there share them here. */
+/**
+ * What has been answered, and what is wrong with it by the file. Paths and methods that share their
+ * answers there share them here.
+ */
 export class Observed {
   readonly #seen = new Map<object, Set<string>>();
 
@@ -146,7 +159,8 @@ export class Observed {
     const what = `${method} ${path}: ${status} ${text.slice(0, 300)}`;
     const operation = operationAt(template, method);
     const response = operation?.responses[status];
-    if (operation === undefined || response === undefined) throw new Error(`${what}: is not in openapi.yaml`);
+    if (operation === undefined || response === undefined)
+      throw new Error(`${what}: is not in openapi.yaml`);
     const described = resolved<Described>(response);
     const faults = [...headerFaults(described, headers), ...bodyFaults(described, headers, text)];
     if (faults.length > 0) throw new Error(`${what}: ${JSON.stringify(faults)}`);
@@ -156,10 +170,14 @@ export class Observed {
 
   /** What the file describes and nobody was answered. */
   missing(): string[] {
-    const all = Object.keys(api.paths).flatMap((template) => methods.map((method) => ({ template, method })));
+    const all = Object.keys(api.paths).flatMap((template) =>
+      methods.map((method) => ({ template, method })),
+    );
     return all.flatMap(({ template, method }) => {
       const { responses = {} } = operationAt(template, method) ?? {};
-      const missing = Object.keys(responses).filter((status) => !this.#seen.get(responses)?.has(status));
+      const missing = Object.keys(responses).filter(
+        (status) => !this.#seen.get(responses)?.has(status),
+      );
       return missing.map((status) => `${method} ${template} ${status}`);
     });
   }

@@ -1,6 +1,7 @@
-// The order in which test files begin. Files that mostly wait (for elections, deadlines, locks) begin first, one at a time beside those that
-// work, so that the run does not end with them, nor with several clusters at once. What vitest does by itself is to take the largest files
-// first, and a fault scenario is a small one.
+// The order in which test files begin. Files that mostly wait (for elections, deadlines, locks)
+// begin first, one at a time beside those that work, so that the run does not end with them, nor
+// with several clusters at once. What vitest does by itself is to take the largest files first, and
+// a fault scenario is a small one.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -34,7 +35,11 @@ export class SlowFirst extends BaseSequencer {
 }
 
 /** By when each would begin if one worker took all that are slow, and the others the rest. */
-function inOrder(slow: TestSpecification[], others: TestSpecification[], workersOfOthers: number): TestSpecification[] {
+function inOrder(
+  slow: TestSpecification[],
+  others: TestSpecification[],
+  workersOfOthers: number,
+): TestSpecification[] {
   const ordered: TestSpecification[] = [];
   let nextSlowAt = 0;
   let nextOtherAt = 0;

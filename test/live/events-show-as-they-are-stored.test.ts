@@ -1,5 +1,6 @@
-// Who watches sees events as they are stored, of all projects or of one, whoever shares its messages, and what was stored just before; of
-// more than it can follow it sees some and hears how many it does not.
+// Who watches sees events as they are stored, of all projects or of one, whoever shares its
+// messages, and what was stored just before; of more than it can follow it sees some and hears how
+// many it does not.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
@@ -16,9 +17,16 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-async function post(project: TestProject, event: string, more: object = {}, properties: object = {}): Promise<void> {
+async function post(
+  project: TestProject,
+  event: string,
+  more: object = {},
+  properties: object = {},
+): Promise<void> {
   const batch = [{ event, distinct_id: "u", properties }];
-  expect((await gateway.post("/batch/", { api_key: project.key, batch, ...more })).status).toBe(200);
+  expect((await gateway.post("/batch/", { api_key: project.key, batch, ...more })).status).toBe(
+    200,
+  );
 }
 
 const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
@@ -40,10 +48,18 @@ test("of all projects and of one", async () => {
   expect(names(one).toSorted()).toEqual(alphas);
   expect(names(all).toSorted()).toEqual([...alphas, "beta small"].toSorted());
   const large = one.events().find(({ event }) => event === "alpha large");
-  expect([large?.text.length, (large?.bytes ?? 0) > 600_000, large?.isCut]).toEqual([4_096, true, true]);
+  expect([large?.text.length, (large?.bytes ?? 0) > 600_000, large?.isCut]).toEqual([
+    4_096,
+    true,
+    true,
+  ]);
   const small = one.events().find(({ event }) => event === "alpha small");
   expect(small?.isCut).toBe(false);
-  expect(JSON.parse(small?.text ?? "")).toMatchObject({ project_id: alpha.id, event: "alpha small", distinct_id: "u" });
+  expect(JSON.parse(small?.text ?? "")).toMatchObject({
+    project_id: alpha.id,
+    event: "alpha small",
+    distinct_id: "u",
+  });
 
   const later = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
   await until(() => names(later).includes("alpha last"));
@@ -55,7 +71,10 @@ test("of a flood some, and the rest is counted", async () => {
   await post(beta, "one");
   await until(() => names(viewer).includes("one"));
   const before = viewer.events().length + viewer.skipped();
-  const batch = Array.from({ length: events }, (_, index) => ({ event: `e${index}`, distinct_id: "u" }));
+  const batch = Array.from({ length: events }, (_, index) => ({
+    event: `e${index}`,
+    distinct_id: "u",
+  }));
   expect((await gateway.post("/batch/", { api_key: beta.key, batch })).status).toBe(200);
   await until(() => viewer.events().length + viewer.skipped() >= before + events);
   expect(viewer.events().length + viewer.skipped()).toBe(before + events);

@@ -1,9 +1,14 @@
-// Of what goes wrong the last few are kept, and of a flood a few a second. What goes wrong again in the same way is counted, not kept again.
+// Of what goes wrong the last few are kept, and of a flood a few a second. What goes wrong again in
+// the same way is counted, not kept again.
 
 import { expect, test } from "vitest";
 import { createRemarks } from "../../src/admin/metrics/warnings.ts";
 
-const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") => ({ projectId, path, client });
+const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") => ({
+  projectId,
+  path,
+  client,
+});
 
 test("twenty a second, fifty in all", () => {
   let nowMs = 0;
@@ -12,7 +17,10 @@ test("twenty a second, fifty in all", () => {
     nowMs = second * 1_000;
     for (let index = 0; index < 1_000; index++) {
       expect(remarks.hasRoom).toBe(index < 20);
-      remarks.refused(from(`shop ${index}`, `/${second}`), { code: "overloaded", detail: `${second} ${index}` });
+      remarks.refused(from(`shop ${index}`, `/${second}`), {
+        code: "overloaded",
+        detail: `${second} ${index}`,
+      });
     }
   }
   const kept = remarks.latest();
@@ -61,6 +69,7 @@ test("where there is no room, where it came from is not even asked", () => {
       return "curl 8";
     },
   };
-  for (let index = 0; index < 1_000; index++) remarks.refused(origin, { code: "invalid_json", detail: "" });
+  for (let index = 0; index < 1_000; index++)
+    remarks.refused(origin, { code: "invalid_json", detail: "" });
   expect(asked).toBe(20);
 });

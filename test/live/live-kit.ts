@@ -1,4 +1,5 @@
-// What the tests of the live page share: a reader of its server-sent events, as a browser would be, and what it takes on the server.
+// What the tests of the live page share: a reader of its server-sent events, as a browser would be,
+// and what it takes on the server.
 
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -77,7 +78,10 @@ export async function watch(
 }
 
 /** Consumers there are on both streams. */
-export async function consumersOn({ url, token }: Pick<TestNatsServer, "url" | "token">): Promise<number> {
+export async function consumersOn({
+  url,
+  token,
+}: Pick<TestNatsServer, "url" | "token">): Promise<number> {
   const connection = await connect({ servers: url, ...(token === undefined ? {} : { token }) });
   try {
     const manager = await jetstreamManager(connection);

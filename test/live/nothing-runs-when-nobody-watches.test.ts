@@ -1,5 +1,6 @@
-// Consumers, a connection of its own and looks at the counts are there while somebody watches, one tail a project however many watch it, and gone when
-// the last has left, also when the gateway closes first.
+// Consumers, a connection of its own and looks at the counts are there while somebody watches, one
+// tail a project however many watch it, and gone when the last has left, also when the gateway
+// closes first.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
@@ -35,7 +36,12 @@ test("so do the connection and the looks", async () => {
   onTestFinished(() => gateway.stop());
   const connections: NatsConnection[] = [];
   const sent: string[] = [];
-  const viewer = { send: (name: string) => sent.push(name) > 0, push: () => {}, isStuck: () => false, end: () => {} };
+  const viewer = {
+    send: (name: string) => sent.push(name) > 0,
+    push: () => {},
+    isStuck: () => false,
+    end: () => {},
+  };
   function watchOf(onLook: () => void): Watch {
     return createWatch({
       counts: async () => {
@@ -65,7 +71,9 @@ test("so do the connection and the looks", async () => {
   await until(async () => (await consumersOn(gateway.nats)) === 1);
   leave();
   leave();
-  await until(() => connections.length === 1 && connections.every((connection) => connection.isClosed()));
+  await until(
+    () => connections.length === 1 && connections.every((connection) => connection.isClosed()),
+  );
   expect(await consumersOn(gateway.nats)).toBe(0);
   // In the time in which another one looks three times, this one does not.
   const looksThen = looks;

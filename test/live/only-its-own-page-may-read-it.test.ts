@@ -1,5 +1,6 @@
-// The live page is one page with nothing from elsewhere, that runs its own script and no other; names that a page elsewhere could point at
-// us are refused, so are requests that come from such a page, and viewers beyond a number. What events hold is never part of the page.
+// The live page is one page with nothing from elsewhere, that runs its own script and no other;
+// names that a page elsewhere could point at us are refused, so are requests that come from such a
+// page, and viewers beyond a number. What events hold is never part of the page.
 
 import { createHash } from "node:crypto";
 import { request } from "node:http";
@@ -17,7 +18,10 @@ afterAll(() => gateway.stop());
 test("the page, and a policy that lets its own text run", async () => {
   const response = await fetch(`${gateway.adminUrl}/?project=x`);
   const html = await response.text();
-  expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+  expect([response.status, response.headers.get("content-type")]).toEqual([
+    200,
+    "text/html; charset=utf-8",
+  ]);
   expect(response.headers.get("access-control-allow-origin")).toBeNull();
   const policy = response.headers.get("content-security-policy") ?? "";
   expect(policy).toContain("default-src 'none'");
@@ -36,7 +40,9 @@ test("the page, and a policy that lets its own text run", async () => {
     );
   }
   // Text becomes text nodes, and nothing is fetched.
-  expect(html).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\son\w+=|\sstyle=/);
+  expect(html).not.toMatch(
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\son\w+=|\sstyle=/,
+  );
   expect(html).not.toMatch(/(?:src|href)="(?!metrics"|readyz"|data:)|^import |@import|url\(/m);
   const head = await fetch(`${gateway.adminUrl}/`, { method: "HEAD" });
   expect([head.status, await head.text()]).toEqual([200, ""]);
@@ -49,7 +55,11 @@ test("a hostile event comes as JSON text, and the page stays as it is", async ()
   const hostile = `<img src=x onerror=alert(1)>\u2028</script><script>alert(2)</script>\n\nevent: state\ndata: {}\n\n`;
   const project = await gateway.project();
   const viewer = await watch(gateway.adminUrl);
-  await gateway.post("/capture/", { api_key: project.key, event: hostile, distinct_id: hostile.slice(0, 100) });
+  await gateway.post("/capture/", {
+    api_key: project.key,
+    event: hostile,
+    distinct_id: hostile.slice(0, 100),
+  });
   await until(() => viewer.events().length === 1);
   expect(viewer.events()[0]?.event).toBe(hostile);
   expect(viewer.headers["content-type"]).toBe("text/event-stream; charset=utf-8");
@@ -88,8 +98,18 @@ test("the name that was set is its own", () => {
   expect(isOwnHost("watch.internal:9464", "watch.internal")).toBe(true);
   expect(isOwnHost("watch.internal:9464", "127.0.0.1")).toBe(false);
   expect(isOwnHost(undefined, "127.0.0.1")).toBe(false);
-  expect(["127.0.0.1", "127.1.2.3", "::1", "localhost"].map(isLoopback)).toEqual([true, true, true, true]);
-  expect(["0.0.0.0", "::", "10.0.0.1", "127.example"].map(isLoopback)).toEqual([false, false, false, false]);
+  expect(["127.0.0.1", "127.1.2.3", "::1", "localhost"].map(isLoopback)).toEqual([
+    true,
+    true,
+    true,
+    true,
+  ]);
+  expect(["0.0.0.0", "::", "10.0.0.1", "127.example"].map(isLoopback)).toEqual([
+    false,
+    false,
+    false,
+    false,
+  ]);
 });
 
 test("pages elsewhere, ids that are none, and the seventeenth are refused", async () => {

@@ -1,12 +1,19 @@
-// A viewer that does not read is not waited for: what it cannot take is not kept for it, it hears how much that was when it reads again, and
-// one that reads nothing for long gives up its place.
+// A viewer that does not read is not waited for: what it cannot take is not kept for it, it hears
+// how much that was when it reads again, and one that reads nothing for long gives up its place.
 
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { createViewer } from "../../src/admin/live/viewer.ts";
 
-const event = { project: "p", event: "e", id: "u", kind: "custom", receivedAt: "", historical: false };
+const event = {
+  project: "p",
+  event: "e",
+  id: "u",
+  kind: "custom",
+  receivedAt: "",
+  historical: false,
+};
 const size = { bytes: 4_096, isCut: false };
 const batch = {
   events: Array.from({ length: 13 }, () => ({ ...event, ...size, text: "x".repeat(4_096) })),

@@ -1,4 +1,5 @@
-// Once a second who watches hears how the gateway and its store are: counts, what went wrong and for whom, and never a key.
+// Once a second who watches hears how the gateway and its store are: counts, what went wrong and
+// for whom, and never a key.
 
 import { request } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
@@ -45,25 +46,42 @@ test("counts, remarks, store and readiness", async () => {
     { event: "survey sent", distinct_id: "secret of the client" },
   ];
   expect((await gateway.post("/batch/", { api_key: key, batch })).status).toBe(200);
-  expect((await gateway.post("/capture/", { api_key: key, event: "$create_alias", distinct_id: "u" })).status).toBe(
-    400,
+  expect(
+    (await gateway.post("/capture/", { api_key: key, event: "$create_alias", distinct_id: "u" }))
+      .status,
+  ).toBe(400);
+  expect((await gateway.post("/capture/", { api_key: "phc_not_a_key", event: "e" })).status).toBe(
+    401,
   );
-  expect((await gateway.post("/capture/", { api_key: "phc_not_a_key", event: "e" })).status).toBe(401);
   expect((await gateway.post("/capture/", "{")).status).toBe(400);
 
   const state = () => viewer.said<State>("state").at(-1);
   await until(() => state()?.counts.answers["401"] === 1 && state()?.store.connected === true);
-  await until(() => state()?.store.streams.find(({ name }) => name === "PENSTOCK_LIVE_0")?.messages === 1);
+  await until(
+    () => state()?.store.streams.find(({ name }) => name === "PENSTOCK_LIVE_0")?.messages === 1,
+  );
   const said = state()!;
-  expect(said).toMatchObject({ ready: 1, workers: 1, reasons: [], publicPort: gateway.port, showsEvents: true });
+  expect(said).toMatchObject({
+    ready: 1,
+    workers: 1,
+    reasons: [],
+    publicPort: gateway.port,
+    showsEvents: true,
+  });
   expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}] });
-  expect(said.counts.problems).toMatchObject({ missing_alias: 1, unknown_api_key: 1, invalid_json: 1 });
+  expect(said.counts.problems).toMatchObject({
+    missing_alias: 1,
+    unknown_api_key: 1,
+    invalid_json: 1,
+  });
   expect(said.counts.events).toContainEqual({ outcome: "dropped", reason: "no_event", count: 1 });
   expect(said.counts.events).toContainEqual({ outcome: "stored", reason: "none", count: 1 });
 
   await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === 5);
   const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
-  expect(remarks.map(({ projectId, status, code, events }) => [projectId, status, code, events])).toEqual([
+  expect(
+    remarks.map(({ projectId, status, code, events }) => [projectId, status, code, events]),
+  ).toEqual([
     [id, 200, "no_event", 1],
     [id, 200, "missing_survey_id", 1],
     [id, 400, "missing_alias", 0],
@@ -89,12 +107,18 @@ test("what is left out of a request that comes to a 503 is said once it comes to
   expect(await send()).toMatchObject({ status: 503, json: { code: "timeout" } });
   await until(() => remarks().some(({ status }) => status === 503));
   expect(remarks().filter(({ status }) => status === 200)).toEqual([]);
-  expect(await gateway.metrics()).toMatch(/penstock_events_total\{[^}]*reason="no_event"[^}]*\} 0$/m);
+  expect(await gateway.metrics()).toMatch(
+    /penstock_events_total\{[^}]*reason="no_event"[^}]*\} 0$/m,
+  );
   gateway.nats.thaw();
   await until(async () => (await send()).status === 200);
   await until(() => remarks().some(({ status }) => status === 200));
-  expect(remarks().filter(({ status }) => status === 200)).toMatchObject([{ code: "no_event", times: 1, events: 1 }]);
-  expect(await gateway.metrics()).toMatch(/penstock_events_total\{[^}]*reason="no_event"[^}]*\} 1$/m);
+  expect(remarks().filter(({ status }) => status === 200)).toMatchObject([
+    { code: "no_event", times: 1, events: 1 },
+  ]);
+  expect(await gateway.metrics()).toMatch(
+    /penstock_events_total\{[^}]*reason="no_event"[^}]*\} 1$/m,
+  );
 });
 
 test("a store that is gone is said, and that it is back", async () => {
@@ -104,7 +128,10 @@ test("a store that is gone is said, and that it is back", async () => {
   const state = () => viewer.said<State>("state").at(-1);
   await until(() => state()?.store.connected === true && state()?.ready === 1);
   await gateway.nats.kill();
-  await until(() => state()?.store.connected === false && state()?.ready === 0 && state()?.reasons.length !== 0);
+  await until(
+    () =>
+      state()?.store.connected === false && state()?.ready === 0 && state()?.reasons.length !== 0,
+  );
   await gateway.nats.restart();
   await until(() => state()?.store.connected === true && state()?.ready === 1, 20_000);
 });
@@ -117,20 +144,38 @@ test("where it came from: path, and SDK by the body or by the User-Agent of the 
   const node = "posthog-node/5.9.1";
   const browser =
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
-  const ofWeb = { $lib: "web", $lib_version: "1.449.0", $current_url: "https://shop.example/secret" };
+  const ofWeb = {
+    $lib: "web",
+    $lib_version: "1.449.0",
+    $current_url: "https://shop.example/secret",
+  };
   const send = (path: string, body: object | string, agent: string) =>
-    alone(gateway.port, path, { body: typeof body === "string" ? body : JSON.stringify(body), agent });
+    alone(gateway.port, path, {
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      agent,
+    });
   for (let time = 0; time < 3; time++) {
     await send("/capture/", { api_key: key, distinct_id: "u", properties: ofWeb }, browser);
   }
-  await send("/batch/", { api_key: "phc_not_a_key", batch: [{ event: "e", properties: ofWeb }] }, node);
+  await send(
+    "/batch/",
+    { api_key: "phc_not_a_key", batch: [{ event: "e", properties: ofWeb }] },
+    node,
+  );
   await send("/batch/", "{", node);
   await send("/batch/", "{", browser);
   await send("/captur?secret", "{}", "x".repeat(1_000));
   await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === 5);
   const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
   expect(
-    remarks.map(({ projectId, code, path, client, times, events }) => [projectId, code, path, client, times, events]),
+    remarks.map(({ projectId, code, path, client, times, events }) => [
+      projectId,
+      code,
+      path,
+      client,
+      times,
+      events,
+    ]),
   ).toEqual([
     [id, "no_event", "/capture/", "posthog-js 1.449.0", 3, 3],
     ["", "unknown_api_key", "/batch/", "posthog-js 1.449.0", 1, 0],
@@ -175,9 +220,13 @@ test("each path as it was asked for, without keys, and the SDK of the newer prot
   for (const [info] of sdks) await send(v1, info === "" ? {} : { "PostHog-Sdk-Info": info });
   const paths = [...asked, ...refused].map(([, shown]) => [shown, "reqwest 0.12"]);
   const clients = [...new Set(sdks.map(([, shown]) => shown))].map((shown) => [v1, shown]);
-  await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === paths.length + clients.length);
+  await until(
+    () => viewer.said<Remark[]>("remarks").at(-1)?.length === paths.length + clients.length,
+  );
   const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
-  expect(remarks.map(({ path, client }) => [path, client]).sort()).toEqual([...paths, ...clients].sort());
+  expect(remarks.map(({ path, client }) => [path, client]).sort()).toEqual(
+    [...paths, ...clients].sort(),
+  );
   expect(JSON.stringify(remarks)).not.toMatch(/secretkey|cdefghijk/);
 });
 
@@ -189,12 +238,19 @@ interface Sent {
 }
 
 /** On a connection of its own, of which a User-Agent is read once. */
-async function alone(port: number, path: string, { body, agent, own = {}, method = "POST" }: Sent): Promise<void> {
+async function alone(
+  port: number,
+  path: string,
+  { body, agent, own = {}, method = "POST" }: Sent,
+): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const headers = { "user-agent": agent, "content-length": Buffer.byteLength(body), ...own };
-    const sent = request({ host: "127.0.0.1", port, path, method, headers, agent: false }, (response) => {
-      response.resume().on("end", resolve);
-    });
+    const sent = request(
+      { host: "127.0.0.1", port, path, method, headers, agent: false },
+      (response) => {
+        response.resume().on("end", resolve);
+      },
+    );
     sent.on("error", reject).end(body);
   });
 }

@@ -29,10 +29,13 @@ test("fifty large ones", () => {
   const before = heapAfterCollection();
   for (let index = 1; index < 50; index++) feed.take(frameOf(index));
   const grown = heapAfterCollection() - before;
-  // What these texts take as they are, twice; slices of no more than was decoded would be three times as much, whole records 50 MB and more.
+  // What these texts take as they are, twice; slices of no more than was decoded would be three
+  // times as much, whole records 50 MB and more.
   expect(grown).toBeLessThan(1_000_000);
   const kept = feed.recent();
-  expect(kept.map(({ event }) => event)).toEqual(kept.map((_, index) => String(index).padEnd(200, "é")));
+  expect(kept.map(({ event }) => event)).toEqual(
+    kept.map((_, index) => String(index).padEnd(200, "é")),
+  );
   for (const { text, bytes, isCut } of kept)
     expect([text.length, bytes > largeChars, isCut]).toEqual([4_096, true, true]);
   expect(kept).toHaveLength(50);

@@ -1,5 +1,5 @@
-// Who comes while others watch already gets the remarks too, and each event once; who had no room for the remarks gets them when it has. A
-// server that has frozen does not hold up the end.
+// Who comes while others watch already gets the remarks too, and each event once; who had no room
+// for the remarks gets them when it has. A server that has frozen does not hold up the end.
 
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,7 +10,15 @@ import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
 
 const origin = { projectId: "shop", path: "/e/", client: "curl 8" };
-const remark: Remark = { atMs: 0, ...origin, times: 1, status: 400, code: "invalid_json", detail: "", events: 0 };
+const remark: Remark = {
+  atMs: 0,
+  ...origin,
+  times: 1,
+  status: 400,
+  code: "invalid_json",
+  detail: "",
+  events: 0,
+};
 const sources: Omit<WatchOptions, "connect"> = {
   counts: async () => [],
   remarks: async () => [remark],
@@ -45,10 +53,15 @@ function viewerOf(): TestViewer {
   return viewer;
 }
 
-const remarksTo = ({ sent }: TestViewer): number => sent.filter((name) => name === "remarks").length;
+const remarksTo = ({ sent }: TestViewer): number =>
+  sent.filter((name) => name === "remarks").length;
 
 test("remarks, once each", async () => {
-  const watch = createWatch({ ...sources, showsEvents: false, connect: () => Promise.reject(new Error("none")) });
+  const watch = createWatch({
+    ...sources,
+    showsEvents: false,
+    connect: () => Promise.reject(new Error("none")),
+  });
   onTestFinished(() => watch.close());
   const [first, other, slow] = [viewerOf(), viewerOf(), viewerOf()];
   watch.add(first, undefined);
@@ -89,7 +102,8 @@ test("events that wait for the next push", async () => {
     expect(first.events).toEqual([]);
     watch.add(later, undefined);
   };
-  const send = (event: string) => gateway.post("/capture/", { api_key: key, event, distinct_id: "u" });
+  const send = (event: string) =>
+    gateway.post("/capture/", { api_key: key, event, distinct_id: "u" });
   expect((await send("one")).status).toBe(200);
   await until(() => first.events.length === 1);
   expect((await send("two")).status).toBe(200);

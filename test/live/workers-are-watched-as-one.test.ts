@@ -1,4 +1,5 @@
-// With several workers one page shows what all of them did: counts, what went wrong in any of them, and events as they are stored.
+// With several workers one page shows what all of them did: counts, what went wrong in any of them,
+// and events as they are stored.
 
 import { Agent } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,7 +14,10 @@ test("two workers, one page", async () => {
   const gateway = await workersOn(nats, "--workers", "2");
   expect((await fetch(`${gateway.adminUrl}/`)).status).toBe(200);
   const viewer = await watch(gateway.adminUrl);
-  const agents = Array.from({ length: connections }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  const agents = Array.from(
+    { length: connections },
+    () => new Agent({ keepAlive: true, maxSockets: 1 }),
+  );
   onTestFinished(() => agents.forEach((agent) => void agent.destroy()));
   await Promise.all(agents.map((agent, index) => postOne(gateway.port, agent, String(index))));
   const refused = Array.from({ length: connections }, () =>
@@ -26,13 +30,18 @@ test("two workers, one page", async () => {
   expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(refused.map(() => 400));
 
   const state = () =>
-    viewer.said<{ workers: number; ready: number; counts: Counts; publicPort: number }>("state").at(-1);
+    viewer
+      .said<{ workers: number; ready: number; counts: Counts; publicPort: number }>("state")
+      .at(-1);
   await until(() => state()?.counts.problems["missing_alias"] === connections);
   await until(() => viewer.events().length === connections);
   expect(state()).toMatchObject({ workers: 2, ready: 2, publicPort: gateway.port });
   expect(state()?.counts.answers["200"]).toBe(connections);
   const times = () =>
-    (viewer.said<{ times: number }[]>("remarks").at(-1) ?? []).reduce((sum, one) => sum + one.times, 0);
+    (viewer.said<{ times: number }[]>("remarks").at(-1) ?? []).reduce(
+      (sum, one) => sum + one.times,
+      0,
+    );
   await until(() => times() === connections);
   for (const { projectId } of viewer.said<{ projectId: string }[]>("remarks").at(-1) ?? [])
     expect(projectId).toBe("shop");

@@ -1,4 +1,5 @@
-// Against a gateway that keeps up: the rate is held, every event is in the stream once, and the exit code is 0.
+// Against a gateway that keeps up: the rate is held, every event is in the stream once, and the
+// exit code is 0.
 
 import { mkdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -18,11 +19,29 @@ test("single events, compressed, from two threads", async () => {
   const project = await gateway.project();
   const { code, result } = await load(
     ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
-    ...["--rate", "300", "--duration", "1", "--warm-up", "0.5", "--threads", "2", "--gzip", "--event-bytes", "333"],
+    ...[
+      "--rate",
+      "300",
+      "--duration",
+      "1",
+      "--warm-up",
+      "0.5",
+      "--threads",
+      "2",
+      "--gzip",
+      "--event-bytes",
+      "333",
+    ],
   );
   expect(result.failures).toEqual([]);
   expect(code).toBe(0);
-  expect(result.requests).toMatchObject({ due: 450, sent: 450, notSent: 0, unanswered: 0, acknowledged: 450 });
+  expect(result.requests).toMatchObject({
+    due: 450,
+    sent: 450,
+    notSent: 0,
+    unanswered: 0,
+    acknowledged: 450,
+  });
   expect(result.answers).toEqual({ "200": 450 });
   expect(result.stored).toEqual({
     acknowledged: 450,
@@ -52,7 +71,12 @@ test("batches, with a report for people, checked through the note of an embedded
   const dataDir = temporaryFolder();
   mkdirSync(natsFolder(dataDir));
   const { url, pid } = gateway.nats;
-  writeConnectionNote(dataDir, { url, token: "", pid, startedAt: identify(pid, process)?.startedAt ?? "" });
+  writeConnectionNote(dataDir, {
+    url,
+    token: "",
+    pid,
+    startedAt: identify(pid, process)?.startedAt ?? "",
+  });
   const { code, out } = await startLoad(
     ...["--url", gateway.url, "--key", project.key, "--data-dir", dataDir],
     ...["--rate", "2000", "--batch", "50", ...short],
@@ -65,7 +89,15 @@ test("batches, with a report for people, checked through the note of an embedded
 });
 
 test("a wrong key is told by its code, and is a failure", async () => {
-  const { code, result } = await load("--url", gateway.url, "--key", "phc_wrong", "--rate", "20", ...short);
+  const { code, result } = await load(
+    "--url",
+    gateway.url,
+    "--key",
+    "phc_wrong",
+    "--rate",
+    "20",
+    ...short,
+  );
   expect(result.answers).toEqual({ "401 unknown_api_key": 20 });
   expect(result.latencyFromDueMs).toBeNull();
   expect(code).toBe(1);

@@ -14,7 +14,13 @@ async function unusedPort(): Promise<number> {
 }
 
 test("an unreachable gateway", async () => {
-  const { code, result } = await load("--url", `http://127.0.0.1:${await unusedPort()}`, "--rate", "50", ...short);
+  const { code, result } = await load(
+    "--url",
+    `http://127.0.0.1:${await unusedPort()}`,
+    "--rate",
+    "50",
+    ...short,
+  );
   expect(code).toBe(1);
   expect(result.requests).toMatchObject({ due: 50, sent: 50, acknowledged: 0 });
   expect(result.answers).toEqual({ "error ECONNREFUSED": 50 });
@@ -23,9 +29,13 @@ test("an unreachable gateway", async () => {
 
 test("a NATS that cannot be reached is said before anything is sent", async () => {
   const url = `nats://127.0.0.1:${await unusedPort()}`;
-  await expect(load("--rate", "50", ...short, "--nats-url", url)).rejects.toThrow(/connect to NATS at/);
+  await expect(load("--rate", "50", ...short, "--nats-url", url)).rejects.toThrow(
+    /connect to NATS at/,
+  );
 });
 
 test("a data folder nobody runs on is said before anything is sent", async () => {
-  await expect(load(...short, "--data-dir", temporaryFolder())).rejects.toThrow(/no embedded nats-server runs/);
+  await expect(load(...short, "--data-dir", temporaryFolder())).rejects.toThrow(
+    /no embedded nats-server runs/,
+  );
 });

@@ -1,4 +1,5 @@
-// An interrupted run sends nothing more, waits for its answers, and reports on what was due until then.
+// An interrupted run sends nothing more, waits for its answers, and reports on what was due until
+// then.
 
 import { expect, test } from "vitest";
 import type { Result } from "../../bench/load/result.ts";
@@ -11,7 +12,15 @@ test("SIGINT in the middle", async () => {
     requests += 1;
     sayStored(response);
   });
-  const { child, finished } = startLoad("--url", url, "--rate", "100", "--duration", "600", "--json");
+  const { child, finished } = startLoad(
+    "--url",
+    url,
+    "--rate",
+    "100",
+    "--duration",
+    "600",
+    "--json",
+  );
   await until(() => requests >= 20);
   child.kill("SIGINT");
   const { code, out } = await finished;

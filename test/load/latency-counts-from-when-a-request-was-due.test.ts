@@ -1,5 +1,5 @@
-// A store that stands still for a moment keeps requests from being sent. Counted from when they were due, they show it in the
-// percentiles; counted from when they were sent, hardly one does.
+// A store that stands still for a moment keeps requests from being sent. Counted from when they
+// were due, they show it in the percentiles; counted from when they were sent, hardly one does.
 
 import { expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../kit/gateway.ts";
@@ -45,5 +45,8 @@ test("a gateway too slow for the rate does not hold it, and what the backlog can
   expect(acknowledged).toBe(sent);
   // Ten in the backlog, two at a time, a tenth of a second each.
   expect(result.latencyFromDueMs?.max).toBeGreaterThan(400);
-  expect(result.failures).toEqual([expect.stringContaining("not held"), expect.stringContaining("the p99 is")]);
+  expect(result.failures).toEqual([
+    expect.stringContaining("not held"),
+    expect.stringContaining("the p99 is"),
+  ]);
 });

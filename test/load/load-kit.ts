@@ -1,4 +1,5 @@
-// What the tests of the load test share: a run of it as a process of its own, and servers that are not what they should be.
+// What the tests of the load test share: a run of it as a process of its own, and servers that are
+// not what they should be.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -32,7 +33,9 @@ export function startLoad(...args: string[]): Started {
     said.err += text;
   });
   onTestFinished(() => void child.kill("SIGKILL"));
-  const finished = new Promise<Finished>((resolve) => child.once("close", (code) => resolve({ code, ...said })));
+  const finished = new Promise<Finished>((resolve) =>
+    child.once("close", (code) => resolve({ code, ...said })),
+  );
   return { child, said, finished };
 }
 

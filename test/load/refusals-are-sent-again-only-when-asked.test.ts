@@ -1,4 +1,5 @@
-// A 429 or 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and its latency includes the wait.
+// A 429 or 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and
+// its latency includes the wait.
 
 import { expect, test } from "vitest";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
@@ -31,13 +32,23 @@ test("without --retry", async () => {
 
 test("with --retry", async () => {
   const { url, cameAtMs, bodies } = await refusesOnce();
-  const { code, result } = await load("--url", url, "--rate", "40", ...short, "--retry", "--grace", "3");
+  const { code, result } = await load(
+    "--url",
+    url,
+    "--rate",
+    "40",
+    ...short,
+    "--retry",
+    "--grace",
+    "3",
+  );
   expect(result.answers).toEqual({ "200": 40, "503 overloaded": 20, "429 rate_limited": 20 });
   expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
   expect(cameAtMs.size).toBe(40);
   // The same bytes again, as a client does.
   expect(bodies.size).toBe(40);
-  for (const [first = 0, second = 0] of cameAtMs.values()) expect(second - first).toBeGreaterThan(980);
+  for (const [first = 0, second = 0] of cameAtMs.values())
+    expect(second - first).toBeGreaterThan(980);
   expect(result.latencyFromDueMs?.p50).toBeGreaterThan(980);
   expect(code).toBe(0);
 });

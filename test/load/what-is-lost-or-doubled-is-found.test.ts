@@ -1,4 +1,5 @@
-// The check after the run reads the streams: it finds what was acknowledged and is not there, and what is there twice.
+// The check after the run reads the streams: it finds what was acknowledged and is not there, and
+// what is there twice.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
@@ -14,7 +15,17 @@ afterAll(() => gateway.stop());
 
 function loadThrough(url: string, ...args: string[]) {
   return load(
-    ...["--url", url, "--key", project.key, "--nats-url", gateway.nats.url, "--rate", "60", ...short],
+    ...[
+      "--url",
+      url,
+      "--key",
+      project.key,
+      "--nats-url",
+      gateway.nats.url,
+      "--rate",
+      "60",
+      ...short,
+    ],
     ...args,
   );
 }
@@ -32,8 +43,15 @@ test("every third event is acknowledged and not stored", async () => {
     sayStored(response);
   });
   const { code, result } = await loadThrough(url);
-  expect(result.stored).toMatchObject({ acknowledged: 60, storedOnce: 40, storedMoreThanOnce: 0, lost: 20 });
-  expect(result.failures).toEqual([expect.stringContaining("20 acknowledged events are not in the streams")]);
+  expect(result.stored).toMatchObject({
+    acknowledged: 60,
+    storedOnce: 40,
+    storedMoreThanOnce: 0,
+    lost: 20,
+  });
+  expect(result.failures).toEqual([
+    expect.stringContaining("20 acknowledged events are not in the streams"),
+  ]);
   expect(code).toBe(1);
 });
 
@@ -44,7 +62,12 @@ test("every event is stored twice", async () => {
     sayStored(response);
   });
   const { code, result } = await loadThrough(url);
-  expect(result.stored).toMatchObject({ acknowledged: 60, storedOnce: 0, storedMoreThanOnce: 60, lost: 0 });
+  expect(result.stored).toMatchObject({
+    acknowledged: 60,
+    storedOnce: 0,
+    storedMoreThanOnce: 60,
+    lost: 0,
+  });
   expect(result.failures).toEqual([expect.stringContaining("60 events are stored more than once")]);
   expect(code).toBe(1);
 });
@@ -52,11 +75,18 @@ test("every event is stored twice", async () => {
 test("an event that is stored after a timeout was answered is reported, and is no loss", async () => {
   const url = await standIn(async (body, response) => {
     await passOn(body);
-    response.writeHead(503, { "content-type": "application/problem+json" }).end('{"code":"timeout"}');
+    response
+      .writeHead(503, { "content-type": "application/problem+json" })
+      .end('{"code":"timeout"}');
   });
   const { result } = await loadThrough(url);
   expect(result.answers).toEqual({ "503 timeout": 60 });
-  expect(result.stored).toMatchObject({ acknowledged: 0, storedOnce: 60, storedThoughUnknown: 60, lost: 0 });
+  expect(result.stored).toMatchObject({
+    acknowledged: 0,
+    storedOnce: 60,
+    storedThoughUnknown: 60,
+    lost: 0,
+  });
 });
 
 test.each<[string, string[]]>([
@@ -74,8 +104,14 @@ test.each<[string, string[]]>([
     else sayStored(response);
   });
   const { code, result } = await loadThrough(url, ...options);
-  expect(result.stored).toMatchObject({ storedMoreThanOnce: 60, storedAgainAfterUnknown: 0, lost: 0 });
-  expect(result.failures).toContainEqual(expect.stringContaining("60 events are stored more than once"));
+  expect(result.stored).toMatchObject({
+    storedMoreThanOnce: 60,
+    storedAgainAfterUnknown: 0,
+    lost: 0,
+  });
+  expect(result.failures).toContainEqual(
+    expect.stringContaining("60 events are stored more than once"),
+  );
   expect(code).toBe(1);
 });
 
@@ -91,6 +127,11 @@ test("a timeout that is sent again may store an event twice: no fault", async ()
   });
   const { code, result } = await loadThrough(url, "--retry");
   expect(result.requests).toMatchObject({ sent: 60, retries: 5, acknowledged: 60 });
-  expect(result.stored).toMatchObject({ storedOnce: 55, storedAgainAfterUnknown: 5, storedMoreThanOnce: 0, lost: 0 });
+  expect(result.stored).toMatchObject({
+    storedOnce: 55,
+    storedAgainAfterUnknown: 5,
+    storedMoreThanOnce: 0,
+    lost: 0,
+  });
   expect(code).toBe(0);
 });

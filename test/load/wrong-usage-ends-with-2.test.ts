@@ -1,4 +1,5 @@
-// What is wrong with the command line is said before anything is sent, and ends with 2. No load for other machines by accident.
+// What is wrong with the command line is said before anything is sent, and ends with 2. No load for
+// other machines by accident.
 
 import { expect, test } from "vitest";
 import { startLoad } from "./load-kit.ts";
@@ -6,7 +7,11 @@ import { startLoad } from "./load-kit.ts";
 test.each([
   ["another machine", ["--url", "http://192.0.2.1:8000"], "--yes-i-own-this"],
   ["another machine by name", ["--url", "https://capture.example.com"], "--yes-i-own-this"],
-  ["a name that only begins like loopback", ["--url", "http://127.0.0.1.example.com"], "--yes-i-own-this"],
+  [
+    "a name that only begins like loopback",
+    ["--url", "http://127.0.0.1.example.com"],
+    "--yes-i-own-this",
+  ],
   ["not an address", ["--url", "localhost:8000"], "Not an http or https address"],
   ["no rate", ["--rate", "0"], "Not a number above 0"],
   ["half a connection", ["--connections", "0.5"], "Not a whole number"],

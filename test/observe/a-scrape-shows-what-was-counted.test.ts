@@ -15,9 +15,14 @@ async function scrape(): Promise<Map<string, number>> {
   const series = new Map<string, number>();
   for (const line of (await metrics.text()).split("\n")) {
     if (line === "" || /^# (HELP|TYPE) [a-z_]\w* \S/.test(line)) continue;
-    const match = /^([a-z_]\w*(?:\{[a-z_]\w*="[^"\\]*"(?:,[a-z_]\w*="[^"\\]*")*\})?) (\S+)$/i.exec(line);
+    const match = /^([a-z_]\w*(?:\{[a-z_]\w*="[^"\\]*"(?:,[a-z_]\w*="[^"\\]*")*\})?) (\S+)$/i.exec(
+      line,
+    );
     // prom-client's own averages are not a number until something was measured.
-    const value = match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_") ? 0 : numberOf(match?.[2]);
+    const value =
+      match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_")
+        ? 0
+        : numberOf(match?.[2]);
     if (match === null || Number.isNaN(value)) throw new Error(`Parse a scrape: ${line}`);
     expect(series.has(match[1]!), line).toBe(false);
     series.set(match[1]!, value);
@@ -39,7 +44,8 @@ test("every metric is there, with its type, once all gauges are given", async ()
     streamsRefused: () => 1,
   });
   const text = await metrics.text();
-  for (const name of metricNames) expect(text).toContain(`# TYPE ${name} ${metricTable[name].type}\n`);
+  for (const name of metricNames)
+    expect(text).toContain(`# TYPE ${name} ${metricTable[name].type}\n`);
   const own = [...text.matchAll(/^# TYPE (penstock_\w+)/gm)].map((match) => match[1]);
   expect(own.sort()).toEqual([...metricNames].sort());
   expect(text).toContain("# TYPE process_resident_memory_bytes gauge");
@@ -47,7 +53,9 @@ test("every metric is there, with its type, once all gauges are given", async ()
   expect(series.get("penstock_inflight_bytes")).toBe(70);
   expect(series.get("penstock_nats_connected")).toBe(1);
   expect(series.get('penstock_stream_bytes{lane="live",partition="0"}')).toBe(8);
-  expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(Number.POSITIVE_INFINITY);
+  expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(
+    Number.POSITIVE_INFINITY,
+  );
   expect(() => metrics.watch({ framesUnacked: () => 4 })).toThrow("already been registered");
 });
 
@@ -68,8 +76,15 @@ test("requests", async () => {
   // What has not happened yet is 0, not absent: a rate needs a value from before.
   expect(series.get('penstock_requests_total{route="capture",status="503"}')).toBe(0);
   expect(series.get('penstock_problems_total{code="store_full"}')).toBe(0);
-  const bucket = (le: string) => series.get(`penstock_request_duration_seconds_bucket{route="capture",le="${le}"}`);
-  expect([bucket("0.0005"), bucket("0.001"), bucket("0.25"), bucket("0.5"), bucket("+Inf")]).toEqual([0, 1, 1, 2, 2]);
+  const bucket = (le: string) =>
+    series.get(`penstock_request_duration_seconds_bucket{route="capture",le="${le}"}`);
+  expect([
+    bucket("0.0005"),
+    bucket("0.001"),
+    bucket("0.25"),
+    bucket("0.5"),
+    bucket("+Inf"),
+  ]).toEqual([0, 1, 1, 2, 2]);
   expect(series.get('penstock_request_duration_seconds_sum{route="capture"}')).toBeCloseTo(0.301);
   expect(series.get('penstock_request_duration_seconds_bucket{route="batch",le="10"}')).toBe(0);
   expect(series.get('penstock_request_duration_seconds_count{route="batch"}')).toBe(1);

@@ -1,13 +1,20 @@
-// No API key, no token, no password and nothing of a key file in what a gateway shows: its log at the most talkative level, also when
-// it crashes, its nats-server's log, metrics, answers, stored events, and the command lines and environments of its processes. The
-// welcome text shows the demo project's key alone.
+// No API key, no token, no password and nothing of a key file in what a gateway shows: its log at
+// the most talkative level, also when it crashes, its nats-server's log, metrics, answers, stored
+// events, and the command lines and environments of its processes. The welcome text shows the demo
+// project's key alone.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
-import { ended, penstock, penstockWith, type SpeakingProcess, temporaryFolder } from "../embedded/embedded-kit.ts";
+import {
+  ended,
+  penstock,
+  penstockWith,
+  type SpeakingProcess,
+  temporaryFolder,
+} from "../embedded/embedded-kit.ts";
 import { createAuthority } from "../kit/certificates.ts";
 import { startNatsServer } from "../kit/nats-server.ts";
 import { mutualTls } from "../publish/tls-kit.ts";
@@ -20,7 +27,10 @@ const keys = [good, disabled, unknown];
 
 const deep = 2_000;
 
-/** Bodies in which the key is in its place, and bodies in which what is wrong is next to it or is the key itself. */
+/**
+ * Bodies in which the key is in its place, and bodies in which what is wrong is next to it or is
+ * the key itself.
+ */
 function bodiesWith(key: string): (string | Uint8Array)[] {
   const event = { event: "e", distinct_id: "d", properties: { id: key.slice(-2) } };
   const whole = JSON.stringify({ api_key: key, ...event });
@@ -53,7 +63,10 @@ function bodiesWith(key: string): (string | Uint8Array)[] {
 async function answersTo(url: string, key: string): Promise<{ status: number; text: string }[]> {
   const requests: [string, RequestInit][] = [
     ...bodiesWith(key).map((body): [string, RequestInit] => ["/batch/", { method: "POST", body }]),
-    [`/capture/?api_key=${key}`, { method: "POST", body: "{}", headers: { Authorization: `Bearer ${key}` } }],
+    [
+      `/capture/?api_key=${key}`,
+      { method: "POST", body: "{}", headers: { Authorization: `Bearer ${key}` } },
+    ],
     [`/capture/`, { method: "POST", body: key, headers: { "Content-Encoding": "gzip" } }],
     [`/capture/?token=${key}`, { method: "GET" }],
     [`/capture/?token=${key}`, { method: "PUT", body: key }],
@@ -73,7 +86,8 @@ async function answersTo(url: string, key: string): Promise<{ status: number; te
 }
 
 function expectNoneOf(secrets: readonly string[], where: string, text: string): void {
-  for (const secret of secrets) expect(text.includes(secret), `${where} shows ${secret}:\n${text}`).toBe(false);
+  for (const secret of secrets)
+    expect(text.includes(secret), `${where} shows ${secret}:\n${text}`).toBe(false);
 }
 
 /** The pids of the process and of all below it. */
@@ -95,14 +109,22 @@ function processesBelow(root: number): number[] {
 /** The command lines of the process and of all below it, by pid. */
 function commandLines(root: number): Map<number, string> {
   return new Map(
-    processesBelow(root).map((pid) => [pid, readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]),
+    processesBelow(root).map((pid) => [
+      pid,
+      readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " "),
+    ]),
   );
 }
 
-/** What others may see of the processes below: name, command line, and the environment, which our own start gave only to the first. */
+/**
+ * What others may see of the processes below: name, command line, and the environment, which our
+ * own start gave only to the first.
+ */
 function shownOfChildren(root: number): string {
   const children = processesBelow(root).filter((pid) => pid !== root);
-  const files = children.flatMap((pid) => ["comm", "cmdline", "environ"].map((name) => `/proc/${pid}/${name}`));
+  const files = children.flatMap((pid) =>
+    ["comm", "cmdline", "environ"].map((name) => `/proc/${pid}/${name}`),
+  );
   return files.map((file) => readFileSync(file, "utf8")).join("\n");
 }
 
@@ -113,15 +135,24 @@ test("good, switched off and unknown keys, in good bodies and broken ones", asyn
     ["good", good],
     ["off", disabled],
   ] as const) {
-    expect(await ended(penstock("project", "add", id, "--key", key, "--data-dir", dataDir))).toBe(0);
+    expect(await ended(penstock("project", "add", id, "--key", key, "--data-dir", dataDir))).toBe(
+      0,
+    );
   }
   expect(await ended(penstock("project", "disable", "off", "--data-dir", dataDir))).toBe(0);
   const post = async (key: string): Promise<string> =>
-    (await fetch(`${url}/batch/`, { method: "POST", body: JSON.stringify({ api_key: key, batch: [] }) })).text();
+    (
+      await fetch(`${url}/batch/`, {
+        method: "POST",
+        body: JSON.stringify({ api_key: key, batch: [] }),
+      })
+    ).text();
   // Each worker hears of a change by itself.
   for (let times = 0; times < 16; times++) {
     await expect.poll(async () => await post(good), { timeout: 10_000 }).toContain("Ok");
-    await expect.poll(async () => await post(disabled), { timeout: 10_000 }).toContain("project_disabled");
+    await expect
+      .poll(async () => await post(disabled), { timeout: 10_000 })
+      .toContain("project_disabled");
   }
 
   const statuses = new Set<number>();
@@ -181,12 +212,24 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
     PENSTOCK_NATS_CERT: client.certFile,
     PENSTOCK_NATS_KEY: client.keyFile,
   };
-  const run = (variables: Record<string, string | undefined>, ...args: string[]): SpeakingProcess => {
+  const run = (
+    variables: Record<string, string | undefined>,
+    ...args: string[]
+  ): SpeakingProcess => {
     const child = penstockWith({ ...access, ...variables }, ...args);
     said.push(child);
     return child;
   };
-  const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864", "--log-level", "trace"];
+  const ports = [
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+    "--stream-bytes-max",
+    "67108864",
+    "--log-level",
+    "trace",
+  ];
   const inUrl = `nats://user:${password}@127.0.0.1:${nats.port}`;
 
   const faulty = [
@@ -209,7 +252,8 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
   expect(await ended(refused)).toBe(0);
 
   const gateway = run({ NODE_OPTIONS: crashOnSignal }, "serve", ...ports, "--workers", "2");
-  const listening = () => /"adminPort":(\d+),"workers":2,"msg":"all workers listen"/.exec(gateway.said.err);
+  const listening = () =>
+    /"adminPort":(\d+),"workers":2,"msg":"all workers listen"/.exec(gateway.said.err);
   await expect.poll(listening, { timeout: 20_000 }).not.toBeNull();
   const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*all workers listen/.exec(gateway.said.err)?.[1]}`;
   const adminUrl = `http://127.0.0.1:${listening()?.[1]}`;
@@ -217,7 +261,10 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
     // These show keys to whom they are for, and so are not among what must show none.
     expect(await ended(penstockWith(access, "project", ...args))).toBe(0);
   };
-  await Promise.all([operator("add", "good", "--key", good), operator("add", "off", "--key", disabled)]);
+  await Promise.all([
+    operator("add", "good", "--key", good),
+    operator("add", "off", "--key", disabled),
+  ]);
   await Promise.all([
     operator("disable", "off"),
     operator("limit", "good", "--events-per-second", "100000"),
@@ -225,7 +272,9 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
   ]);
   const post = async (properties: object): Promise<string> => {
     const event = { api_key: good, event: "e", distinct_id: "d", properties };
-    return await (await fetch(`${url}/capture/`, { method: "POST", body: JSON.stringify(event) })).text();
+    return await (
+      await fetch(`${url}/capture/`, { method: "POST", body: JSON.stringify(event) })
+    ).text();
   };
   const untilStored = async (): Promise<void> => {
     await expect.poll(async () => await post({}), { timeout: 20_000 }).toContain("Ok");
@@ -235,8 +284,13 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
   const shown: string[] = [];
   for (const key of keys) shown.push(...(await answersTo(url, key)).map(({ text }) => text));
   const workers = (): number[] =>
-    [...gateway.said.err.matchAll(/"pid":(\d+),"msg":"worker takes connections"/g)].map((match) => Number(match[1]));
-  shown.push(shownOfChildren(gateway.pid ?? 0), [...commandLines(gateway.pid ?? 0).values()].join("\n"));
+    [...gateway.said.err.matchAll(/"pid":(\d+),"msg":"worker takes connections"/g)].map((match) =>
+      Number(match[1]),
+    );
+  shown.push(
+    shownOfChildren(gateway.pid ?? 0),
+    [...commandLines(gateway.pid ?? 0).values()].join("\n"),
+  );
   process.kill(workers()[0] ?? 0, "SIGKILL");
   await expect.poll(() => workers().length, { timeout: 20_000 }).toBe(3);
   process.kill(workers()[2] ?? 0, "SIGUSR2");
@@ -248,7 +302,8 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
   shown.push(await post({ note: "x" }), await (await fetch(`${adminUrl}/readyz`)).text());
   await nats.restart({ token, extraConfig: tls });
   await untilStored();
-  for (const at of ["/metrics", "/readyz", "/livez"]) shown.push(await (await fetch(adminUrl + at)).text());
+  for (const at of ["/metrics", "/readyz", "/livez"])
+    shown.push(await (await fetch(adminUrl + at)).text());
   shown.push(nats.log());
 
   const tail = run({}, "tail", "--from-start", "--project", "good");
@@ -259,7 +314,11 @@ test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS 
   expect(await ended(gateway)).toBe(1);
   expect(gateway.said.err).toContain("a bug: the process ends");
 
-  expectNoneOf(secrets, "an answer, a process, the admin port or the nats-server log", shown.join("\n"));
+  expectNoneOf(
+    secrets,
+    "an answer, a process, the admin port or the nats-server log",
+    shown.join("\n"),
+  );
   for (const child of said) {
     expectNoneOf(secrets, `the log of ${child.spawnargs.slice(2).join(" ")}`, child.said.err);
     expectNoneOf(secrets, `the output of ${child.spawnargs.slice(2).join(" ")}`, child.said.out);

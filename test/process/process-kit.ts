@@ -1,5 +1,6 @@
-// What the tests of whole processes share: a gateway process with its embedded NATS, many connections that post to it and
-// remember what they were told, and a look into the stream. Judges nothing; the tests do.
+// What the tests of whole processes share: a gateway process with its embedded NATS, many
+// connections that post to it and remember what they were told, and a look into the stream. Judges
+// nothing; the tests do.
 
 import type { ChildProcess } from "node:child_process";
 import { connect } from "@nats-io/transport-node";
@@ -20,7 +21,9 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864"];
   const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
   await expect
-    .poll(() => child.said.out.includes("npm run penstock -- tail") || child.exitCode, { timeout: 20_000 })
+    .poll(() => child.said.out.includes("npm run penstock -- tail") || child.exitCode, {
+      timeout: 20_000,
+    })
     .toBe(true);
   const url = /is up at (\S+)/.exec(child.said.out)?.[1] ?? "";
   const adminUrl = /(http:\S+)\/metrics/.exec(child.said.out)?.[1] ?? "";
@@ -47,11 +50,16 @@ const connections = 32;
 const demoKey = "phc_demo";
 const refusedUnread = new Set(["draining", "overloaded"]);
 
-/** Posts singles and small batches, good ones and bad ones, on 32 connections until the gateway is gone. */
+/**
+ * Posts singles and small batches, good ones and bad ones, on 32 connections until the gateway is
+ * gone.
+ */
 export function startLoad(url: string): Load {
   const told: Told = { stored: new Set(), refused: new Set(), unknown: new Set() };
   const pool = new Pool(url, { connections, pipelining: 1 });
-  const all = Array.from({ length: connections }, (_, connection) => postUntilGone(pool, connection, told));
+  const all = Array.from({ length: connections }, (_, connection) =>
+    postUntilGone(pool, connection, told),
+  );
   const ended = Promise.all(all).then(async () => await pool.destroy());
   return { told, ended };
 }
@@ -63,7 +71,10 @@ async function postUntilGone(pool: Pool, connection: number, told: Told): Promis
       const answer = await pool.request({ path: "/batch/", method: "POST", body });
       const { code } = (await answer.body.json()) as { code?: string };
       const isRefused = answer.statusCode < 500 || refusedUnread.has(code ?? "");
-      addAll(answer.statusCode === 200 ? told.stored : isRefused ? told.refused : told.unknown, ids);
+      addAll(
+        answer.statusCode === 200 ? told.stored : isRefused ? told.refused : told.unknown,
+        ids,
+      );
       addAll(isRefused ? told.refused : told.unknown, badIds);
       if (code === "draining") return;
     } catch {
@@ -75,25 +86,52 @@ async function postUntilGone(pool: Pool, connection: number, told: Told): Promis
 }
 
 /** `badIds` are of events that are never to be stored, whatever the answer. */
-function requestFor(connection: number, turn: number): { ids: string[]; badIds: string[]; body: string } {
+function requestFor(
+  connection: number,
+  turn: number,
+): { ids: string[]; badIds: string[]; body: string } {
   const id = (item: number): string => `${connection}-${turn}-${item}`;
-  const event = (item: number): object => ({ event: "load", distinct_id: "d", properties: { id: id(item) } });
-  const bad = (item: number): object => ({ event: "$create_alias", distinct_id: "d", properties: { id: id(item) } });
+  const event = (item: number): object => ({
+    event: "load",
+    distinct_id: "d",
+    properties: { id: id(item) },
+  });
+  const bad = (item: number): object => ({
+    event: "$create_alias",
+    distinct_id: "d",
+    properties: { id: id(item) },
+  });
   switch ((connection + turn) % 8) {
     case 0:
-      return { ids: [], badIds: [id(0)], body: JSON.stringify({ api_key: "phc_unknown", ...event(0) }) };
+      return {
+        ids: [],
+        badIds: [id(0)],
+        body: JSON.stringify({ api_key: "phc_unknown", ...event(0) }),
+      };
     case 1:
       return { ids: [], badIds: [id(0)], body: JSON.stringify({ api_key: demoKey, ...bad(0) }) };
     case 2:
-      return { ids: [], badIds: [id(0)], body: JSON.stringify({ api_key: demoKey, ...event(0) }).slice(0, -1) };
+      return {
+        ids: [],
+        badIds: [id(0)],
+        body: JSON.stringify({ api_key: demoKey, ...event(0) }).slice(0, -1),
+      };
     case 3: {
       const batch = [event(0), bad(1), event(2)];
-      return { ids: [id(0), id(2)], badIds: [id(1)], body: JSON.stringify({ api_key: demoKey, batch }) };
+      return {
+        ids: [id(0), id(2)],
+        badIds: [id(1)],
+        body: JSON.stringify({ api_key: demoKey, batch }),
+      };
     }
     case 4:
     case 5: {
       const items = [0, 1, 2, 3, 4];
-      return { ids: items.map(id), badIds: [], body: JSON.stringify({ api_key: demoKey, batch: items.map(event) }) };
+      return {
+        ids: items.map(id),
+        badIds: [],
+        body: JSON.stringify({ api_key: demoKey, batch: items.map(event) }),
+      };
     }
     default:
       return { ids: [id(0)], badIds: [], body: JSON.stringify({ api_key: demoKey, ...event(0) }) };

@@ -1,4 +1,5 @@
-// Large bodies are scanned and inflated by threads that have less of a processor than the event loop, where both want it.
+// Large bodies are scanned and inflated by threads that have less of a processor than the event
+// loop, where both want it.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
@@ -14,7 +15,8 @@ function threadsOf(pid: number): Thread[] {
   const tasks = `/proc/${pid}/task`;
   return readdirSync(tasks).map((task) => {
     const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
-    // What follows the name in brackets begins with the third field; the priority is the nineteenth.
+    // What follows the name in brackets begins with the third field; the priority is the
+    // nineteenth.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const isMain = task === String(pid);
     return {

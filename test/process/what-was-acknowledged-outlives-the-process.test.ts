@@ -1,5 +1,5 @@
-// A gateway process that ends under load, told to or killed: at the next start on its folder every event it acknowledged
-// is stored exactly once, and nothing it refused.
+// A gateway process that ends under load, told to or killed: at the next start on its folder every
+// event it acknowledged is stored exactly once, and nothing it refused.
 
 import { expect, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
@@ -15,7 +15,9 @@ async function expectKept(dataDir: string, told: Told): Promise<void> {
   expect([...counts].filter(([, count]) => count !== 1)).toEqual([]);
   expect([...told.refused].filter((id) => counts.has(id))).toEqual([]);
   // What is there beyond the acknowledged can only be what nobody was told about.
-  expect([...counts.keys()].filter((id) => !told.stored.has(id) && !told.unknown.has(id))).toEqual([]);
+  expect([...counts.keys()].filter((id) => !told.stored.has(id) && !told.unknown.has(id))).toEqual(
+    [],
+  );
   next.child.kill("SIGTERM");
   expect(await ended(next.child)).toBe(0);
 }
@@ -24,7 +26,9 @@ test("SIGTERM: it answers what it has taken, ends with 0, and all of it is there
   const dataDir = temporaryFolder();
   const { child, url } = await upOn(dataDir);
   const { told, ended: loadEnded } = startLoad(url);
-  await expect.poll(() => told.stored.size, { timeout: 15_000, interval: 10 }).toBeGreaterThan(storedBefore);
+  await expect
+    .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
+    .toBeGreaterThan(storedBefore);
   const atSignal = told.stored.size;
   child.kill("SIGTERM");
   expect(await ended(child)).toBe(0);
@@ -35,17 +39,22 @@ test("SIGTERM: it answers what it has taken, ends with 0, and all of it is there
   await expectKept(dataDir, told);
 });
 
-test.each([["the gateway alone"], ["the gateway and its nats-server"]])("SIGKILL of %s", async (which) => {
-  const dataDir = temporaryFolder();
-  const { child, url } = await upOn(dataDir);
-  const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
-  expect(isRunning(serverPid)).toBe(true);
-  const { told, ended: loadEnded } = startLoad(url);
-  await expect.poll(() => told.stored.size, { timeout: 15_000, interval: 10 }).toBeGreaterThan(storedBefore);
-  child.kill("SIGKILL");
-  if (which.includes("nats-server")) process.kill(serverPid, "SIGKILL");
-  expect(await ended(child)).toBe("SIGKILL");
-  await loadEnded;
-  expect(told.unknown.size).toBeGreaterThan(0);
-  await expectKept(dataDir, told);
-});
+test.each([["the gateway alone"], ["the gateway and its nats-server"]])(
+  "SIGKILL of %s",
+  async (which) => {
+    const dataDir = temporaryFolder();
+    const { child, url } = await upOn(dataDir);
+    const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
+    expect(isRunning(serverPid)).toBe(true);
+    const { told, ended: loadEnded } = startLoad(url);
+    await expect
+      .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
+      .toBeGreaterThan(storedBefore);
+    child.kill("SIGKILL");
+    if (which.includes("nats-server")) process.kill(serverPid, "SIGKILL");
+    expect(await ended(child)).toBe("SIGKILL");
+    await loadEnded;
+    expect(told.unknown.size).toBeGreaterThan(0);
+    await expectKept(dataDir, told);
+  },
+);

@@ -1,9 +1,15 @@
-// A cluster without a leader has one again within seconds: a command waits for it, and says what is missing when it does not come.
+// A cluster without a leader has one again within seconds: a command waits for it, and says what is
+// missing when it does not come.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
-import { addProject, listProjects, rotateKey, setEnabled } from "../../src/projects/registry/commands.ts";
+import {
+  addProject,
+  listProjects,
+  rotateKey,
+  setEnabled,
+} from "../../src/projects/registry/commands.ts";
 import { NoLeaderError, onceLed } from "../../src/projects/registry/leader-wait.ts";
 import { leaderless, newPlace, registryRig } from "./registry-kit.ts";
 
@@ -11,7 +17,10 @@ const rig = registryRig();
 const noWait = { waitMsMax: 0 };
 
 /** For so many answers there is no leader. */
-function ledAfter(answers: number): { connection: ReturnType<typeof leaderless>; asked: () => number } {
+function ledAfter(answers: number): {
+  connection: ReturnType<typeof leaderless>;
+  asked: () => number;
+} {
   let asked = 0;
   return { connection: leaderless(rig, () => ++asked <= answers), asked: () => asked };
 }
@@ -20,7 +29,10 @@ test.each([
   ["project add", (connection, place) => addProject(connection, { ...place, id: "other" })],
   ["project list", listProjects],
   ["project rotate", (connection, place) => rotateKey(connection, { ...place, id: "shop" })],
-  ["project disable", (connection, place) => setEnabled(connection, { ...place, id: "shop", enabled: false })],
+  [
+    "project disable",
+    (connection, place) => setEnabled(connection, { ...place, id: "shop", enabled: false }),
+  ],
 ] as const satisfies [string, (...given: Parameters<typeof listProjects>) => Promise<unknown>][])(
   "%s waits for a leader",
   async (_name, command) => {
@@ -64,7 +76,10 @@ test("what may have been written is not written again; what nobody took is", asy
     { isRepeatable: false },
   );
   await expect.poll(() => writes).toBeGreaterThan(2);
-  await (await jetstreamManager(rig.connection)).streams.add({ name: prefix, subjects: [`${prefix}.>`] });
+  await (await jetstreamManager(rig.connection)).streams.add({
+    name: prefix,
+    subjects: [`${prefix}.>`],
+  });
   expect((await written).seq).toBe(1);
   await expect(onceLed(unanswered, noWait)).rejects.toThrow("waited 0 s");
 });

@@ -1,5 +1,6 @@
-// Who reads the registry for the first time has nothing to compare it with but the streams: a project with stored events that the registry
-// says nothing of was lost, and its keys are not unknown.
+// Who reads the registry for the first time has nothing to compare it with but the streams: a
+// project with stored events that the registry says nothing of was lost, and its keys are not
+// unknown.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -18,7 +19,10 @@ const streams = async () => (await jetstreamManager(rig.connection)).streams;
 const add = (place: Place, ...ids: string[]) =>
   Promise.all(ids.map((id) => addProject(rig.connection, { ...place, id, key: `phc_${id}` })));
 
-/** Events of these projects are stored, in both lanes and two partitions, some in messages with those of others. */
+/**
+ * Events of these projects are stored, in both lanes and two partitions, some in messages with
+ * those of others.
+ */
 async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
   const manager = await jetstreamManager(rig.connection);
   for (const lane of ["live", "historical"])
@@ -29,7 +33,10 @@ async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
       });
   const js = jetstream(rig.connection);
   for (const [index, id] of ids.entries()) {
-    await js.publish(`${prefix}.${index % 2 === 0 ? "live" : "historical"}.${index % 2}.${id}`, "{}\n");
+    await js.publish(
+      `${prefix}.${index % 2 === 0 ? "live" : "historical"}.${index % 2}.${id}`,
+      "{}\n",
+    );
   }
   await js.publish(`${prefix}.live.0.~`, "{}\n");
 }
@@ -46,7 +53,10 @@ function expectDoubt(registry: Registry, fault: string): void {
 
 test("whose events there are is read from all streams of the prefix", async () => {
   const place = newPlace();
-  expect(await storedEvents(rig.connection, place.prefix)).toEqual({ any: false, projectIds: new Set() });
+  expect(await storedEvents(rig.connection, place.prefix)).toEqual({
+    any: false,
+    projectIds: new Set(),
+  });
   await storeEvents(place, "shop", "blog", "shop");
   await storeEvents(newPlace(), "other");
   expect(await storedEvents(rig.connection, place.prefix)).toEqual({
@@ -102,9 +112,17 @@ test("who runs notices at once that entries go without a marker, by a purge or b
     const registry = await registryOn(rig, place, 50);
     const manager = await streams();
     const { config } = await manager.info(streamOf(place));
-    if (lose === "purge") await manager.purge(streamOf(place), { filter: `$KV.${bucketName(place.prefix)}.blog` });
-    else await manager.update(streamOf(place), { ...config, max_age: 200_000_000, duplicate_window: 100_000_000 });
-    await expect.poll(() => registry.fault, soon).toMatch(lose === "purge" ? /lacks 1 project / : /lacks 2 projects /);
+    if (lose === "purge")
+      await manager.purge(streamOf(place), { filter: `$KV.${bucketName(place.prefix)}.blog` });
+    else
+      await manager.update(streamOf(place), {
+        ...config,
+        max_age: 200_000_000,
+        duplicate_window: 100_000_000,
+      });
+    await expect
+      .poll(() => registry.fault, soon)
+      .toMatch(lose === "purge" ? /lacks 1 project / : /lacks 2 projects /);
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
     expect(registry.byKey("phc_blog")?.id).toBe("blog");
     expect(registry.refusalOf("phc_nobody")).toContain("registry");
@@ -120,7 +138,10 @@ test("while an entry cannot be read no key is unknown, and it is named", async (
   expect(registry.refusalOf("phc_blog")).toContain("cannot be read");
   expect(registry.warnings.join()).toContain("registry entry blog cannot be read");
   expect(registry.fault).toBeUndefined();
-  await bucket.put("blog", projectValue({ id: "blog", name: "blog", keys: ["phc_blog"], enabled: true }));
+  await bucket.put(
+    "blog",
+    projectValue({ id: "blog", name: "blog", keys: ["phc_blog"], enabled: true }),
+  );
   await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
   expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   expect(registry.warnings).toEqual([]);

@@ -1,4 +1,5 @@
-// Whatever becomes of NATS or of the watch, the registry catches up, deletions included, and answers all the while.
+// Whatever becomes of NATS or of the watch, the registry catches up, deletions included, and
+// answers all the while.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -34,7 +35,8 @@ test("a watch that the server has lost is noticed by what it missed", async () =
   const registry = await registryOn(rig, place, 100);
   const manager = await jetstreamManager(rig.connection);
   const stream = `KV_${bucketName(place.prefix)}`;
-  for await (const consumer of manager.consumers.list(stream)) await manager.consumers.delete(stream, consumer.name);
+  for await (const consumer of manager.consumers.list(stream))
+    await manager.consumers.delete(stream, consumer.name);
   await addProject(rig.connection, { ...place, id: "second", key: "phc_second" });
   await expect.poll(() => registry.byKey("phc_second")?.id, soon).toBe("second");
 });

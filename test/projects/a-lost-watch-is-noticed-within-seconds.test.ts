@@ -1,4 +1,5 @@
-// A watch dies with the node of a cluster that served it, and the connection to another node tells nobody.
+// A watch dies with the node of a cluster that served it, and the connection to another node tells
+// nobody.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
@@ -21,7 +22,10 @@ test("with the settings of a gateway, a project that a lost watch has missed is 
   onTestFinished(() => registry.close());
   const manager = await jetstreamManager(connection);
   const stream = `KV_${bucketName(place.prefix)}`;
-  for await (const consumer of manager.consumers.list(stream)) await manager.consumers.delete(stream, consumer.name);
+  for await (const consumer of manager.consumers.list(stream))
+    await manager.consumers.delete(stream, consumer.name);
   await addProject(connection, { ...place, id: "second", key: "phc_second" });
-  await expect.poll(() => registry.byKey("phc_second")?.id, { timeout: 7_000, interval: 20 }).toBe("second");
+  await expect
+    .poll(() => registry.byKey("phc_second")?.id, { timeout: 7_000, interval: 20 })
+    .toBe("second");
 });

@@ -1,4 +1,5 @@
-// A project that is deleted and added again under its id goes on with the counts and the debt it had; nothing of it is kept for ever.
+// A project that is deleted and added again under its id goes on with the counts and the debt it
+// had; nothing of it is kept for ever.
 
 import { expect, test } from "vitest";
 import { createMeters } from "../../src/projects/quota/meters.ts";
@@ -13,10 +14,17 @@ test("its usage goes on, also while it is gone, and its limits hold", async () =
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   const limits = { eventsPerSecond: 1, burstSeconds: 3_600 };
-  const value = projectValue({ id: "shop", name: "Shop", keys: ["phc_shop"], enabled: true, limits });
+  const value = projectValue({
+    id: "shop",
+    name: "Shop",
+    keys: ["phc_shop"],
+    enabled: true,
+    limits,
+  });
   await bucket.put("shop", value);
   const registry = await registryOn(rig, place);
-  const counted = () => [...registry.meters()].map(({ projectId, meter }) => [projectId, meter.counts.accepted]);
+  const counted = () =>
+    [...registry.meters()].map(({ projectId, meter }) => [projectId, meter.counts.accepted]);
   const { meter } = registry.byKey("phc_shop")!;
   expect(meter.admit(costOf(7_200, 1))).toBe(0);
   meter.countStored(7_200, 0);

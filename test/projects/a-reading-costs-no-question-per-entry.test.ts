@@ -1,4 +1,5 @@
-// A reading of many projects asks the leader once or twice, whatever their number: with one question each a start would take as many round trips.
+// A reading of many projects asks the leader once or twice, whatever their number: with one
+// question each a start would take as many round trips.
 
 import { expect, test } from "vitest";
 import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";

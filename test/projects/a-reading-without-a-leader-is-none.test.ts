@@ -1,5 +1,6 @@
-// In newer nats-servers any member answers how a stream stands when its group has had no leader for ten seconds, from a store that may
-// lack the newest entries. Such an answer changes nothing, and a start waits for a better one.
+// In newer nats-servers any member answers how a stream stands when its group has had no leader for
+// ten seconds, from a store that may lack the newest entries. Such an answer changes nothing, and a
+// start waits for a better one.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -38,7 +39,11 @@ test("a start waits for a leader", async () => {
   const said: string[] = [];
   const note = (fields: object): void => void said.push(JSON.stringify(fields));
   const connection = leaderless(rig, () => isLeaderless);
-  const starting = createRegistry({ connection, ...place, log: { info: note, warn: note, error: note } });
+  const starting = createRegistry({
+    connection,
+    ...place,
+    log: { info: note, warn: note, error: note },
+  });
   await expect.poll(() => said.join(), soon).toContain("no leader");
   isLeaderless = false;
   const registry = await starting;
@@ -47,7 +52,13 @@ test("a start waits for a leader", async () => {
 });
 
 test("a leader does not name itself among the others", () => {
-  const replicas = ["a", "b"].map((name) => ({ name, current: true, active: 0, offline: false, lag: 0 }));
+  const replicas = ["a", "b"].map((name) => ({
+    name,
+    current: true,
+    active: 0,
+    offline: false,
+    lag: 0,
+  }));
   const of = (cluster: object | undefined) => isFromLeader({ cluster } as unknown as StreamInfo);
   expect(of(undefined)).toBe(true);
   expect(of({ name: "c", leader: "c", replicas })).toBe(true);

@@ -1,5 +1,6 @@
-// A registry that is gone, empty or older than it was is no fact: what was known goes on, other keys are answered 503, and whoever looks at
-// readiness or the log is told. Only markers take projects away.
+// A registry that is gone, empty or older than it was is no fact: what was known goes on, other
+// keys are answered 503, and whoever looks at readiness or the log is told. Only markers take
+// projects away.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -14,9 +15,12 @@ type Registry = Awaited<ReturnType<typeof registryOn>>;
 
 const streamOf = ({ prefix }: { prefix: string }): string => `KV_${bucketName(prefix)}`;
 const streams = async () => (await jetstreamManager(rig.connection)).streams;
-const entryOf = (id: string, keys = [`phc_${id}`]): string => projectValue({ id, name: id, keys, enabled: true });
+const entryOf = (id: string, keys = [`phc_${id}`]): string =>
+  projectValue({ id, name: id, keys, enabled: true });
 
-async function withProjects(...ids: string[]): Promise<{ place: ReturnType<typeof newPlace>; registry: Registry }> {
+async function withProjects(
+  ...ids: string[]
+): Promise<{ place: ReturnType<typeof newPlace>; registry: Registry }> {
   const place = newPlace();
   for (const id of ids) await addProject(rig.connection, { ...place, id, key: `phc_${id}` });
   return { place, registry: await registryOn(rig, place, 50) };
@@ -36,7 +40,9 @@ test("a bucket that is deleted is told, and is not made again; a new one with al
   expect(registry.fault).toBeUndefined();
   expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   await (await streams()).delete(streamOf(place));
-  await expect.poll(() => registry.fault, soon).toContain("it is gone, with the 2 projects known from it");
+  await expect
+    .poll(() => registry.fault, soon)
+    .toContain("it is gone, with the 2 projects known from it");
   expectKept(registry, "shop", "blog");
   expect(errors(registry)).toBe(1);
   const told = registry.lines.find(({ message }) => message.includes("in doubt"));
@@ -103,7 +109,8 @@ test("a server that comes back on an empty store is no registry without projects
 test("a bucket that went back to what it was before keeps what is newer, and is whole when it is as far again", async () => {
   const { place, registry } = await withProjects("shop", "blog");
   const manager = await jetstreamManager(rig.connection);
-  // Made anew with the same entries, as a restored copy of before is: its second project and the first one's new key are missing.
+  // Made anew with the same entries, as a restored copy of before is: its second project and the
+  // first one's new key are missing.
   const bucket = await openBucket(rig.connection, place);
   await bucket.put("shop", entryOf("shop", ["phc_shop", "phc_newer"]));
   await expect.poll(() => registry.byKey("phc_newer")?.id, soon).toBe("shop");
@@ -139,5 +146,7 @@ test("a first start makes the bucket, and warns that there is no project", async
   expect(registry.fault).toBeUndefined();
   expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   expect(registry.warnings).toEqual([expect.stringContaining("every request is answered 401")]);
-  expect(registry.lines.some(({ message }) => message.includes("every request is answered 401"))).toBe(true);
+  expect(
+    registry.lines.some(({ message }) => message.includes("every request is answered 401")),
+  ).toBe(true);
 });

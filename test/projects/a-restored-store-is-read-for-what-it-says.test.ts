@@ -1,4 +1,5 @@
-// A copy of the store from before counts its entries on from where it ended: the same revision may then say something else.
+// A copy of the store from before counts its entries on from where it ended: the same revision may
+// then say something else.
 
 import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -36,7 +37,9 @@ test("a project deleted after the copy was made does not come back, until somebo
   await expect.poll(() => registry.byKey("phc_gone"), soon).toBeUndefined();
 
   await restore(copy);
-  await expect.poll(() => registry.fault, soon).toContain("it ends at entry 2, and was read up to 3 before");
+  await expect
+    .poll(() => registry.fault, soon)
+    .toContain("it ends at entry 2, and was read up to 3 before");
   expect(registry.byKey("phc_gone")).toBeUndefined();
   expect(registry.refusalOf("phc_gone")).toContain("registry");
   await addProject(connection, { ...place, id: "new", key: "phc_new" });
@@ -69,7 +72,9 @@ test("a key given out after an older copy was restored is known, and the one tha
   rmSync(server.storeDir, { recursive: true });
   cpSync(copy, server.storeDir, { recursive: true });
   await server.restart();
-  await expect.poll(() => registry.fault, soon).toContain("it ends at entry 1, and was read up to 2 before");
+  await expect
+    .poll(() => registry.fault, soon)
+    .toContain("it ends at entry 1, and was read up to 2 before");
   await rotateKey(connection, { ...place, id: "shop", key: "phc_third" });
   await expect.poll(() => registry.byKey("phc_third")?.id, soon).toBe("shop");
   expect(registry.byKey("phc_second")).toBeUndefined();

@@ -1,5 +1,6 @@
-// A store that does not answer how far it is says nothing against the watch: reading everything anew would only slow it more. After
-// three questions in a row without an answer the watch is made anew all the same, once it answers again.
+// A store that does not answer how far it is says nothing against the watch: reading everything
+// anew would only slow it more. After three questions in a row without an answer the watch is made
+// anew all the same, once it answers again.
 
 import { type NatsConnection, TimeoutError } from "@nats-io/nats-core";
 import { expect, onTestFinished, test } from "vitest";
@@ -20,8 +21,14 @@ interface SlowConnection {
   readonly asked: { info: number; watches: number };
 }
 
-/** The rig's connection, on which a question how a stream stands gets no answer where `isAnswered` says so, and else one after `answered`. */
-function slowConnection({ isAnswered = () => true, answered = async () => {} }: Slowness): SlowConnection {
+/**
+ * The rig's connection, on which a question how a stream stands gets no answer where `isAnswered`
+ * says so, and else one after `answered`.
+ */
+function slowConnection({
+  isAnswered = () => true,
+  answered = async () => {},
+}: Slowness): SlowConnection {
   const asked = { info: 0, watches: 0 };
   const request: NatsConnection["request"] = async (subject, ...more) => {
     if (subject.startsWith("$JS.API.CONSUMER.CREATE.")) asked.watches++;

@@ -1,5 +1,6 @@
-// What is read of the bucket may be older than what was read before. A project that was deleted since does not come back with it, and its key
-// neither; one that is new to this process waits until the bucket is as far again.
+// What is read of the bucket may be older than what was read before. A project that was deleted
+// since does not come back with it, and its key neither; one that is new to this process waits
+// until the bucket is as far again.
 
 import { expect, test } from "vitest";
 import type { MeteredProject } from "../../src/base/types.ts";
@@ -10,7 +11,10 @@ const put = (id: string, revision: number, key = `k${id}`): [string, EntryNews] 
   id,
   { kind: "project", revision, project: { id, name: id, keys: [key], enabled: true } },
 ];
-const marker = (id: string, revision: number): [string, EntryNews] => [id, { kind: "deleted", revision }];
+const marker = (id: string, revision: number): [string, EntryNews] => [
+  id,
+  { kind: "deleted", revision },
+];
 
 function knownFrom(lastSequence: number, ...entries: [string, EntryNews][]) {
   const known = new KnownProjects({
@@ -86,7 +90,8 @@ test("in a bucket that was made anew a project that was deleted is one like othe
 
 test("of the deletions the latest ten thousand are kept", () => {
   const deletions = new Deletions();
-  for (let revision = 2; revision <= 10_002; revision++) deletions.note(`p${revision}`, { revision, created: "A" });
+  for (let revision = 2; revision <= 10_002; revision++)
+    deletions.note(`p${revision}`, { revision, created: "A" });
   const isUndone = (id: string): boolean => deletions.isUndoneBy(id, { revision: 1, created: "A" });
   expect([isUndone("p2"), isUndone("p3"), isUndone("p10002")]).toEqual([false, true, true]);
 });

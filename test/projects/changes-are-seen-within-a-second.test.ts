@@ -2,7 +2,12 @@
 
 import { expect, test } from "vitest";
 import { openBucket } from "../../src/projects/registry/bucket.ts";
-import { addProject, retireKeys, rotateKey, setEnabled } from "../../src/projects/registry/commands.ts";
+import {
+  addProject,
+  retireKeys,
+  rotateKey,
+  setEnabled,
+} from "../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();
@@ -34,8 +39,13 @@ test("added, rotated, disabled, removed", async () => {
 
 test("what is there already is known when the registry is", async () => {
   const place = newPlace();
-  for (const id of ["a", "b", "c"]) await addProject(rig.connection, { ...place, id, key: `phc_${id}` });
+  for (const id of ["a", "b", "c"])
+    await addProject(rig.connection, { ...place, id, key: `phc_${id}` });
   await (await openBucket(rig.connection, place)).delete("b");
   const registry = await registryOn(rig, place);
-  expect(["a", "b", "c"].map((id) => registry.byKey(`phc_${id}`)?.id)).toEqual(["a", undefined, "c"]);
+  expect(["a", "b", "c"].map((id) => registry.byKey(`phc_${id}`)?.id)).toEqual([
+    "a",
+    undefined,
+    "c",
+  ]);
 });

@@ -1,4 +1,5 @@
-// A key that two projects claim is refused until one of them gives it up. Nothing that is done to either hands it over.
+// A key that two projects claim is refused until one of them gives it up. Nothing that is done to
+// either hands it over.
 
 import { expect, test } from "vitest";
 import type { MeteredProject } from "../../src/base/types.ts";
@@ -9,7 +10,8 @@ import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();
 const soon = { timeout: 5_000, interval: 10 };
-const value = (id: string, keys: string[]): string => JSON.stringify({ id, name: id, keys, enabled: true });
+const value = (id: string, keys: string[]): string =>
+  JSON.stringify({ id, name: id, keys, enabled: true });
 
 test("edits do not decide it, the log names both, and it ends when one lets go", async () => {
   const place = newPlace();
@@ -21,13 +23,19 @@ test("edits do not decide it, the log names both, and it ends when one lets go",
   await expect.poll(() => registry.byKey("phc_same"), soon).toBeUndefined();
   const told = () => registry.lines.filter(({ message }) => message.includes("claim one key"));
   for (const id of ["a", "z"]) {
-    await setLimits(rig.connection, { ...place, id, limits: { eventsPerSecond: 9, burstSeconds: 1 } });
+    await setLimits(rig.connection, {
+      ...place,
+      id,
+      limits: { eventsPerSecond: 9, burstSeconds: 1 },
+    });
     await setEnabled(rig.connection, { ...place, id, enabled: false });
     await expect.poll(() => registry.byKey(`phc_${id}`)?.enabled, soon).toBe(false);
     expect(registry.byKey("phc_same")).toBeUndefined();
     expect(registry.refusalOf("phc_same")).toContain("More than one project");
   }
-  expect(told()).toEqual([{ fields: { projects: ["a", "z"] }, message: expect.stringContaining("refused") }]);
+  expect(told()).toEqual([
+    { fields: { projects: ["a", "z"] }, message: expect.stringContaining("refused") },
+  ]);
   expect(registry.warnings).toEqual([expect.stringContaining("projects a and z claim one key")]);
   expect(registry.fault).toBeUndefined();
 
@@ -77,7 +85,9 @@ test("random claims: a key has a project when exactly one claims it, and clashes
       keys.put(project, before);
     }
     for (let key = 0; key < 6; key++) {
-      const claimants = [...projects.values()].filter((project) => project.keys.includes(`k${key}`));
+      const claimants = [...projects.values()].filter((project) =>
+        project.keys.includes(`k${key}`),
+      );
       expect(keys.get(`k${key}`)).toBe(claimants.length === 1 ? claimants[0] : undefined);
       expect(keys.isContested(`k${key}`)).toBe(claimants.length > 1);
     }

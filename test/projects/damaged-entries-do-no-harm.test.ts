@@ -12,9 +12,18 @@ test("values that are no projects are ignored, and the log holds no key", async 
   const bucket = await openBucket(rig.connection, place);
   await addProject(rig.connection, { ...place, id: "good", key: "phc_good" });
   await bucket.put("text", "not JSON phc_secret");
-  await bucket.put("other", JSON.stringify({ id: "elsewhere", name: "", keys: ["phc_secret"], enabled: true }));
-  await bucket.put("keys", JSON.stringify({ id: "keys", name: "", keys: ["phc secret"], enabled: true }));
-  await bucket.put("state", JSON.stringify({ id: "state", name: "", keys: ["phc_secret"], enabled: "yes" }));
+  await bucket.put(
+    "other",
+    JSON.stringify({ id: "elsewhere", name: "", keys: ["phc_secret"], enabled: true }),
+  );
+  await bucket.put(
+    "keys",
+    JSON.stringify({ id: "keys", name: "", keys: ["phc secret"], enabled: true }),
+  );
+  await bucket.put(
+    "state",
+    JSON.stringify({ id: "state", name: "", keys: ["phc_secret"], enabled: "yes" }),
+  );
   const registry = await registryOn(rig, place);
   expect(registry.projectsKnown).toBe(1);
   expect(registry.byKey("phc_secret")).toBeUndefined();

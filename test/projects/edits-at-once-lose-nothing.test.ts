@@ -1,4 +1,5 @@
-// Operators who change a project at the same time lose neither's change; ids and keys stay unique; keys are strong.
+// Operators who change a project at the same time lose neither's change; ids and keys stay unique;
+// keys are strong.
 
 import { expect, test } from "vitest";
 import { openExistingBucket } from "../../src/projects/registry/bucket.ts";
@@ -17,7 +18,9 @@ const rig = registryRig();
 test("keys added at once are all there", async () => {
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_first" });
-  const rotations = Array.from({ length: 4 }, () => rotateKey(rig.connection, { ...place, id: "shop", keepOld: true }));
+  const rotations = Array.from({ length: 4 }, () =>
+    rotateKey(rig.connection, { ...place, id: "shop", keepOld: true }),
+  );
   const [switched] = await Promise.all([
     setEnabled(rig.connection, { ...place, id: "shop", enabled: false }),
     ...rotations,
@@ -35,7 +38,9 @@ test("of two that add one project the second is refused", async () => {
     addProject(rig.connection, { ...place, id: "shop" }),
   ]);
   expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-  await expect(addProject(rig.connection, { ...place, id: "shop" })).rejects.toThrow("a project shop already");
+  await expect(addProject(rig.connection, { ...place, id: "shop" })).rejects.toThrow(
+    "a project shop already",
+  );
 });
 
 test("of many that take one key at once one gets it, in a bucket that is new and in one that is not", async () => {
@@ -47,14 +52,17 @@ test("of many that take one key at once one gets it, in a bucket that is new and
     const outcomes = await Promise.allSettled(adding);
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     for (const outcome of outcomes) {
-      if (outcome.status === "rejected") expect(outcome.reason.message).toContain("in use already, by project");
+      if (outcome.status === "rejected")
+        expect(outcome.reason.message).toContain("in use already, by project");
     }
   }
   const [one, other] = await listProjects(rig.connection, place);
   const rotations = [one, other].map((project) =>
     rotateKey(rig.connection, { ...place, id: project?.id ?? "", keepOld: true, key: "phc_third" }),
   );
-  expect((await Promise.allSettled(rotations)).filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  expect(
+    (await Promise.allSettled(rotations)).filter(({ status }) => status === "fulfilled"),
+  ).toHaveLength(1);
   const projects = await listProjects(rig.connection, place);
   const keys = projects.flatMap((project) => project.keys);
   expect(new Set(keys).size).toBe(keys.length);
@@ -63,8 +71,12 @@ test("of many that take one key at once one gets it, in a bucket that is new and
 test("a list makes no bucket, nor does a change of a project that is not there", async () => {
   const place = newPlace();
   expect(await listProjects(rig.connection, place)).toEqual([]);
-  await expect(rotateKey(rig.connection, { ...place, id: "shop" })).rejects.toThrow("no project shop");
-  await expect(setEnabled(rig.connection, { ...place, id: "shop", enabled: true })).rejects.toThrow("no project shop");
+  await expect(rotateKey(rig.connection, { ...place, id: "shop" })).rejects.toThrow(
+    "no project shop",
+  );
+  await expect(setEnabled(rig.connection, { ...place, id: "shop", enabled: true })).rejects.toThrow(
+    "no project shop",
+  );
   expect(await openExistingBucket(rig.connection, place)).toBeUndefined();
 });
 
@@ -78,7 +90,9 @@ test("a key of another project, a malformed key and a malformed id are refused",
   }
   for (const id of ["", "a.b", "a b", "*", "x".repeat(65)])
     await expect(add(id, "phc_k")).rejects.toThrow("the id must match");
-  await expect(rotateKey(rig.connection, { ...place, id: "nobody" })).rejects.toThrow("no project nobody");
+  await expect(rotateKey(rig.connection, { ...place, id: "nobody" })).rejects.toThrow(
+    "no project nobody",
+  );
   expect(await listProjects(rig.connection, place)).toHaveLength(1);
 });
 

@@ -1,10 +1,17 @@
-// Limits are part of a project's entry: changes of anything else leave them as they are, with what only a newer version knows;
-// damaged ones are told and cost the project nothing; a meter outlives every change.
+// Limits are part of a project's entry: changes of anything else leave them as they are, with what
+// only a newer version knows; damaged ones are told and cost the project nothing; a meter outlives
+// every change.
 
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { openBucket } from "../../src/projects/registry/bucket.ts";
-import { addProject, listProjects, rotateKey, setEnabled, setLimits } from "../../src/projects/registry/commands.ts";
+import {
+  addProject,
+  listProjects,
+  rotateKey,
+  setEnabled,
+  setLimits,
+} from "../../src/projects/registry/commands.ts";
 import { costOf } from "../kit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
@@ -16,21 +23,42 @@ test("set, kept by other changes, taken off", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
-  expect((await bucket.get("shop"))?.json()).toEqual({ id: "shop", name: "shop", keys: ["phc_shop"], enabled: true });
-  expect((await setLimits(rig.connection, { ...place, id: "shop", limits })).limits).toEqual(limits);
+  expect((await bucket.get("shop"))?.json()).toEqual({
+    id: "shop",
+    name: "shop",
+    keys: ["phc_shop"],
+    enabled: true,
+  });
+  expect((await setLimits(rig.connection, { ...place, id: "shop", limits })).limits).toEqual(
+    limits,
+  );
   await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
   await rotateKey(rig.connection, { ...place, id: "shop", key: "phc_other" });
-  expect(await listProjects(rig.connection, place)).toMatchObject([{ keys: ["phc_other"], enabled: false, limits }]);
+  expect(await listProjects(rig.connection, place)).toMatchObject([
+    { keys: ["phc_other"], enabled: false, limits },
+  ]);
   await setLimits(rig.connection, { ...place, id: "shop", limits: undefined });
-  expect((await bucket.get("shop"))?.json()).toEqual({ id: "shop", name: "shop", keys: ["phc_other"], enabled: false });
+  expect((await bucket.get("shop"))?.json()).toEqual({
+    id: "shop",
+    name: "shop",
+    keys: ["phc_other"],
+    enabled: false,
+  });
 });
 
 test("what a newer version has written stays", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   const entry = { id: "shop", name: "shop", keys: ["phc_shop"], enabled: true, region: "eu" };
-  await bucket.put("shop", JSON.stringify({ ...entry, limits: { events_per_second: 5, persons_per_day: 7 } }));
-  const { limits: read } = await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
+  await bucket.put(
+    "shop",
+    JSON.stringify({ ...entry, limits: { events_per_second: 5, persons_per_day: 7 } }),
+  );
+  const { limits: read } = await setEnabled(rig.connection, {
+    ...place,
+    id: "shop",
+    enabled: false,
+  });
   expect(read).toEqual({ eventsPerSecond: 5, bytesPerSecond: undefined, burstSeconds: 10 });
   const kept = { ...entry, enabled: false, limits: { events_per_second: 5, persons_per_day: 7 } };
   expect((await bucket.get("shop"))?.json()).toEqual(kept);
@@ -49,7 +77,10 @@ test.each([
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   const text = (id: string, value: unknown) =>
-    JSON.stringify({ id, name: id, keys: [`phc_${id}`], enabled: true, limits: value }).replace('"1e999"', "1e999");
+    JSON.stringify({ id, name: id, keys: [`phc_${id}`], enabled: true, limits: value }).replace(
+      '"1e999"',
+      "1e999",
+    );
   const value = damage === "1e999" ? { events_per_second: damage } : damage;
   await bucket.put("known", text("known", { events_per_second: 1, burst_seconds: 1 }));
   const registry = await registryOn(rig, place);
@@ -69,7 +100,11 @@ test.each([
 test("a meter stays the project's own through changes and a new reading, and takes new limits at once", async () => {
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
-  await setLimits(rig.connection, { ...place, id: "shop", limits: { ...limits, burstSeconds: 3_600 } });
+  await setLimits(rig.connection, {
+    ...place,
+    id: "shop",
+    limits: { ...limits, burstSeconds: 3_600 },
+  });
   const registry = await registryOn(rig, place);
   const before = registry.byKey("phc_shop")!;
   // Two bursts: one of tokens, one of debt.

@@ -1,5 +1,5 @@
-// A meter lets through what its limits say, on average and at once, for requests of any size, and a clock that stands or jumps
-// neither opens nor shuts it for good.
+// A meter lets through what its limits say, on average and at once, for requests of any size, and a
+// clock that stands or jumps neither opens nor shuts it for good.
 
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
@@ -82,7 +82,10 @@ test("in ten minutes of any requests no more passes than the rate, a burst, and 
 });
 
 test("however low the limits are, what an SDK sends at once passes, and whatever passed, within a burst it does again", () => {
-  const sent = fc.record({ events: fc.integer({ min: 1, max: 200_000 }), bytes: fc.integer({ min: 2, max: 4e6 }) });
+  const sent = fc.record({
+    events: fc.integer({ min: 1, max: 200_000 }),
+    bytes: fc.integer({ min: 2, max: 4e6 }),
+  });
   const property = fc.property(anyLimit, fc.array(sent, { maxLength: 20 }), (limits, requests) => {
     meter = new Meter(() => nowMs);
     meter.limit(limits);
@@ -145,38 +148,56 @@ test("a request of up to two bursts passes when what it owes is a burst at most,
   expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000, 1);
 });
 
-test.each([1_000, 20_000, 33_000_000])("a request of %i events shuts nobody out for longer than a burst", (events) => {
-  meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
-  for (let count = 0; count < 3; count++) meter.admit(costOf(events, events * 3));
-  expect(meter.admit(costOf(1, 1))).toBeLessThanOrEqual(10_000);
-  nowMs += 10_001;
-  expect(meter.admit(costOf(1, 1))).toBe(0);
-});
+test.each([1_000, 20_000, 33_000_000])(
+  "a request of %i events shuts nobody out for longer than a burst",
+  (events) => {
+    meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
+    for (let count = 0; count < 3; count++) meter.admit(costOf(events, events * 3));
+    expect(meter.admit(costOf(1, 1))).toBeLessThanOrEqual(10_000);
+    nowMs += 10_001;
+    expect(meter.admit(costOf(1, 1))).toBe(0);
+  },
+);
 
 test("what is more than two bursts is said to be too large, but never what an SDK sends at once", () => {
   meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
   expect(meter.exceeds(costOf(4_000, 4_000_000))).toBeUndefined();
-  expect(meter.exceeds(costOf(4_001, 1))).toEqual({ what: "events", perSecond: 1_000, requestMax: 4_000 });
-  expect(meter.exceeds(costOf(1, 4_000_001))).toEqual({ what: "bytes", perSecond: 1_000_000, requestMax: 4_000_000 });
+  expect(meter.exceeds(costOf(4_001, 1))).toEqual({
+    what: "events",
+    perSecond: 1_000,
+    requestMax: 4_000,
+  });
+  expect(meter.exceeds(costOf(1, 4_000_001))).toEqual({
+    what: "bytes",
+    perSecond: 1_000_000,
+    requestMax: 4_000_000,
+  });
   meter.limit({ eventsPerSecond: 0.1, bytesPerSecond: 1, burstSeconds: 1 });
   expect(meter.exceeds(costOf(200, 131_072))).toBeUndefined();
-  expect(meter.exceeds(costOf(201, 1))).toMatchObject({ what: "events", perSecond: 0.1, requestMax: 200 });
+  expect(meter.exceeds(costOf(201, 1))).toMatchObject({
+    what: "events",
+    perSecond: 0.1,
+    requestMax: 200,
+  });
   expect(meter.exceeds(costOf(1, 131_073))).toMatchObject({ what: "bytes", perSecond: 1 });
   meter.limit(undefined);
   expect(meter.exceeds(costOf(1e9, 1e12))).toBeUndefined();
 });
 
-test.each([100, 200])("%i dropped events cost their bytes, and of events the one that a request costs", (events) => {
-  meter.limit({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
-  const cost = costOf(events, 50_000);
-  expect(meter.admit(cost)).toBe(0);
-  meter.countDropped(events, cost);
-  for (let count = 0; count < 99; count++) expect(meter.admit(costOf(1, 0))).toBe(0);
-  expect(meter.admit(costOf(1, 0))).toBeGreaterThan(0);
-  nowMs += 100;
-  expect(meter.admit(costOf(1, 60_001))).toBe(0);
-  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-});
+test.each([100, 200])(
+  "%i dropped events cost their bytes, and of events the one that a request costs",
+  (events) => {
+    meter.limit({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
+    const cost = costOf(events, 50_000);
+    expect(meter.admit(cost)).toBe(0);
+    meter.countDropped(events, cost);
+    for (let count = 0; count < 99; count++) expect(meter.admit(costOf(1, 0))).toBe(0);
+    expect(meter.admit(costOf(1, 0))).toBeGreaterThan(0);
+    nowMs += 100;
+    expect(meter.admit(costOf(1, 60_001))).toBe(0);
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  },
+);
 
 test("of two limits each holds", () => {
   meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });

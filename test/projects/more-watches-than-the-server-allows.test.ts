@@ -1,5 +1,6 @@
-// A server may limit how many watches a stream has; newer ones do unless told otherwise. The bucket asks for room for every gateway, and a
-// gateway that is refused a watch polls, so that it knows new projects all the same.
+// A server may limit how many watches a stream has; newer ones do unless told otherwise. The bucket
+// asks for room for every gateway, and a gateway that is refused a watch polls, so that it knows
+// new projects all the same.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -16,7 +17,8 @@ let connection: NatsConnection;
 
 beforeAll(async () => {
   server = await startNatsServer({
-    extraConfig: "accounts { A { users = [{ user: a, password: a }], jetstream { max_consumers: 1 } } }",
+    extraConfig:
+      "accounts { A { users = [{ user: a, password: a }], jetstream { max_consumers: 1 } } }",
   });
   connection = await connect({ servers: server.url, user: "a", pass: "a" });
 });
@@ -26,11 +28,17 @@ afterAll(async () => {
   await server.remove();
 });
 
-async function start(place: { prefix: string; replicas: number }): Promise<{ registry: Registry; said: string[] }> {
+async function start(place: {
+  prefix: string;
+  replicas: number;
+}): Promise<{ registry: Registry; said: string[] }> {
   const said: string[] = [];
   const note = (_: object, message: string): void => void said.push(message);
   const log = { info: note, warn: note, error: note };
-  return { registry: await createRegistry({ connection, ...place, checkIntervalMs: 50, log }), said };
+  return {
+    registry: await createRegistry({ connection, ...place, checkIntervalMs: 50, log }),
+    said,
+  };
 }
 
 test("a gateway without a watch says so and polls; commands go on", async () => {

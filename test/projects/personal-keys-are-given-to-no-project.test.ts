@@ -1,4 +1,5 @@
-// PostHog's personal and secret keys look like a project's and are not: a project that has one would have its clients show it to everybody.
+// PostHog's personal and secret keys look like a project's and are not: a project that has one
+// would have its clients show it to everybody.
 
 import { expect, test } from "vitest";
 import { openBucket } from "../../src/projects/registry/bucket.ts";
@@ -13,7 +14,9 @@ test.each([
 ])("%s is refused, and its text is not repeated", async (key, why) => {
   const place = newPlace();
   await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.toThrow(why);
-  await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.not.toThrow("0123");
+  await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.not.toThrow(
+    "0123",
+  );
   expect(await listProjects(rig.connection, place)).toEqual([]);
   await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
   await expect(rotateKey(rig.connection, { ...place, id: "shop", key })).rejects.toThrow(why);
@@ -23,10 +26,15 @@ test.each([
 test("one that a registry has already goes on being its project's", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
-  await bucket.put("old", JSON.stringify({ id: "old", name: "old", keys: ["phx_old"], enabled: true }));
+  await bucket.put(
+    "old",
+    JSON.stringify({ id: "old", name: "old", keys: ["phx_old"], enabled: true }),
+  );
   const registry = await registryOn(rig, place);
   expect(registry.byKey("phx_old")?.id).toBe("old");
-  expect(await rotateKey(rig.connection, { ...place, id: "old", key: "phc_new", keepOld: true })).toMatchObject({
+  expect(
+    await rotateKey(rig.connection, { ...place, id: "old", key: "phc_new", keepOld: true }),
+  ).toMatchObject({
     keys: ["phx_old", "phc_new"],
   });
 });

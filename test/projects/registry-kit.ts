@@ -1,11 +1,16 @@
-// What the tests of the registry share: one server for the file, a connection, a bucket for each test.
+// What the tests of the registry share: one server for the file, a connection, a bucket for each
+// test.
 
 import { randomBytes } from "node:crypto";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Msg } from "@nats-io/nats-core";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
-import { createRegistry, type Registry, type RegistryOptions } from "../../src/projects/registry/registry.ts";
+import {
+  createRegistry,
+  type Registry,
+  type RegistryOptions,
+} from "../../src/projects/registry/registry.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 
 export interface RegistryRig {
@@ -24,7 +29,11 @@ export function registryRig(): RegistryRig {
   let connection: NatsConnection | undefined;
   beforeAll(async () => {
     server = await startNatsServer();
-    connection = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+    connection = await connect({
+      servers: server.url,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 50,
+    });
   });
   afterAll(async () => {
     await connection?.close();
@@ -63,8 +72,14 @@ export async function registryOn(
   return Object.assign(registry, { lines });
 }
 
-/** The rig's connection, on which the registry's stream stands as a member without a leader would say, while `isLeaderless`. */
-export function leaderless({ connection }: RegistryRig, isLeaderless: () => boolean): NatsConnection {
+/**
+ * The rig's connection, on which the registry's stream stands as a member without a leader would
+ * say, while `isLeaderless`.
+ */
+export function leaderless(
+  { connection }: RegistryRig,
+  isLeaderless: () => boolean,
+): NatsConnection {
   const request: NatsConnection["request"] = async (subject, ...more) => {
     const answer = await connection.request(subject, ...more);
     if (!subject.startsWith("$JS.API.STREAM.INFO.") || !isLeaderless()) return answer;

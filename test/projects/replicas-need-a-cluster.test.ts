@@ -1,4 +1,5 @@
-// A first start that asks for more copies than one server can hold says which setting asks for them.
+// A first start that asks for more copies than one server can hold says which setting asks for
+// them.
 
 import { expect, test } from "vitest";
 import { addProject } from "../../src/projects/registry/commands.ts";

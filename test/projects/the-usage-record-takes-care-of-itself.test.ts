@@ -1,5 +1,6 @@
-// The usage record is never full for good, is read without being made, gets the replicas of the settings, and one value that cannot be
-// written keeps no other waiting, nor makes a rate look higher than it was.
+// The usage record is never full for good, is read without being made, gets the replicas of the
+// settings, and one value that cannot be written keeps no other waiting, nor makes a rate look
+// higher than it was.
 
 import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -19,7 +20,9 @@ function newMeter(): Meter {
 }
 
 async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
-  return (await (await jetstreamManager(rig.connection)).streams.info(`KV_${usageBucketName(prefix)}`)).config;
+  return (
+    await (await jetstreamManager(rig.connection)).streams.info(`KV_${usageBucketName(prefix)}`)
+  ).config;
 }
 
 test("reading one that is not there finds nothing, and makes none", async () => {
@@ -31,7 +34,10 @@ test("reading one that is not there finds nothing, and makes none", async () => 
 test("full, it makes room for new values: those go that are longest without a change", async () => {
   const place = newPlace();
   // As older versions made it.
-  await new Kvm(rig.connection).create(usageBucketName(place.prefix), { history: 1, max_bytes: 4_096 });
+  await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
+    history: 1,
+    max_bytes: 4_096,
+  });
   const bucket = await openUsageBucket(rig.connection, { ...place, log });
   for (let round = 0; round < 50; round++) {
     await bucket.put(`p${round}.process`, "x".repeat(200));
@@ -46,7 +52,9 @@ test("full, it makes room for new values: those go that are longest without a ch
 /** The rig's connection, on which values for that project are lost. */
 function losingConnection(projectId: () => string): NatsConnection {
   const request: NatsConnection["request"] = (subject, ...more) =>
-    subject.includes(`.${projectId()}.`) ? Promise.reject(new Error("lost")) : rig.connection.request(subject, ...more);
+    subject.includes(`.${projectId()}.`)
+      ? Promise.reject(new Error("lost"))
+      : rig.connection.request(subject, ...more);
   return new Proxy(rig.connection, {
     get(target, name) {
       if (name === "request") return request;
@@ -61,7 +69,14 @@ test("a value that cannot be written keeps no other waiting, and is written when
   const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
   for (const { meter } of known) meter.countStored(5, 0);
   let lost = "a";
-  const options = { ...place, processId: "one", meters: () => known, log, wallMs: () => Date.now(), intervalMs: 10 };
+  const options = {
+    ...place,
+    processId: "one",
+    meters: () => known,
+    log,
+    wallMs: () => Date.now(),
+    intervalMs: 10,
+  };
   const writer = createUsageWriter({ ...options, connection: losingConnection(() => lost) });
   onTestFinished(() => writer.close());
   const written = async () =>
@@ -83,7 +98,9 @@ test("a rate is over all the time since it was last written, however many rounds
   const connection = losingConnection(() => "never");
   const failing = new Proxy(connection, {
     get: (target, name) =>
-      name === "request" && isLost ? () => Promise.reject(new Error("lost")) : Reflect.get(target, name),
+      name === "request" && isLost
+        ? () => Promise.reject(new Error("lost"))
+        : Reflect.get(target, name),
   });
   const writer = createUsageWriter({
     ...place,
@@ -103,12 +120,16 @@ test("a rate is over all the time since it was last written, however many rounds
   onTestFinished(() => writer.close());
   await expect.poll(() => rounds, soon).toBeGreaterThan(20);
   isLost = false;
-  const read = async () => (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
+  const read = async () =>
+    (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
   await expect.poll(async () => (await read())?.accepted, soon).toBe(200);
   await writer.close();
-  // Ten a second while it counted: from the record's own words, since the moment it was written is not the test's to choose.
+  // Ten a second while it counted: from the record's own words, since the moment it was written is
+  // not the test's to choose.
   const bucket = await new Kvm(rig.connection).open(usageBucketName(place.prefix));
-  const { lately } = (await bucket.get("late.one"))!.json<{ lately: { seconds: number; accepted: number } }>();
+  const { lately } = (await bucket.get("late.one"))!.json<{
+    lately: { seconds: number; accepted: number };
+  }>();
   expect(lately.accepted).toBe(200);
   expect(lately.seconds).toBeGreaterThanOrEqual(19);
 });

@@ -10,7 +10,9 @@ const denied = 'deny: ["_INBOX.>"]';
 let server: TestNatsServer;
 beforeAll(async () => {
   const user = `{ user: gateway, password: secret, permissions { subscribe { ${allowed} } } }`;
-  server = await startNatsServer({ extraConfig: `no_auth_user: gateway\nauthorization { users: [ ${user} ] }` });
+  server = await startNatsServer({
+    extraConfig: `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`,
+  });
 });
 afterAll(() => server.remove());
 
@@ -26,7 +28,10 @@ test("acknowledgements are heard again once the server permits it, without a rec
   const rig = await startRig(server, { ackTimeoutMs: 300 });
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);
-  await vi.waitFor(() => expect(rig.log.join("\n")).toContain("the subscription to PubAcks was closed"), 5_000);
+  await vi.waitFor(
+    () => expect(rig.log.join("\n")).toContain("the subscription to PubAcks was closed"),
+    5_000,
+  );
   const waiting = rig.send("live", "during");
   // While nothing can be heard, readiness says so.
   expect(await rig.streams.check()).toEqual([expect.stringContaining("JetStream does not answer")]);

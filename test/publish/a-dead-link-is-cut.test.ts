@@ -12,11 +12,14 @@ test("a silent server is noticed and left although bytes for it fill the send bu
   const rig = await startRig(server, { ackTimeoutMs: 60_000, pingIntervalMs: 150 });
   server.freeze();
   const line = "x".repeat(500_000);
-  const sends = Array.from({ length: 40 }, (_, number) => rig.send("live", line, { project: `p${number}` }));
+  const sends = Array.from({ length: 40 }, (_, number) =>
+    rig.send("live", line, { project: `p${number}` }),
+  );
   await vi.waitFor(() => expect(rig.publisher.refusal()).toBe("unavailable"), 5_000);
   await vi.waitFor(() => expect(rig.log.join()).toContain("NATS connection lost"), 5_000);
   await server.restart();
-  for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
+  for (const { outcome } of await Promise.all(sends))
+    expect(outcome).toMatch(/^(stored|duplicate)$/);
   expect(await rig.stored("live")).toHaveLength(40);
   await rig.close();
 });

@@ -1,5 +1,6 @@
-// Waiters of a shared frame have deadlines of their own. One that is past takes its lines out of a frame that has not left, so that its
-// retry stores nothing twice, and is told "unknown" of one that has; the others of the frame notice nothing.
+// Waiters of a shared frame have deadlines of their own. One that is past takes its lines out of a
+// frame that has not left, so that its retry stores nothing twice, and is told "unknown" of one
+// that has; the others of the frame notice nothing.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
@@ -45,28 +46,32 @@ test.each(["live", "historical"] as const)(
   },
 );
 
-test.each(["open", "sealed"] as const)("an %s frame gives up the lines of those who have none", async (kind) => {
-  const rig = await startRig(server, { ackTimeoutMs: 5_000 });
-  server.freeze();
-  const sent = rig.send("live", "sent");
-  await nextTurn();
-  const padding = kind === "sealed" ? 200_000 : 1;
-  const line = (name: string): string => name + "x".repeat(padding);
-  const names = ["a", "b", "c", "d", "e"];
-  const outcomes = names.map((name) => {
-    const isHasty = name === "a" || name === "c" || name === "d";
-    return rig.send("live", line(name), { withinMs: isHasty ? 150 : 10_000 });
-  });
-  expect(await outcomes[0]).toEqual(refused);
-  expect(await outcomes[2]).toEqual(refused);
-  expect(await outcomes[3]).toEqual(refused);
-  server.thaw();
-  expect(await Promise.all([sent, outcomes[1], outcomes[4]])).toEqual([stored, stored, stored]);
-  const frames = await rig.stored("live");
-  expect(linesOf(frames)).toEqual(["sent", line("b"), line("e")]);
-  for (const frame of frames) expect(frame.header("Penstock-Events")).toBe(String(frame.lines.length));
-  await rig.close();
-});
+test.each(["open", "sealed"] as const)(
+  "an %s frame gives up the lines of those who have none",
+  async (kind) => {
+    const rig = await startRig(server, { ackTimeoutMs: 5_000 });
+    server.freeze();
+    const sent = rig.send("live", "sent");
+    await nextTurn();
+    const padding = kind === "sealed" ? 200_000 : 1;
+    const line = (name: string): string => name + "x".repeat(padding);
+    const names = ["a", "b", "c", "d", "e"];
+    const outcomes = names.map((name) => {
+      const isHasty = name === "a" || name === "c" || name === "d";
+      return rig.send("live", line(name), { withinMs: isHasty ? 150 : 10_000 });
+    });
+    expect(await outcomes[0]).toEqual(refused);
+    expect(await outcomes[2]).toEqual(refused);
+    expect(await outcomes[3]).toEqual(refused);
+    server.thaw();
+    expect(await Promise.all([sent, outcomes[1], outcomes[4]])).toEqual([stored, stored, stored]);
+    const frames = await rig.stored("live");
+    expect(linesOf(frames)).toEqual(["sent", line("b"), line("e")]);
+    for (const frame of frames)
+      expect(frame.header("Penstock-Events")).toBe(String(frame.lines.length));
+    await rig.close();
+  },
+);
 
 test("history keeps its order and its window when some of a frame's lines go", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 300 });
@@ -91,10 +96,19 @@ test("each waiter is told of its own part of the frame", async () => {
     (text) =>
       new Promise<void>((resolve) => {
         const line = `${text}\n`;
-        const sink = rig.publisher.sharedFrame("live", { id: "alpha", name: "", keys: [], enabled: true }, line.length);
+        const sink = rig.publisher.sharedFrame(
+          "live",
+          { id: "alpha", name: "", keys: [], enabled: true },
+          line.length,
+        );
         sink.length += sink.buffer.write(line, sink.length);
         sink.events += line.split("\n").length - 1;
-        const frameSettled = (_outcome: string, _code: unknown, events: number, bytes: number): void => {
+        const frameSettled = (
+          _outcome: string,
+          _code: unknown,
+          events: number,
+          bytes: number,
+        ): void => {
           heard.push([events, bytes]);
           resolve();
         };

@@ -1,4 +1,5 @@
-// nats-server goes on knowing the ids of messages that are not in the stream any more: a duplicate of such a one is not stored.
+// nats-server goes on knowing the ids of messages that are not in the stream any more: a duplicate
+// of such a one is not stored.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -19,10 +19,16 @@ function lineOf(name: string, bytes: number): string {
 }
 
 test("frames given up while they wait in the socket arrive as they were, whatever is sent after them", async () => {
-  const rig = await startRig(server, { ackTimeoutMs: 20_000, settings: { streamBytesMax: 128 * mebibyte } });
+  const rig = await startRig(server, {
+    ackTimeoutMs: 20_000,
+    settings: { streamBytesMax: 128 * mebibyte },
+  });
   const sent = new Map<string, string>();
 
-  /** One frame a turn: the client writes a lone message from the memory it is in, and copies several. */
+  /**
+   * One frame a turn: the client writes a lone message from the memory it is in, and copies
+   * several.
+   */
   async function sendEach(
     kind: string,
     bytesOf: (index: number) => number,

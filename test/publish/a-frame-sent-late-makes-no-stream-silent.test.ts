@@ -1,5 +1,6 @@
-// A stream is called silent, and its events are refused, only after a frame has waited for its acknowledgement as long as one may take. What
-// a gateway itself sent too late, or could not hear, says nothing of the stream.
+// A stream is called silent, and its events are refused, only after a frame has waited for its
+// acknowledgement as long as one may take. What a gateway itself sent too late, or could not hear,
+// says nothing of the stream.
 
 import type { Msg } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
@@ -48,7 +49,11 @@ function startInFlight() {
     storeFull() {},
   });
   const stream = createStreamStates("test", 1).of("live", 0);
-  const queue = new FrameQueue("live", stream, { subject: "test.live.0.alpha", window: 2, background: false });
+  const queue = new FrameQueue("live", stream, {
+    subject: "test.live.0.alpha",
+    window: 2,
+    background: false,
+  });
   return {
     stream,
     outcomes,
@@ -76,7 +81,11 @@ function startInFlight() {
     },
     reply(subject: string, reply: object): void {
       const text = JSON.stringify(reply);
-      onReply(null, { subject, data: Buffer.from(text), json: () => JSON.parse(text) } as unknown as Msg);
+      onReply(null, {
+        subject,
+        data: Buffer.from(text),
+        json: () => JSON.parse(text),
+      } as unknown as Msg);
     },
     closeReplies: () => onReply(new Error("permissions violation"), {} as Msg),
   };

@@ -47,7 +47,8 @@ test("a full stream refuses, keeps what it acknowledged, leaves the other lane a
 test("when every stream is full the publisher says so before a request is worked on", async () => {
   const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
   for (const lane of ["live", "historical"] as const) {
-    for (let number = 0; number < 6; number++) void (await rig.send(lane, `${number}:${"x".repeat(200_000)}`));
+    for (let number = 0; number < 6; number++)
+      void (await rig.send(lane, `${number}:${"x".repeat(200_000)}`));
   }
   expect(rig.publisher.refusal()).toBe("store_full");
   await vi.waitFor(() => expect(rig.publisher.refusal()).toBeUndefined(), 5_000);

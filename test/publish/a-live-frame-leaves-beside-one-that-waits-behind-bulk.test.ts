@@ -21,6 +21,11 @@ test("while a large request's frame is under way a second live frame may leave, 
   server.thaw();
 
   expect(await Promise.all(sends)).toEqual([stored, stored, stored, stored]);
-  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([["large"], ["first"], ["second"], ["third"]]);
+  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([
+    ["large"],
+    ["first"],
+    ["second"],
+    ["third"],
+  ]);
   await rig.close();
 });

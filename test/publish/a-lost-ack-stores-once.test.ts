@@ -17,9 +17,13 @@ test("a frame that is sent again for want of an ack is stored once", async () =>
   await vi.waitFor(() => expect(rig.heard.retries).toBeGreaterThanOrEqual(4), 5_000);
   server.thaw();
 
-  for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
+  for (const { outcome } of await Promise.all(sends))
+    expect(outcome).toMatch(/^(stored|duplicate)$/);
   expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([["one"], ["two"]]);
-  expect((await rig.stored("historical")).map((frame) => frame.lines)).toEqual([["old one"], ["old two"]]);
+  expect((await rig.stored("historical")).map((frame) => frame.lines)).toEqual([
+    ["old one"],
+    ["old two"],
+  ]);
   expect(rig.heard.failures).toContain("timeout");
   await rig.close();
 });

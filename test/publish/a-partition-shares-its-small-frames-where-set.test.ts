@@ -47,8 +47,12 @@ test("each partition has frames of its own, with the projects that belong to it"
   expect(outcomes).toEqual(many.map(() => stored));
   for (const partition of [0, 1, 2]) {
     const frames = await rig.stored("live", partition);
-    expect(frames.map(({ subject }) => subject)).toEqual([`${rig.settings.subjectPrefix}.live.${partition}.~`]);
-    expect(linesOf(frames)).toEqual(many.filter((project) => partitionOf(project, 3) === partition));
+    expect(frames.map(({ subject }) => subject)).toEqual([
+      `${rig.settings.subjectPrefix}.live.${partition}.~`,
+    ]);
+    expect(linesOf(frames)).toEqual(
+      many.filter((project) => partitionOf(project, 3) === partition),
+    );
   }
   await rig.close();
 });
@@ -67,7 +71,8 @@ test("while one frame is unacknowledged the lines of all gather in the next, and
   expect(rig.publisher.framesUnacked).toBe(1);
   await vi.waitFor(() => expect(rig.heard.retries).toBeGreaterThan(0), 5_000);
   await server.restart();
-  for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
+  for (const { outcome } of await Promise.all(sends))
+    expect(outcome).toMatch(/^(stored|duplicate)$/);
   const frames = await rig.stored("live");
   expect(linesOf(frames)).toEqual(expected);
   expect(frames).toHaveLength(2);

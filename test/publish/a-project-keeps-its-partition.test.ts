@@ -24,5 +24,7 @@ test("streams and subjects are named after prefix, lane and partition", () => {
   expect(streamName("penstock", "live", 0)).toBe("PENSTOCK_LIVE_0");
   expect(streamName("my_events", "historical", 11)).toBe("MY_EVENTS_HISTORICAL_11");
   expect(streamSubject("penstock", "historical", 3)).toBe("penstock.historical.3.*");
-  expect(subjectOf("penstock", "live", { partition: 3, projectId: "demo" })).toBe("penstock.live.3.demo");
+  expect(subjectOf("penstock", "live", { partition: 3, projectId: "demo" })).toBe(
+    "penstock.live.3.demo",
+  );
 });

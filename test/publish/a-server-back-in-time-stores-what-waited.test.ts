@@ -21,7 +21,8 @@ test("frames in flight when the server is killed are stored when it is back with
   expect(await rig.streams.check()).toEqual(["NATS is not connected"]);
   await server.restart();
 
-  for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
+  for (const { outcome } of await Promise.all(sends))
+    expect(outcome).toMatch(/^(stored|duplicate)$/);
   expect(linesOf(await rig.stored("live"))).toEqual(["before", "in flight", "gathered"]);
   expect(rig.publisher.refusal()).toBeUndefined();
   expect(rig.heard.failures).toContain("disconnected");

@@ -1,5 +1,5 @@
-// The rule of shares as such: whoever has little is never over its share, a flood ends at its own, and however many flood, each at its
-// share, something stays free for the next one.
+// The rule of shares as such: whoever has little is never over its share, a flood ends at its own,
+// and however many flood, each at its share, something stays free for the next one.
 
 import { expect, test } from "vitest";
 import { mayHaveBytes } from "../../src/streams/share-rule.ts";
@@ -9,7 +9,10 @@ const bytesMax = 1_000_000;
 const step = bytesMax / 10_000;
 
 /** All of them add until none may any more; what each has then, and what is free. */
-function flooded(floods: number, options: { share: number; others: number; bytesOfOthers: number }) {
+function flooded(
+  floods: number,
+  options: { share: number; others: number; bytesOfOthers: number },
+) {
   const { share, others, bytesOfOthers } = options;
   const has = Array<number>(floods).fill(0);
   let bytesFree = bytesMax - bytesOfOthers;
@@ -37,18 +40,22 @@ test.each([
   expect(bytesFree / bytesMax).toBeGreaterThan((1 - part * floods) * 0.9 - 0.001);
 });
 
-test.each([1, 10, 50, 75, 90, 99])("with a share of %d %% something stays free, however many flood", (share) => {
-  for (const floods of [1, 2, 5, 20, 64]) {
-    for (const others of [0, 1, 30]) {
-      const { has, bytesFree } = flooded(floods, { share, others, bytesOfOthers: others * step });
-      const times = share / (100 - share);
-      const least = bytesMax / (1 + times * (floods + others));
-      // Each can go over by what it adds at a time; of more than 64 nobody's part is made smaller.
-      if (floods + others <= 64) expect(bytesFree).toBeGreaterThan(least - 2 * floods * step);
-      for (const bytes of has) expect(bytes).toBeLessThanOrEqual((bytesMax * share) / 100 + step);
+test.each([1, 10, 50, 75, 90, 99])(
+  "with a share of %d %% something stays free, however many flood",
+  (share) => {
+    for (const floods of [1, 2, 5, 20, 64]) {
+      for (const others of [0, 1, 30]) {
+        const { has, bytesFree } = flooded(floods, { share, others, bytesOfOthers: others * step });
+        const times = share / (100 - share);
+        const least = bytesMax / (1 + times * (floods + others));
+        // Each can go over by what it adds at a time; of more than 64 nobody's part is made
+        // smaller.
+        if (floods + others <= 64) expect(bytesFree).toBeGreaterThan(least - 2 * floods * step);
+        for (const bytes of has) expect(bytes).toBeLessThanOrEqual((bytesMax * share) / 100 + step);
+      }
     }
-  }
-});
+  },
+);
 
 test("what others have filled makes nobody be over that has little", () => {
   for (const projects of [1, 2, 5, 64, 1_000, 100_000]) {
@@ -62,6 +69,7 @@ test("what others have filled makes nobody be over that has little", () => {
 });
 
 test("an empty stream, or one whose projects are not told, gives one project its share", () => {
-  for (const projects of [0, 1]) expect(mayHaveBytes({ bytesMax, bytesFree: 0, projects }, 75)).toBe(0.75 * bytesMax);
+  for (const projects of [0, 1])
+    expect(mayHaveBytes({ bytesMax, bytesFree: 0, projects }, 75)).toBe(0.75 * bytesMax);
   expect(mayHaveBytes({ bytesMax, bytesFree: bytesMax, projects: 0 }, 75)).toBe(3 * bytesMax);
 });

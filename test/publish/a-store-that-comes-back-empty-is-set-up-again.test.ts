@@ -16,7 +16,8 @@ test("a server that comes back on an empty disk gets its streams again", async (
   rmSync(server.storeDir, { recursive: true });
   const waiting = rig.send("live", "after");
   await server.restart();
-  // Its sequence was given before, by a stream that is gone: so nobody vouches for it before the new one was looked at.
+  // Its sequence was given before, by a stream that is gone: so nobody vouches for it before the
+  // new one was looked at.
   expect(await waiting).toEqual({ outcome: "unknown", code: "unavailable" });
   await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined());
   expect(await rig.send("live", "later")).toEqual(stored);

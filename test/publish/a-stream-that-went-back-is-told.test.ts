@@ -1,5 +1,5 @@
-// A stream that ends before what it acknowledged, or is another one of the same name, is told: in the log, to the metrics and, for a minute, to
-// readiness. One that has lost nothing is not.
+// A stream that ends before what it acknowledged, or is another one of the same name, is told: in
+// the log, to the metrics and, for a minute, to readiness. One that has lost nothing is not.
 
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
@@ -19,14 +19,23 @@ async function start({ watchEveryMs = 50 } = {}): Promise<{ server: TestNatsServ
   return { server, rig };
 }
 
-/** The disk as it was before the last events, as when a server comes back from an older copy of it. */
-async function backToAnOlderDisk({ server, rig }: { server: TestNatsServer; rig: Rig }): Promise<void> {
+/**
+ * The disk as it was before the last events, as when a server comes back from an older copy of it.
+ */
+async function backToAnOlderDisk({
+  server,
+  rig,
+}: {
+  server: TestNatsServer;
+  rig: Rig;
+}): Promise<void> {
   const copy = `${server.storeDir}-copy`;
   expect(await rig.send("live", "one")).toEqual(stored);
   await server.kill();
   cpSync(server.storeDir, copy, { recursive: true });
   await server.restart();
-  for (const line of ["two", "three"]) expect((await rig.send("live", line)).outcome).toMatch(/^(stored|duplicate)$/);
+  for (const line of ["two", "three"])
+    expect((await rig.send("live", line)).outcome).toMatch(/^(stored|duplicate)$/);
   expect(rig.heard.wentBack).toEqual([]);
   await server.kill();
   rmSync(server.storeDir, { recursive: true });
@@ -45,7 +54,9 @@ test("an acknowledgement below one before it says that events are gone: once, is
   expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
   await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
   const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-  expect((await rig.streams.check()).join()).toMatch(`stream ${name} went back from sequence 3 to `);
+  expect((await rig.streams.check()).join()).toMatch(
+    `stream ${name} went back from sequence 3 to `,
+  );
   expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3')]);
   for (const line of ["five", "six"]) expect(await rig.send("live", line)).toEqual(stored);
   expect(rig.publisher.refusal()).toBeUndefined();
@@ -63,10 +74,15 @@ test("of one that went back while its server ran, events are refused until that 
   // As a nats-server of 2.10 does on a full disk.
   state.sequence = 900;
   doubt(state, { from: 900, to: 1 }, performance.now());
-  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(`Stream ${name} gave sequence 1 after 900`);
+  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
+    `Stream ${name} gave sequence 1 after 900`,
+  );
   expect(await rig.send("live", "three")).toEqual({ outcome: "refused", code: "unavailable" });
-  for (const _ of [1, 2]) expect((await rig.streams.check()).join()).toMatch(/sequences twice .* restart nats-server/);
-  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toMatch(/sequences twice .* restart nats-server$/);
+  for (const _ of [1, 2])
+    expect((await rig.streams.check()).join()).toMatch(/sequences twice .* restart nats-server/);
+  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toMatch(
+    /sequences twice .* restart nats-server$/,
+  );
   expect(toldIn(rig)).toHaveLength(1);
   await server.kill();
   await server.restart();
@@ -203,7 +219,9 @@ test("after a minute the gateway is ready again", () => {
 test("acknowledgements of old frames that come late prove nothing", async () => {
   const { rig } = await start();
   const state = rig.streams.states.of("live", 0);
-  const sends = Array.from({ length: 20 }, (_, number) => rig.send("live", `${number}`, { project: `p${number}` }));
+  const sends = Array.from({ length: 20 }, (_, number) =>
+    rig.send("live", `${number}`, { project: `p${number}` }),
+  );
   for (const sent of await Promise.all(sends)) expect(sent).toEqual(stored);
   expect(state.sequence).toBe(20);
   await rig.streams.check();

@@ -1,4 +1,5 @@
-// What stands before the @ in the url of a NATS server: a user with a password, or a token. The NATS client itself passes over it.
+// What stands before the @ in the url of a NATS server: a user with a password, or a token. The
+// NATS client itself passes over it.
 
 import { expect, onTestFinished, test } from "vitest";
 import { type NatsAccess, shownUrls } from "../../src/nats/access.ts";
@@ -9,7 +10,10 @@ const password = "p%s:w@r d/1";
 const escaped = encodeURIComponent(password);
 
 async function serverWith(authorization: string): Promise<{ port: number }> {
-  const server = await startNatsServer({ jetstream: false, extraConfig: `authorization { ${authorization} }` });
+  const server = await startNatsServer({
+    jetstream: false,
+    extraConfig: `authorization { ${authorization} }`,
+  });
   onTestFinished(() => server.remove());
   return server;
 }
@@ -24,7 +28,10 @@ test("a user with a password, a token, and neither", async () => {
     { natsUrl: `nats://127.0.0.1:${withToken.port}`, natsToken: "t0ken" },
   ];
   for (const access of good) expect((await tryToConnect(access).link).connected).toBe(true);
-  const bad = [`nats://us%40er:wrong@127.0.0.1:${withUser.port}`, `nats://127.0.0.1:${withUser.port}`];
+  const bad = [
+    `nats://us%40er:wrong@127.0.0.1:${withUser.port}`,
+    `nats://127.0.0.1:${withUser.port}`,
+  ];
   for (const natsUrl of bad) {
     const said = await waitingReason(tryToConnect({ natsUrl }));
     expect(said).toMatch(/authorization violation/i);

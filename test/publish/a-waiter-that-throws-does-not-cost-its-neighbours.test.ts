@@ -21,7 +21,9 @@ test("a waiter that throws is logged once, and its neighbours hear their outcome
     rig.publisher.join(sink, { frameSettled }, performance.now() + 5_000);
   }
   expect(await rig.send("live", "good")).toEqual(stored);
-  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([["bad 1", "bad 2", "good"]]);
+  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([
+    ["bad 1", "bad 2", "good"],
+  ]);
   expect(rig.log.filter((line) => line.includes("waiter threw"))).toHaveLength(1);
   await rig.close();
 });

@@ -29,7 +29,11 @@ test("a stream that was edited while in use is named with what it would break, u
       { subjects: [`${rig.settings.subjectPrefix}.live.0.*`] },
       `it does not take ${rig.settings.subjectPrefix}.live.0.*`,
     ],
-    [{ max_msg_size: 1_000 }, { max_msg_size: -1 }, "it takes 1000 bytes in one message, a full frame has 524800"],
+    [
+      { max_msg_size: 1_000 },
+      { max_msg_size: -1 },
+      "it takes 1000 bytes in one message, a full frame has 524800",
+    ],
     [{ sealed: true }, {}, "it is sealed"],
   ];
   const promise = `stream ${liveStream(rig)} would break what a 200 promises: `;
@@ -47,7 +51,10 @@ test("a frame that the stream will never take is refused at once, and the next o
   const rig = await startRig(server);
   await edit(rig, { max_msg_size: 1_000 });
   const startedMs = performance.now();
-  expect(await rig.send("live", "x".repeat(2_000))).toEqual({ outcome: "refused", code: "unavailable" });
+  expect(await rig.send("live", "x".repeat(2_000))).toEqual({
+    outcome: "refused",
+    code: "unavailable",
+  });
   expect(performance.now() - startedMs).toBeLessThan(2_000);
   expect(rig.heard.retries).toBe(0);
   expect(rig.heard.failures).toEqual(["refused"]);

@@ -1,5 +1,6 @@
-// A gateway that finds a nats-server whose version can lose what was acknowledged says so in its log, with what bites: in a cluster
-// all below 2.14.7. On one node 2.10 is supported: what a power cut may take there is for doctor to say.
+// A gateway that finds a nats-server whose version can lose what was acknowledged says so in its
+// log, with what bites: in a cluster all below 2.14.7. On one node 2.10 is supported: what a power
+// cut may take there is for doctor to say.
 
 import { expect, test } from "vitest";
 import { tellVersionFaults } from "../../src/nats/versions.ts";
@@ -29,7 +30,10 @@ function told(server: { version: string; cluster?: string }, replicas: number): 
 }
 
 test("with replicas, and in a cluster", () => {
-  for (const { warnings } of [told({ version: "2.10.27" }, 3), told({ version: "2.10.27", cluster: "C" }, 1)]) {
+  for (const { warnings } of [
+    told({ version: "2.10.27" }, 3),
+    told({ version: "2.10.27", cluster: "C" }, 1),
+  ]) {
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatchObject({ version: "2.10.27", wanted: "2.14.7, or 2.15 and newer" });
     expect(warnings[0]?.faults).toContainEqual(expect.stringContaining("(7038, fixed in 2.12)"));

@@ -34,7 +34,9 @@ test("a live event does not wait for the own frames that were submitted before i
   expect(outcomes).toEqual(outcomes.map(() => stored));
   const lines = (await rig.stored("live")).flatMap((frame) => frame.lines);
   expect(lines.indexOf("single")).toBeLessThan(5);
-  expect(lines.filter((line) => line !== "single")).toEqual(Array.from({ length: 30 }, (_, index) => `own ${index}`));
+  expect(lines.filter((line) => line !== "single")).toEqual(
+    Array.from({ length: 30 }, (_, index) => `own ${index}`),
+  );
   await rig.close();
 });
 

@@ -1,4 +1,9 @@
-import { DiscardPolicy, jetstreamManager, StorageType, type StreamConfig } from "@nats-io/jetstream";
+import {
+  DiscardPolicy,
+  jetstreamManager,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { brokenPromises, wantedConfigs } from "../../src/streams/desired.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
@@ -29,9 +34,17 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
     { discard: DiscardPolicy.New, max_msgs: -1 },
     "discard is old, not new",
   ],
-  [{ max_msgs_per_subject: 1 }, { max_msgs_per_subject: -1 }, "it has a limit of 1 messages per subject"],
+  [
+    { max_msgs_per_subject: 1 },
+    { max_msgs_per_subject: -1 },
+    "it has a limit of 1 messages per subject",
+  ],
   [{ no_ack: true }, { no_ack: false }, "it does not acknowledge"],
-  [{ duplicate_window: second }, { duplicate_window: 120 * second }, "it knows duplicates for 1 s, not 120 s"],
+  [
+    { duplicate_window: second },
+    { duplicate_window: 120 * second },
+    "it knows duplicates for 1 s, not 120 s",
+  ],
   [
     { max_age: second, duplicate_window: second },
     { max_age: 3_600 * second, duplicate_window: 120 * second },
@@ -48,7 +61,9 @@ test.each(edits)(
     expect(await rig.send("live", "before")).toEqual(stored);
     await streams.update(liveStream(rig), change);
     await vi.waitFor(() => expect(liveRefusal(rig)).toContain(fault), within);
-    expect(liveRefusal(rig)).toContain(`Stream ${liveStream(rig)} would not keep what a 200 promises: `);
+    expect(liveRefusal(rig)).toContain(
+      `Stream ${liveStream(rig)} would not keep what a 200 promises: `,
+    );
     const framesSent = rig.heard.framesSent;
     expect(await rig.send("live", "to a stream that forgets")).toEqual(refused);
     expect(rig.heard.framesSent).toBe(framesSent);
@@ -71,14 +86,20 @@ test("a frame that is under way when its stream turns out unfit is not called st
   rig.streams.states.of("live", 0).refusal = undefined;
   const { connection } = rig.link;
   const heard = new Promise<void>((resolve) => {
-    connection.subscribe(`${rig.settings.subjectPrefix}.live.>`, { callback: () => resolve(), max: 1 });
+    connection.subscribe(`${rig.settings.subjectPrefix}.live.>`, {
+      callback: () => resolve(),
+      max: 1,
+    });
   });
   server.freeze();
   const sent = rig.send("live", "under way");
   await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
   // The stream is fit in truth, and a reading that is under way would say so.
   const refusal = { code: "unavailable", detail: "it was edited" } as const;
-  Object.defineProperty(rig.streams.states.of("live", 0), "refusal", { get: () => refusal, set: () => {} });
+  Object.defineProperty(rig.streams.states.of("live", 0), "refusal", {
+    get: () => refusal,
+    set: () => {},
+  });
   server.thaw();
   await heard;
   expect(await sent).toEqual({ outcome: "unknown", code: "unavailable" });
@@ -99,25 +120,39 @@ describe("a stream that is deleted", () => {
     await rig.close();
   });
 
-  test.each(["OTHER", ""])("and whose subject a stream in memory has taken, named %j", async (other) => {
-    const rig = await startRig(server, { watchEveryMs, ackTimeoutMs: 100 });
-    const { streams } = await jetstreamManager(rig.link.connection);
-    await streams.delete(liveStream(rig));
-    const name = other === "" ? liveStream(rig) : `${liveStream(rig)}_${other}`;
-    await streams.add({ name, subjects: [`${rig.settings.subjectPrefix}.live.>`], storage: StorageType.Memory });
-    await vi.waitFor(() => expect(liveRefusal(rig)).toBeDefined(), within);
-    expect(await rig.send("live", "to memory")).toEqual(refused);
-    await streams.delete(name);
-    await rig.close();
-  });
+  test.each(["OTHER", ""])(
+    "and whose subject a stream in memory has taken, named %j",
+    async (other) => {
+      const rig = await startRig(server, { watchEveryMs, ackTimeoutMs: 100 });
+      const { streams } = await jetstreamManager(rig.link.connection);
+      await streams.delete(liveStream(rig));
+      const name = other === "" ? liveStream(rig) : `${liveStream(rig)}_${other}`;
+      await streams.add({
+        name,
+        subjects: [`${rig.settings.subjectPrefix}.live.>`],
+        storage: StorageType.Memory,
+      });
+      await vi.waitFor(() => expect(liveRefusal(rig)).toBeDefined(), within);
+      expect(await rig.send("live", "to memory")).toEqual(refused);
+      await streams.delete(name);
+      await rig.close();
+    },
+  );
 });
 
 test("what newer servers can be set to is looked for too, and what changes nothing is let be", () => {
   const [wanted] = wantedConfigs(streamSettings());
-  const config = { ...wanted, max_msgs: -1, max_msgs_per_subject: -1, max_msg_size: -1 } as StreamConfig;
+  const config = {
+    ...wanted,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+    max_msg_size: -1,
+  } as StreamConfig;
   const faultsWith = (more: object) => brokenPromises(wanted!, { ...config, ...more }, 524_800);
   expect(faultsWith({})).toEqual([]);
-  expect(faultsWith({ persist_mode: "async" })).toEqual(["persist_mode is async: it acknowledges before it writes"]);
+  expect(faultsWith({ persist_mode: "async" })).toEqual([
+    "persist_mode is async: it acknowledges before it writes",
+  ]);
   expect(faultsWith({ persist_mode: "default" })).toEqual([]);
   expect(faultsWith({ allow_msg_counter: true })).toHaveLength(1);
   const harmless = {

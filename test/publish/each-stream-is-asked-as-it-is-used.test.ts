@@ -1,4 +1,5 @@
-// With many streams the time until an edit is found must not grow: those that take events are asked every two seconds all the same.
+// With many streams the time until an edit is found must not grow: those that take events are asked
+// every two seconds all the same.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -12,7 +13,10 @@ const within = { timeout: 5_000, interval: 20 };
 async function start() {
   const server = await startNatsServer({ maxFileStore: 8 * 1_073_741_824 });
   onTestFinished(() => server.remove());
-  const rig = await startRig(server, { settings: { partitions, streamBytesMax: 1_048_576 }, watchEveryMs: 200 });
+  const rig = await startRig(server, {
+    settings: { partitions, streamBytesMax: 1_048_576 },
+    watchEveryMs: 200,
+  });
   onTestFinished(() => rig.close());
   const partition = partitionOf("alpha", partitions);
   const name = `${rig.settings.subjectPrefix}_LIVE_${partition}`.toUpperCase();

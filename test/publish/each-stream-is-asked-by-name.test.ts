@@ -5,7 +5,11 @@ import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createStreamWatch } from "../../src/streams/watch.ts";
-import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "../kit/nats-server.ts";
+import {
+  startNatsServer,
+  type TestNatsServer,
+  type TestNatsServerOptions,
+} from "../kit/nats-server.ts";
 import { type Rig, startRig, stored } from "./rig.ts";
 
 const within = { timeout: 5_000, interval: 5 };
@@ -29,7 +33,10 @@ function denied(...subjects: string[]): string {
 }
 
 test("a list of all streams that never comes costs nothing", async () => {
-  const { rig } = await startWith("listless", denied("$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES"));
+  const { rig } = await startWith(
+    "listless",
+    denied("$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES"),
+  );
   expect(await rig.streams.check()).toEqual([]);
 });
 
@@ -44,21 +51,33 @@ test("of two streams the one that does not answer is named", async () => {
   kill(server.pid, "SIGHUP");
   await vi.waitFor(
     async () =>
-      expect(await rig.streams.check()).toEqual([expect.stringMatching(/^stream MUTE_HISTORICAL_0 does not/)]),
+      expect(await rig.streams.check()).toEqual([
+        expect.stringMatching(/^stream MUTE_HISTORICAL_0 does not/),
+      ]),
     { timeout: 10_000 },
   );
   expect(await rig.send("live", "one")).toEqual(stored);
 });
 
 test("a stream that answers questions and no frame is named, with the way out", async () => {
-  // As after a write error of nats-server 2.14: what is published goes somewhere, and nothing comes back.
-  const { rig } = await startWith("silent", 'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }', {
-    ackTimeoutMs: 100,
-  });
+  // As after a write error of nats-server 2.14: what is published goes somewhere, and nothing comes
+  // back.
+  const { rig } = await startWith(
+    "silent",
+    'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }',
+    {
+      ackTimeoutMs: 100,
+    },
+  );
   rig.link.connection.subscribe("elsewhere.*", { callback: () => {} });
-  expect(await rig.send("live", "one", { withinMs: 200 })).toEqual({ outcome: "unknown", code: "timeout" });
+  expect(await rig.send("live", "one", { withinMs: 200 })).toEqual({
+    outcome: "unknown",
+    code: "timeout",
+  });
   expect(await rig.streams.check()).toEqual([
-    expect.stringMatching(/^stream SILENT_LIVE_0 answers questions, and acknowledges nothing: .*restart nats-server$/),
+    expect.stringMatching(
+      /^stream SILENT_LIVE_0 answers questions, and acknowledges nothing: .*restart nats-server$/,
+    ),
   ]);
   expect(await rig.send("historical", "old")).toEqual(stored);
 });
@@ -74,13 +93,18 @@ describe("while a stream answers questions and no frame", () => {
   /** The live stream hears nothing until it is back. */
   beforeEach(async () => {
     server = await startNatsServer({ extraConfig: mapping });
-    rig = await startRig(server, { settings: { subjectPrefix: "dumb" }, watchEveryMs: 20, ackTimeoutMs: 100 });
+    rig = await startRig(server, {
+      settings: { subjectPrefix: "dumb" },
+      watchEveryMs: 20,
+      ackTimeoutMs: 100,
+    });
     isBack = false;
     const { connection } = rig.link;
     connection.subscribe("elsewhere.*", {
       callback: (_error, { subject, data, headers, reply = "" }) => {
         const on = subject.replace("elsewhere", "back");
-        if (isBack) connection.publish(on, data, headers === undefined ? { reply } : { headers, reply });
+        if (isBack)
+          connection.publish(on, data, headers === undefined ? { reply } : { headers, reply });
       },
     });
     expect((await rig.send("live", "one", { withinMs: 200 })).outcome).toBe("unknown");
@@ -151,7 +175,11 @@ describe("a leader of a stream that acknowledges nothing", () => {
     streams.of("live", 0).silentAtMs = performance.now();
     const connection = withReplicas(link.connection, replicas);
     const { connected, messageBytesMax, onChange } = link;
-    const quiet = { info() {}, warn() {}, error: (_fields: object, message: string) => void log.push(message) };
+    const quiet = {
+      info() {},
+      warn() {},
+      error: (_fields: object, message: string) => void log.push(message),
+    };
     const watch = createStreamWatch({
       link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
       settings,
@@ -167,7 +195,9 @@ describe("a leader of a stream that acknowledges nothing", () => {
       code: "unavailable",
       detail: expect.stringMatching(words),
     });
-    expect(log.filter((line) => words.test(line.replace(": its events are refused", "")))).toHaveLength(1);
+    expect(
+      log.filter((line) => words.test(line.replace(": its events are refused", ""))),
+    ).toHaveLength(1);
   });
 });
 
@@ -252,7 +282,10 @@ function withReplicas(connection: NatsConnection, replicas: readonly object[]): 
 }
 
 /** The connection, on which what a server answers has other members. */
-function answeringWith(connection: NatsConnection, altered: (info: StreamInfo) => object): NatsConnection {
+function answeringWith(
+  connection: NatsConnection,
+  altered: (info: StreamInfo) => object,
+): NatsConnection {
   const request: NatsConnection["request"] = async (subject, ...more) => {
     const answer = await connection.request(subject, ...more);
     const said = answer.json<StreamInfo>();
@@ -270,14 +303,16 @@ function answeringWith(connection: NatsConnection, altered: (info: StreamInfo) =
 }
 
 test("an acknowledgement out of another domain is another stream's", async () => {
-  const config = 'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
+  const config =
+    'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
   const { rig } = await startWith("domains", "", { config });
   expect(await rig.streams.check()).toEqual([]);
   expect(rig.streams.states.of("live", 0).domain).toBe("leaf");
   expect(await rig.send("live", "one")).toEqual(stored);
   await (await jetstreamManager(rig.link.connection)).streams.delete("DOMAINS_LIVE_0");
   rig.link.connection.subscribe("domains.live.>", {
-    callback: (_error, message) => void message.respond('{"stream":"DOMAINS_LIVE_0","domain":"hub","seq":9}'),
+    callback: (_error, message) =>
+      void message.respond('{"stream":"DOMAINS_LIVE_0","domain":"hub","seq":9}'),
   });
   expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("unknown");
   expect(rig.heard.failures).toContain("foreign");

@@ -21,7 +21,9 @@ test("history is stored in the order it came, through freezes, crashes and repea
       expected.push(line);
       const messageId = `own-${round}-${number}`;
       const own = number % 4 === 3;
-      sends.push(own ? rig.sendOwn("historical", [line], { messageId }) : rig.send("historical", line));
+      sends.push(
+        own ? rig.sendOwn("historical", [line], { messageId }) : rig.send("historical", line),
+      );
       if (number % 3 === 0) await nextTurn();
     }
   }
@@ -37,7 +39,8 @@ test("history is stored in the order it came, through freezes, crashes and repea
     else await server.restart();
   }
 
-  for (const { outcome } of await Promise.all(sends)) expect(outcome).toMatch(/^(stored|duplicate)$/);
+  for (const { outcome } of await Promise.all(sends))
+    expect(outcome).toMatch(/^(stored|duplicate)$/);
   expect(linesOf(await rig.stored("historical"))).toEqual(expected);
   await rig.close();
 });
@@ -49,7 +52,10 @@ test("a frame that was refused and waits to be sent again is not overtaken", asy
   const { config } = await jsm.streams.info(name);
   await jsm.streams.delete(name);
   const first = rig.send("historical", "first");
-  await vi.waitFor(() => expect(rig.heard.failures).toContain("no_responders"), { timeout: 5_000, interval: 1 });
+  await vi.waitFor(() => expect(rig.heard.failures).toContain("no_responders"), {
+    timeout: 5_000,
+    interval: 1,
+  });
   await jsm.streams.add(config);
   const second = rig.send("historical", "second");
   expect(await Promise.all([first, second])).toEqual([stored, stored]);

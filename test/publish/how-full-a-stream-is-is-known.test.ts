@@ -1,6 +1,10 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
-import { createStreamWatch, type StreamSize, type StreamWatchOptions } from "../../src/streams/watch.ts";
+import {
+  createStreamWatch,
+  type StreamSize,
+  type StreamWatchOptions,
+} from "../../src/streams/watch.ts";
 import { startNatsServer } from "../kit/nats-server.ts";
 import { mebibyte, type Rig, startRig } from "./rig.ts";
 
@@ -27,22 +31,30 @@ test("its own streams are asked for one by one, and never the list of all", asyn
   onTestFinished(() => rig.close());
   const asked: string[] = [];
   const connection = rig.link.connection;
-  const listener = connection.subscribe("$JS.API.STREAM.>", { callback: (_, { subject }) => void asked.push(subject) });
+  const listener = connection.subscribe("$JS.API.STREAM.>", {
+    callback: (_, { subject }) => void asked.push(subject),
+  });
   await connection.flush();
   const watch = watchOf(rig, rig.link);
   onTestFinished(() => watch.close());
   await expect.poll(() => watch.sizes(), within).toHaveLength(4);
   await expect.poll(() => asked.length, within).toBeGreaterThan(8);
   const prefix = rig.settings.subjectPrefix.toUpperCase();
-  const names = ["LIVE", "HISTORICAL"].flatMap((lane) => [0, 1].map((partition) => `${prefix}_${lane}_${partition}`));
-  expect([...new Set(asked)].sort()).toEqual(names.map((name) => `$JS.API.STREAM.INFO.${name}`).sort());
+  const names = ["LIVE", "HISTORICAL"].flatMap((lane) =>
+    [0, 1].map((partition) => `${prefix}_${lane}_${partition}`),
+  );
+  expect([...new Set(asked)].sort()).toEqual(
+    names.map((name) => `$JS.API.STREAM.INFO.${name}`).sort(),
+  );
   listener.unsubscribe();
 });
 
 test("bytes and limit of each own stream, kept while the server is silent, and none of other gateways' streams", async () => {
   const server = await startNatsServer();
   onTestFinished(() => server.remove());
-  const rig = await startRig(server, { settings: { partitions: 2, streamBytesMax: 16 * mebibyte } });
+  const rig = await startRig(server, {
+    settings: { partitions: 2, streamBytesMax: 16 * mebibyte },
+  });
   onTestFinished(() => rig.close());
   const { link, settings } = rig;
   const manager = await jetstreamManager(link.connection);
@@ -72,7 +84,8 @@ test("bytes and limit of each own stream, kept while the server is silent, and n
   });
 
   await rig.send("historical", "x".repeat(100_000));
-  const historical = () => Math.max(of("historical", "0")?.bytes ?? 0, of("historical", "1")?.bytes ?? 0);
+  const historical = () =>
+    Math.max(of("historical", "0")?.bytes ?? 0, of("historical", "1")?.bytes ?? 0);
   await expect.poll(historical, within).toBeGreaterThan(100_000);
   const bytes = historical();
 

@@ -27,7 +27,11 @@ test("waiting for NATS ends when the signal aborts", async () => {
   await server.kill();
   const abort = new AbortController();
   const log: string[] = [];
-  const connecting = connectNats({ access: { natsUrl: server.url }, log: recordingLog(log), signal: abort.signal });
+  const connecting = connectNats({
+    access: { natsUrl: server.url },
+    log: recordingLog(log),
+    signal: abort.signal,
+  });
   const ended = expect(connecting).rejects.toThrow(/abort/i);
   await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
   abort.abort();

@@ -22,7 +22,10 @@ test("while a project's frame is unacknowledged its lines gather, and leave toge
   server.thaw();
 
   expect(await Promise.all(sends)).toEqual([stored, stored, stored, stored]);
-  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([["first"], ["second", "third", "fourth"]]);
+  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([
+    ["first"],
+    ["second", "third", "fourth"],
+  ]);
   await rig.close();
 });
 

@@ -26,7 +26,14 @@ test("the lines of one turn leave as one frame, a project and a lane each, and n
   expect(live[0]?.lines).toEqual(Array.from({ length: 50 }, (_, number) => `{"n":${number}}`));
   const historical = await rig.stored("historical");
   expect(historical.map((frame) => frame.lines)).toEqual([['{"n":"old"}']]);
-  expect(rig.heard).toEqual({ framesSent: 3, framesAcked: 3, retries: 0, duplicates: 0, failures: [], wentBack: [] });
+  expect(rig.heard).toEqual({
+    framesSent: 3,
+    framesAcked: 3,
+    retries: 0,
+    duplicates: 0,
+    failures: [],
+    wentBack: [],
+  });
 
   const [first] = live;
   expect(first?.messageId).toMatch(/^process000001-[0-9a-z]+$/);

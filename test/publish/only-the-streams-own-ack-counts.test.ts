@@ -27,9 +27,17 @@ async function withoutStream(rig: Rig): Promise<void> {
 
 // `$` stands for the stream's name.
 const noAcks: [name: string, reply: string, failure: string][] = [
-  ["staged and not stored, as servers of 2.10 say it", '{"stream":"$","seq":0,"duplicate":true}', "in_flight"],
+  [
+    "staged and not stored, as servers of 2.10 say it",
+    '{"stream":"$","seq":0,"duplicate":true}',
+    "in_flight",
+  ],
   ["sequence 0", '{"stream":"$","seq":0}', "in_flight"],
-  ["a message id in process, as of 2.11", '{"error":{"code":409,"err_code":10158},"stream":"$","seq":0}', "in_flight"],
+  [
+    "a message id in process, as of 2.11",
+    '{"error":{"code":409,"err_code":10158},"stream":"$","seq":0}',
+    "in_flight",
+  ],
   ["a sequence below 0", '{"stream":"$","seq":-1,"duplicate":true}', "malformed"],
   ["a broken sequence", '{"stream":"$","seq":1.5}', "malformed"],
   ["a sequence in text", '{"stream":"$","seq":"7"}', "malformed"],
@@ -48,7 +56,11 @@ const noAcks: [name: string, reply: string, failure: string][] = [
     '{"error":{"code":500,"err_code":10077,"description":"store is closed"},"stream":"$","seq":7}',
     "refused",
   ],
-  ["an error that nobody knows", '{"error":{"code":500,"err_code":19999},"stream":"$","seq":7}', "refused"],
+  [
+    "an error that nobody knows",
+    '{"error":{"code":500,"err_code":19999},"stream":"$","seq":7}',
+    "refused",
+  ],
   ["a list", "[7]", "malformed"],
   ["null", "null", "malformed"],
   ["a number", "7", "malformed"],
@@ -61,7 +73,10 @@ describe("what is no acknowledgement is never taken for one", () => {
     await withoutStream(rig);
     replyWith(rig, () => reply.replace("$", liveStream(rig)));
     // It may be stored or not: nobody who knows has answered.
-    expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({ outcome: "unknown", code: "timeout" });
+    expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({
+      outcome: "unknown",
+      code: "timeout",
+    });
     expect(rig.heard.failures).toContain(failure);
     expect(rig.heard.framesAcked).toBe(0);
     expect(rig.heard.retries).toBeGreaterThan(0);
@@ -73,7 +88,9 @@ test("a frame is asked for until the stream's own acknowledgement comes", async 
   const rig = await startRig(server, { ackTimeoutMs: 100 });
   await withoutStream(rig);
   const staged = `{"stream":"${liveStream(rig)}","seq":0,"duplicate":true}`;
-  replyWith(rig, (times) => (times < 3 ? staged : `{"stream":"${liveStream(rig)}","seq":1,"duplicate":true}`));
+  replyWith(rig, (times) =>
+    times < 3 ? staged : `{"stream":"${liveStream(rig)}","seq":1,"duplicate":true}`,
+  );
   // It had it from an earlier send of the same frame, which nobody has counted yet.
   expect(await rig.send("live", "one")).toEqual(stored);
   expect(rig.heard.retries).toBe(2);
@@ -84,7 +101,8 @@ test("a frame is asked for until the stream's own acknowledgement comes", async 
 test("a service that answers before the stream does changes nothing", async () => {
   const rig = await startRig(server);
   replyWith(rig, (times) => (times % 2 === 0 ? '{"stream":"OTHER","seq":9}' : "nonsense"));
-  for (const line of ["one", "two", "three", "four"]) expect(await rig.send("live", line)).toEqual(stored);
+  for (const line of ["one", "two", "three", "four"])
+    expect(await rig.send("live", line)).toEqual(stored);
   expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "three", "four"]);
   expect(rig.heard.retries).toBe(0);
   await rig.close();

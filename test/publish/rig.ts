@@ -1,4 +1,5 @@
-// A publisher against a real nats-server, for one test: own prefix, own streams, and what its waiters and metrics heard.
+// A publisher against a real nats-server, for one test: own prefix, own streams, and what its
+// waiters and metrics heard.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -23,7 +24,10 @@ export interface RigOptions {
   framesUnackedMax?: number;
   frameScope?: FrameScope;
   pingIntervalMs?: number;
-  /** How often each stream is asked for. Default: at the start, at a reconnect, and when a test checks. */
+  /**
+   * How often each stream is asked for. Default: at the start, at a reconnect, and when a test
+   * checks.
+   */
   watchEveryMs?: number;
 }
 
@@ -41,7 +45,12 @@ export interface StoredFrame {
 
 export interface Rig {
   link: NatsLink;
-  streams: { ensure(): Promise<void>; check(): Promise<string[]>; unfit(): number; states: StreamStates };
+  streams: {
+    ensure(): Promise<void>;
+    check(): Promise<string[]>;
+    unfit(): number;
+    states: StreamStates;
+  };
   settings: StreamSettings;
   publisher: GroupPublisher;
   admission: { bytes: number };
@@ -91,7 +100,8 @@ export function streamSettings(more: Partial<StreamSettings> = {}): StreamSettin
 }
 
 export function recordingLog(log: string[]) {
-  const write = (fields: object, message: string): void => void log.push(`${message} ${JSON.stringify(fields)}`);
+  const write = (fields: object, message: string): void =>
+    void log.push(`${message} ${JSON.stringify(fields)}`);
   return { info: write, warn: write, error: write };
 }
 
@@ -128,7 +138,14 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   });
   const streams = createStreams(link, settings, log);
   await streams.ensure();
-  const heard: Rig["heard"] = { framesSent: 0, framesAcked: 0, retries: 0, duplicates: 0, failures: [], wentBack: [] };
+  const heard: Rig["heard"] = {
+    framesSent: 0,
+    framesAcked: 0,
+    retries: 0,
+    duplicates: 0,
+    failures: [],
+    wentBack: [],
+  };
   const metrics = recordingMetrics(heard);
   const states = createStreamStates(settings.subjectPrefix, settings.partitions);
   const watch = createStreamWatch({
@@ -171,7 +188,12 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
 
   return {
     link,
-    streams: { ensure: () => streams.ensure(), check: () => watch.check(), unfit: () => watch.unfit(), states },
+    streams: {
+      ensure: () => streams.ensure(),
+      check: () => watch.check(),
+      unfit: () => watch.unfit(),
+      states,
+    },
     settings,
     publisher,
     admission,
@@ -181,7 +203,8 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       const sink = publisher.sharedFrame(lane, projectOf(project), Buffer.byteLength(line) + 1);
       append(sink, line);
       return new Promise((resolve) => {
-        const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void => resolve({ outcome, code });
+        const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
+          resolve({ outcome, code });
         publisher.join(sink, { frameSettled }, performance.now() + withinMs);
       });
     },
@@ -190,11 +213,13 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       const sink = publisher.ownFrame(lane, projectOf(project), bytes);
       for (const line of ownLines) append(sink, line);
       return new Promise((resolve) => {
-        const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void => resolve({ outcome, code });
+        const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
+          resolve({ outcome, code });
         publisher.submit(sink, messageId, { frameSettled }, performance.now() + withinMs);
       });
     },
-    stored: (lane, partition = 0) => readStream(link, streamName(settings.subjectPrefix, lane, partition)),
+    stored: (lane, partition = 0) =>
+      readStream(link, streamName(settings.subjectPrefix, lane, partition)),
     async close() {
       await publisher.drain(performance.now() + 5_000);
       publisher.close();
@@ -214,7 +239,8 @@ async function readStream(link: NatsLink, name: string): Promise<StoredFrame[]> 
     const message = await jsm.streams.getMessage(name, { seq });
     if (message === null) throw new Error(`read stream ${name}: message ${seq} is not there`);
     const text = new TextDecoder().decode(message.data);
-    if (!text.endsWith("\n")) throw new Error(`read stream ${name}: message ${seq} does not end in a line break`);
+    if (!text.endsWith("\n"))
+      throw new Error(`read stream ${name}: message ${seq} does not end in a line break`);
     frames.push({
       subject: message.subject,
       lines: text.slice(0, -1).split("\n"),

@@ -8,10 +8,16 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-async function sendOwnFrames(rig: Rig, lane: "live" | "historical", { count, line }: { count: number; line: string }) {
+async function sendOwnFrames(
+  rig: Rig,
+  lane: "live" | "historical",
+  { count, line }: { count: number; line: string },
+) {
   const sends: Promise<Settled>[] = [];
   for (let index = 0; index < count; index++) {
-    sends.push(rig.sendOwn(lane, [`${line}${index}`], { messageId: `${lane}-${line.length}-${index}` }));
+    sends.push(
+      rig.sendOwn(lane, [`${line}${index}`], { messageId: `${lane}-${line.length}-${index}` }),
+    );
     await nextTurn();
   }
   return sends;

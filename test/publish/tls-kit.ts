@@ -1,5 +1,5 @@
-// What the tests of TLS to NATS share: a server that speaks nothing else and asks for a certificate, and a link to it that is
-// given up when the test ends.
+// What the tests of TLS to NATS share: a server that speaks nothing else and asks for a
+// certificate, and a link to it that is given up when the test ends.
 
 import { onTestFinished, vi } from "vitest";
 import type { NatsAccess } from "../../src/nats/access.ts";
@@ -8,14 +8,20 @@ import type { PemPair, TestAuthority } from "../kit/certificates.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { recordingLog } from "./rig.ts";
 
-/** The `tls` block of a server that shows `own` and takes clients with a certificate of the authority only. */
+/**
+ * The `tls` block of a server that shows `own` and takes clients with a certificate of the
+ * authority only.
+ */
 export function mutualTls(authority: TestAuthority, own: PemPair): string {
   const files = { cert_file: own.certFile, key_file: own.keyFile, ca_file: authority.caFile };
   const lines = Object.entries(files).map(([name, file]) => `${name}: ${JSON.stringify(file)}`);
   return `tls { ${lines.join(", ")}, verify: true }`;
 }
 
-export async function startTlsServer(authority: TestAuthority, own: PemPair): Promise<TestNatsServer> {
+export async function startTlsServer(
+  authority: TestAuthority,
+  own: PemPair,
+): Promise<TestNatsServer> {
   const server = await startNatsServer({ extraConfig: mutualTls(authority, own) });
   onTestFinished(() => server.remove());
   return server;
@@ -44,9 +50,14 @@ export function tryToConnect(access: NatsAccess): Attempt {
   return { log, link };
 }
 
-/** The reason of the first "waiting for NATS" in the log. Fails when there is a link instead, or nothing. */
+/**
+ * The reason of the first "waiting for NATS" in the log. Fails when there is a link instead, or
+ * nothing.
+ */
 export async function waitingReason({ log, link }: Attempt): Promise<string> {
-  const line = vi.waitUntil(() => log.find((said) => said.includes("waiting for NATS")), { timeout: 10_000 });
+  const line = vi.waitUntil(() => log.find((said) => said.includes("waiting for NATS")), {
+    timeout: 10_000,
+  });
   const connected = link.then(() => {
     throw new Error("it is connected");
   });

@@ -1,5 +1,6 @@
-// A real nats-server that takes TLS with a client certificate and nothing else: who is let in, and what the log of those says
-// who are not. A gateway that is refused waits, as for a server that is not there.
+// A real nats-server that takes TLS with a client certificate and nothing else: who is let in, and
+// what the log of those says who are not. A gateway that is refused waits, as for a server that is
+// not there.
 
 import { beforeAll, expect, test } from "vitest";
 import { createAuthority, type PemPair, type TestAuthority } from "../kit/certificates.ts";
@@ -47,19 +48,25 @@ test("a certificate has to name the address or the host of the url", async () =>
   const byName = await startTlsServer(ours, await ours.server({ name: "by-name", addresses: [] }));
   const access = { natsCa: ours.caFile, ...files(client) };
   expect((await tryToConnect({ ...access, natsUrl: tlsUrl(byAddress) }).link).connected).toBe(true);
-  expect((await tryToConnect({ ...access, natsUrl: tlsUrl(byName, "localhost") }).link).connected).toBe(true);
+  expect(
+    (await tryToConnect({ ...access, natsUrl: tlsUrl(byName, "localhost") }).link).connected,
+  ).toBe(true);
   // Not even "localhost" vouches for 127.0.0.1.
   const wrong = [
     { ...access, natsUrl: tlsUrl(byName) },
     { ...access, natsUrl: tlsUrl(byAddress, "localhost") },
   ];
-  for (const attempt of wrong) expect(await waitingReason(tryToConnect(attempt))).toContain("does not match");
+  for (const attempt of wrong)
+    expect(await waitingReason(tryToConnect(attempt))).toContain("does not match");
 });
 
 test("a server without TLS is refused where TLS is asked for", async () => {
   const server = await startNatsServer({ jetstream: false });
   try {
-    for (const access of [{ natsUrl: tlsUrl(server) }, { natsUrl: server.url, natsCa: ours.caFile }]) {
+    for (const access of [
+      { natsUrl: tlsUrl(server) },
+      { natsUrl: server.url, natsCa: ours.caFile },
+    ]) {
       expect(await waitingReason(tryToConnect(access))).toContain("server does not support 'tls'");
     }
   } finally {

@@ -1,5 +1,6 @@
-// A project's share is what it has in the stream, whoever added it, and not what it ever added: who adds steadily what leaves as steadily
-// is never refused, nor who has little beside others that have filled it; and who is over is let in soon after room appears.
+// A project's share is what it has in the stream, whoever added it, and not what it ever added: who
+// adds steadily what leaves as steadily is never refused, nor who has little beside others that
+// have filled it; and who is over is let in soon after room appears.
 
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
@@ -29,7 +30,10 @@ interface Rig {
   /** Messages of a mebibyte in all, told of as stored. */
   add(projectId: string, subject?: string): Promise<void>;
   /** As another gateway does: a mebibyte, where it is not said. */
-  addElsewhere(projectId: string, what?: { messages?: number; messageBytes?: number }): Promise<void>;
+  addElsewhere(
+    projectId: string,
+    what?: { messages?: number; messageBytes?: number },
+  ): Promise<void>;
   /** Takes out what is under the subject. */
   purge(subject: string): Promise<void>;
   /** Fulfilled when a look that began after this call has ended. */
@@ -50,7 +54,8 @@ async function rigOf(frameScope: "project" | "partition", everyMs = 10): Promise
   });
   let looks = 0;
   // A look begins with the stream as a whole, and goes on with subjects of it.
-  const callback = (_: unknown, message: Msg): void => void (message.string().includes("subjects_filter") || looks++);
+  const callback = (_: unknown, message: Msg): void =>
+    void (message.string().includes("subjects_filter") || looks++);
   const subscription = connection.subscribe(`$JS.API.STREAM.INFO.${name}`, { callback });
   const shares = createProjectShares({
     link: { connection, connected: true },

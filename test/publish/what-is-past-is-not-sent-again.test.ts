@@ -23,7 +23,11 @@ test("at a reconnect a frame past its deadline is settled and not sent again, th
     link,
     ackTimeoutMs: 60_000,
     nowMs: () => now,
-    metrics: { frameSent() {}, ackFailed() {}, frameRetried() {} } as unknown as InFlightOptions["metrics"],
+    metrics: {
+      frameSent() {},
+      ackFailed() {},
+      frameRetried() {},
+    } as unknown as InFlightOptions["metrics"],
     log: { info() {}, warn() {}, error() {} },
     settled: (frame, outcome, code) => void outcomes.push([frame.messageId, outcome, code]),
     expired() {},

@@ -1,5 +1,5 @@
-// Certificates and credentials that change on disk while the gateway runs: the next reconnect goes by what is there then, and a
-// file that is caught half written ends nothing.
+// Certificates and credentials that change on disk while the gateway runs: the next reconnect goes
+// by what is there then, and a file that is caught half written ends nothing.
 
 import { copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -21,10 +21,18 @@ import { mutualTls, startTlsServer, tlsUrl, tryToConnect } from "./tls-kit.ts";
 const waitMs = { timeout: 20_000 };
 
 test("certificates", async () => {
-  const [before, after] = await Promise.all([createAuthority(), createAuthority("the next authority")]);
+  const [before, after] = await Promise.all([
+    createAuthority(),
+    createAuthority("the next authority"),
+  ]);
   const server = await startTlsServer(before, await before.server());
   const client = await before.client();
-  const access = { natsUrl: tlsUrl(server), natsCa: before.caFile, natsCert: client.certFile, natsKey: client.keyFile };
+  const access = {
+    natsUrl: tlsUrl(server),
+    natsCa: before.caFile,
+    natsCert: client.certFile,
+    natsKey: client.keyFile,
+  };
   const { link, log } = tryToConnect(access);
   const connected = await link;
 
@@ -64,7 +72,16 @@ test("credentials", async () => {
   }
 });
 
-const limits = { conn: -1, subs: -1, payload: -1, data: -1, leaf: -1, imports: -1, exports: -1, wildcards: true };
+const limits = {
+  conn: -1,
+  subs: -1,
+  payload: -1,
+  data: -1,
+  leaf: -1,
+  imports: -1,
+  exports: -1,
+  wildcards: true,
+};
 
 /** A server's trust, and the credentials of a user it takes: unlike those of any other call. */
 async function operatorMode(): Promise<{ config: string; creds: Uint8Array }> {

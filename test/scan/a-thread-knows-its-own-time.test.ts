@@ -1,4 +1,5 @@
-// The clock by which work on the event loop is counted stands still while the thread has no processor.
+// The clock by which work on the event loop is counted stands still while the thread has no
+// processor.
 
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";

@@ -1,13 +1,16 @@
-// Node exports a simdjson of its own. On Linux a name that the addon and node both export is one definition for both,
-// node's: the addon would call into another version without a word. The loaders of other systems bind a library to its
-// own definitions, so the check of the file is only for Linux.
+// Node exports a simdjson of its own. On Linux a name that the addon and node both export is one
+// definition for both, node's: the addon would call into another version without a word. The
+// loaders of other systems bind a library to its own definitions, so the check of the file is only
+// for Linux.
 
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";
 import { dynamicSymbolsOf } from "./elf.ts";
 
-const addonFile = fileURLToPath(new URL("../../src/scan/addon/build/Release/event_scan.node", import.meta.url));
+const addonFile = fileURLToPath(
+  new URL("../../src/scan/addon/build/Release/event_scan.node", import.meta.url),
+);
 const own = /simdjson|penstock/i;
 
 test("to JavaScript: the scanner and the layout", () => {

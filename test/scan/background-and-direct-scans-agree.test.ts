@@ -10,7 +10,8 @@ for (const [name, createScanner] of [
   ["native", createNativeScanner],
   ["reference", createReferenceScanner],
 ] as const) {
-  // Two scanners, so that nothing the one keeps can help the other; three rows, so that batches go through scanMore.
+  // Two scanners, so that nothing the one keeps can help the other; three rows, so that batches go
+  // through scanMore.
   const inBackground = createScanner(3);
   const direct = createScanner(3);
 
@@ -36,14 +37,26 @@ for (const [name, createScanner] of [
       await expectAgreement(body);
       statuses.push((await backgroundOutcomeOf(inBackground, body)).status);
     }
-    expect(statuses).toEqual([ScanStatus.Ok, ScanStatus.Empty, ScanStatus.InvalidJson, ScanStatus.InvalidUtf8]);
+    expect(statuses).toEqual([
+      ScanStatus.Ok,
+      ScanStatus.Empty,
+      ScanStatus.InvalidJson,
+      ScanStatus.InvalidUtf8,
+    ]);
   });
 
   test(`${name}: one scan may be direct and the next in the background`, async () => {
-    const body = Buffer.from('{"batch":[{"event":"a"},{"event":"b"},{"event":"c"},\n{"event":"d"}]}');
+    const body = Buffer.from(
+      '{"batch":[{"event":"a"},{"event":"b"},{"event":"c"},\n{"event":"d"}]}',
+    );
     const scanner = createScanner(1);
     const firstItems: number[] = [];
-    for (const more of [scanner.scanInBackground, scanner.scanMore, scanner.scanMoreInBackground, scanner.scanMore]) {
+    for (const more of [
+      scanner.scanInBackground,
+      scanner.scanMore,
+      scanner.scanMoreInBackground,
+      scanner.scanMore,
+    ]) {
       await more(body);
       firstItems.push(scanner.table[Header.FirstItem]!);
     }
@@ -55,12 +68,17 @@ for (const [name, createScanner] of [
 test("on a batch with more events than a table has rows", async () => {
   const items = Array.from({ length: 2 * rowsMax + 10 }, (_, index) => `{"event":"e${index}\\n"}`);
   const body = Buffer.from(`{"batch":[${items.join(",\n")}],"api_key":"phc_demo"}`);
-  const [background, direct]: [BackgroundScanner, BackgroundScanner] = [createNativeScanner(), createNativeScanner()];
+  const [background, direct]: [BackgroundScanner, BackgroundScanner] = [
+    createNativeScanner(),
+    createNativeScanner(),
+  ];
   const copies = [Buffer.from(body), Buffer.from(body)] as const;
   expect(await background.scanInBackground(copies[0])).toBe(direct.scan(copies[1]));
   for (const expectedRows of [rowsMax, rowsMax, 10, 0]) {
     expect(background.table[Header.RowCount]).toBe(expectedRows);
-    expect(Buffer.from(background.table.buffer).equals(Buffer.from(direct.table.buffer))).toBe(true);
+    expect(Buffer.from(background.table.buffer).equals(Buffer.from(direct.table.buffer))).toBe(
+      true,
+    );
     await background.scanMoreInBackground(copies[0]);
     direct.scanMore(copies[1]);
   }

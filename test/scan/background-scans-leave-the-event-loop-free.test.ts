@@ -23,10 +23,14 @@ test("a scan waits for a thread of the pool, and the event loop turns meanwhile"
 });
 
 test("several scanners work at the same time, each on its own body", async () => {
-  const bodies = Array.from({ length: 8 }, (_, index) => batchOf(2000 * (index + 1), `event-${index}`));
+  const bodies = Array.from({ length: 8 }, (_, index) =>
+    batchOf(2000 * (index + 1), `event-${index}`),
+  );
   const refused = bodies.map((body) => body.subarray(0, body.length - 2));
   for (const texts of [bodies, refused]) {
-    const outcomes = await Promise.all(texts.map((body) => backgroundOutcomeOf(createNativeScanner(1000), body)));
+    const outcomes = await Promise.all(
+      texts.map((body) => backgroundOutcomeOf(createNativeScanner(1000), body)),
+    );
     for (const [index, body] of texts.entries()) {
       expect(outcomes[index]).toEqual(outcomeOf(createNativeScanner(1000), body));
     }

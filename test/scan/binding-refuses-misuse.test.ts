@@ -25,12 +25,19 @@ const wrongBodies = [
 ];
 
 test("a table that is no Uint32Array, or has no room for a row", () => {
-  const wrongTables = [...wrongBodies, new Uint8Array(1000), new Float32Array(1000), new Uint32Array(oneRow - 1)];
+  const wrongTables = [
+    ...wrongBodies,
+    new Uint8Array(1000),
+    new Float32Array(1000),
+    new Uint32Array(oneRow - 1),
+  ];
   for (const table of wrongTables) {
     expect(() => Reflect.construct(EventScanner, [table])).toThrow(TypeError);
   }
   expect(() => Reflect.construct(EventScanner, [])).toThrow(TypeError);
-  expect(() => Reflect.apply(EventScanner, undefined, [new Uint32Array(oneRow)])).toThrow(TypeError);
+  expect(() => Reflect.apply(EventScanner, undefined, [new Uint32Array(oneRow)])).toThrow(
+    TypeError,
+  );
 });
 
 test("a body that is no Uint8Array", () => {
@@ -43,7 +50,14 @@ test("a body that is no Uint8Array", () => {
 
 test("a method on another object", () => {
   const body = Buffer.from("{}");
-  for (const target of [undefined, null, {}, Object.create(EventScanner.prototype), new Date(), EventScanner]) {
+  for (const target of [
+    undefined,
+    null,
+    {},
+    Object.create(EventScanner.prototype),
+    new Date(),
+    EventScanner,
+  ]) {
     for (const method of methods) expect(() => call(target, method, body)).toThrow(TypeError);
   }
 });

@@ -12,7 +12,8 @@ for (const state of states) {
     if (state === "scanMoreInBackground") scanner.scan(body);
     const underWay = scanner[state](body);
     const refused: Promise<unknown>[] = [];
-    // Whatever the body: the same one, another, or none at all. All in one turn, in which nothing can settle.
+    // Whatever the body: the same one, another, or none at all. All in one turn, in which nothing
+    // can settle.
     for (const other of [body, Buffer.from("{}"), undefined as unknown as Buffer]) {
       expect(() => scanner.scan(other)).toThrow(/busy/);
       expect(() => scanner.scanMore(other)).toThrow(/busy/);

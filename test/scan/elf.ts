@@ -1,5 +1,5 @@
-// Reads the dynamic symbols of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5): what Linux's loader
-// looks at when it decides whose definition of a name everybody gets.
+// Reads the dynamic symbols of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5):
+// what Linux's loader looks at when it decides whose definition of a name everybody gets.
 
 import { readFileSync } from "node:fs";
 
@@ -18,7 +18,11 @@ export function dynamicSymbolsOf(path: string): DynamicSymbol[] {
     throw new Error(`Reading dynamic symbols: ${path} is no 64-bit little-endian ELF file`);
   }
   const word64 = (at: number): number => Number(file.readBigUInt64LE(at));
-  const [sectionsStart, sectionBytes, sectionCount] = [word64(40), file.readUInt16LE(58), file.readUInt16LE(60)];
+  const [sectionsStart, sectionBytes, sectionCount] = [
+    word64(40),
+    file.readUInt16LE(58),
+    file.readUInt16LE(60),
+  ];
   const section = (index: number) => {
     const at = sectionsStart + index * sectionBytes;
     return {

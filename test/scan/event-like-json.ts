@@ -1,5 +1,6 @@
-// Random JSON texts in the shape of events and batches, with everything odd a client could send: reserved keys at every
-// level, twice, escaped, of the wrong type, white space and line breaks between tokens, escaped surrogates.
+// Random JSON texts in the shape of events and batches, with everything odd a client could send:
+// reserved keys at every level, twice, escaped, of the wrong type, white space and line breaks
+// between tokens, escaped surrogates.
 
 import fc from "fast-check";
 
@@ -7,9 +8,21 @@ const whiteSpace = fc.constantFrom("", "", "", "", " ", "\n", "\r\n", "\t  ");
 
 const stringParts = [
   ..."aé😀 {}[],:/'\u007f\u2028",
-  ...["\\n", '\\"', "\\\\", "\\/", "\\u0041", "\\ud83d\\ude00", "\\uD800", "\\udc00", "\\ud83d\\ud83d\\ude00"],
+  ...[
+    "\\n",
+    '\\"',
+    "\\\\",
+    "\\/",
+    "\\u0041",
+    "\\ud83d\\ude00",
+    "\\uD800",
+    "\\udc00",
+    "\\ud83d\\ud83d\\ude00",
+  ],
 ];
-const string = fc.array(fc.constantFrom(...stringParts), { maxLength: 5 }).map((parts) => `"${parts.join("")}"`);
+const string = fc
+  .array(fc.constantFrom(...stringParts), { maxLength: 5 })
+  .map((parts) => `"${parts.join("")}"`);
 
 const scalar = fc.oneof(
   { weight: 2, arbitrary: string },
@@ -37,14 +50,17 @@ const scalar = fc.oneof(
 const value = fc.letrec<{ value: string; array: string; object: string }>((tie) => ({
   value: fc.oneof({ maxDepth: 4 }, { weight: 4, arbitrary: scalar }, tie("array"), tie("object")),
   array: fc.array(tie("value"), { maxLength: 3 }).map((values) => `[${values.join(",")}]`),
-  object: fc.array(fc.tuple(string, tie("value")), { maxLength: 3 }).map((members) => objectText(members)),
+  object: fc
+    .array(fc.tuple(string, tie("value")), { maxLength: 3 })
+    .map((members) => objectText(members)),
 })).value;
 
 function objectText(members: readonly (readonly [string, string])[]): string {
   return `{${members.map(([key, text]) => `${key}:${text}`).join(",")}}`;
 }
 
-const escapeFirst = (name: string): string => `\\u${name.charCodeAt(0).toString(16).padStart(4, "0")}${name.slice(1)}`;
+const escapeFirst = (name: string): string =>
+  `\\u${name.charCodeAt(0).toString(16).padStart(4, "0")}${name.slice(1)}`;
 
 function keyOf(names: readonly string[]): fc.Arbitrary<string> {
   return fc.oneof(
@@ -56,19 +72,34 @@ function keyOf(names: readonly string[]): fc.Arbitrary<string> {
 }
 
 // An object whose keys are mostly the given names, and whose values are mostly what belongs there.
-function objectOf(names: readonly string[], inner: ReadonlyMap<string, fc.Arbitrary<string>>): fc.Arbitrary<string> {
+function objectOf(
+  names: readonly string[],
+  inner: ReadonlyMap<string, fc.Arbitrary<string>>,
+): fc.Arbitrary<string> {
   const member = keyOf(names).chain((key) => {
     const special = inner.get(key);
     const text = special === undefined ? value : fc.oneof({ weight: 5, arbitrary: special }, value);
     return fc
       .tuple(whiteSpace, whiteSpace, text, whiteSpace)
-      .map(([before, between, inside, after]) => `${before}${key}${between}:${before}${inside}${after}`);
+      .map(
+        ([before, between, inside, after]) =>
+          `${before}${key}${between}:${before}${inside}${after}`,
+      );
   });
   return fc.array(member, { maxLength: 7 }).map((members) => `{${members.join(",")}}`);
 }
 
 const propertyNames = [
-  ...["alias", "distinct_id", "$group_type", "$group_key", "$survey_id", "$set", "$group_set", "$groups"],
+  ...[
+    "alias",
+    "distinct_id",
+    "$group_type",
+    "$group_key",
+    "$survey_id",
+    "$set",
+    "$group_set",
+    "$groups",
+  ],
   ...["$process_person_profile", "$current_url", "$screen_name", "plan"],
   ...["token", "$distinct_id", "$set_once", "$unset", "$ignore_sent_at"],
 ];
@@ -100,7 +131,10 @@ const batch = fc
   .chain((items) => whiteSpace.map((space) => `[${space}${items.join(`${space},`)}]`));
 
 const root = fc.oneof(
-  objectOf([...envelopeNames, "batch", "batch", "batch", "event"], new Map([...keyed, ['"batch"', batch]])),
+  objectOf(
+    [...envelopeNames, "batch", "batch", "batch", "event"],
+    new Map([...keyed, ['"batch"', batch]]),
+  ),
   objectOf([...itemNames, ...envelopeNames], new Map([...keyed, ['"properties"', properties]])),
   batch,
   value,
@@ -120,7 +154,11 @@ export const mutatedJson: fc.Arbitrary<Buffer> = fc
         kind: fc.constantFrom("overwrite", "insert", "remove", "repeat"),
         where: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
         byte: fc.oneof(
-          fc.constantFrom(...[...'{}[]",:\\tfn0-1.eEu+ \n\f\u0000\u001a'].map((character) => character.charCodeAt(0))),
+          fc.constantFrom(
+            ...[...'{}[]",:\\tfn0-1.eEu+ \n\f\u0000\u001a'].map((character) =>
+              character.charCodeAt(0),
+            ),
+          ),
           fc.integer({ min: 0, max: 255 }),
         ),
       }),

@@ -28,7 +28,9 @@ function startScan(): Started {
 }
 
 function alive(started: readonly Started[]): number {
-  return started.flatMap(({ watched }) => watched).filter((reference) => reference.deref() !== undefined).length;
+  return started
+    .flatMap(({ watched }) => watched)
+    .filter((reference) => reference.deref() !== undefined).length;
 }
 
 test("what a scan works with is kept until it settles, and let go then", async () => {

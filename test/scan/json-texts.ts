@@ -1,4 +1,5 @@
-// Texts on both sides of what JSON is, by the class of rule they keep or break. JSON.parse says which side each is on.
+// Texts on both sides of what JSON is, by the class of rule they keep or break. JSON.parse says
+// which side each is on.
 
 export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
   numbers: [
@@ -20,7 +21,14 @@ export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
       "0e+1",
       "1e400",
     ],
-    ...["-1e400", "1e-400", "123456789012345678901234567890", `1${"0".repeat(400)}`, `0.${"3".repeat(400)}`, "1e00005"],
+    ...[
+      "-1e400",
+      "1e-400",
+      "123456789012345678901234567890",
+      `1${"0".repeat(400)}`,
+      `0.${"3".repeat(400)}`,
+      "1e00005",
+    ],
     ...[
       "",
       "-",
@@ -77,7 +85,16 @@ export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
       "true1",
       "nu ll",
     ],
-    ...['true"', "truefalse", "undefined", "tru\u0065", "tr\\u0075e", "null\u0000", "TRUE", "false\f"],
+    ...[
+      'true"',
+      "truefalse",
+      "undefined",
+      "tru\u0065",
+      "tr\\u0075e",
+      "null\u0000",
+      "TRUE",
+      "false\f",
+    ],
   ],
   strings: [
     ...[
@@ -110,7 +127,19 @@ export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
       '"a\tb"',
       '"\u0000"',
     ],
-    ...['"\u001f"', '"\u001a"', '"\f"', '"a\r"', "a", '\\"a"', '"a"\\', '"a"\u0000', '\u0000"a"', '"a"\f', '"a" \f '],
+    ...[
+      '"\u001f"',
+      '"\u001a"',
+      '"\f"',
+      '"a\r"',
+      "a",
+      '\\"a"',
+      '"a"\\',
+      '"a"\u0000',
+      '\u0000"a"',
+      '"a"\f',
+      '"a" \f ',
+    ],
   ],
   escapes: [
     ...[

@@ -16,7 +16,9 @@ for (const [name, scanner] of [
       return [envelope["key"] ?? "none", envelope["other key"] ?? "they agree"].join(", ");
     };
     const places = ['"api_key":"a"', '"token":"t"', '"$token":"d"', '"properties":{"token":"p"}'];
-    const [first, ...rest] = places.map((place) => `PlainString ${/:\{?(?:"token":)?("[a-z]")/.exec(place)![1]}`);
+    const [first, ...rest] = places.map(
+      (place) => `PlainString ${/:\{?(?:"token":)?("[a-z]")/.exec(place)![1]}`,
+    );
     const nothing = ["", "null", '""'].map((value) => (value === "" ? "" : `"api_key":${value},`));
     for (const event of [places, places.toReversed()]) {
       expect(keyOf(`{${event.join()}}`)).toBe(`${first}, they agree`);
@@ -26,14 +28,18 @@ for (const [name, scanner] of [
       for (const none of nothing) {
         const event = `{${none}"event":"e",${places.slice(place + 1).join()}}`;
         expect(keyOf(event)).toBe(`${key}, they agree`);
-        expect(keyOf(`[{},7,[${event}],${event},{"token":null},${event}]`)).toBe(`${key}, they agree`);
+        expect(keyOf(`[{},7,[${event}],${event},{"token":null},${event}]`)).toBe(
+          `${key}, they agree`,
+        );
         expect(keyOf(`{"batch":[${event}]}`)).toBe("none, they agree");
       }
     }
     expect(keyOf('{"batch":[],"$token":"d","properties":{"token":"p"}}')).toBe("none, they agree");
     expect(keyOf('{"batch":[{"token":"i"}],"token":"t"}')).toBe('PlainString "t", they agree');
     expect(keyOf('{"properties":{"token":"p"},"properties":{}}')).toBe("none, they agree");
-    expect(keyOf('{"properties":{"token":"p","token":"q"},"$token":""}')).toBe('PlainString "q", they agree');
+    expect(keyOf('{"properties":{"token":"p","token":"q"},"$token":""}')).toBe(
+      'PlainString "q", they agree',
+    );
     expect(keyOf('{"api_key":5,"token":"t"}')).toBe("Number 5, they agree");
     const escaped = [
       '"\\u0024token":"a"',
@@ -67,7 +73,8 @@ for (const [name, scanner] of [
   });
 
   test(`${name}: what few events hold`, () => {
-    const extra = '"$unset":["a"],"offset":-1.5,"session_id":"s","window_id":"","options":{},"$distinct_id":"d"';
+    const extra =
+      '"$unset":["a"],"offset":-1.5,"session_id":"s","window_id":"","options":{},"$distinct_id":"d"';
     const properties =
       '{"$set":{"a":1},"$set_once":null,"$unset":[],"$ignore_sent_at":true,"$distinct_id":"p","distinct_id":null}';
     const item = `{"distinct_id":null,${extra},"properties":${properties}}`;
@@ -95,13 +102,17 @@ for (const [name, scanner] of [
     expect(rowsOf('[{"offset":1,"$unset":2,"offset":null}]')).toEqual([
       { item: expect.any(String), Offset: "Null null", Unset: "Number 2" },
     ]);
-    expect(rowsOf('[{"properties":{"$set":{},"$ignore_sent_at":true},"properties":{"$unset":0}}]')).toEqual([
+    expect(
+      rowsOf('[{"properties":{"$set":{},"$ignore_sent_at":true},"properties":{"$unset":0}}]'),
+    ).toEqual([
       { item: expect.any(String), properties: 'Object {"$unset":0}', PropertiesUnset: "Number 0" },
     ]);
     expect(rowsOf('[{"properties":{"$set":{}},"properties":0}]')).toEqual([
       { item: expect.any(String), properties: "Number 0" },
     ]);
-    expect(rowsOf('{"distinct_id":"","$distinct_id":"d"}')[0]).toMatchObject({ distinct_id: 'EmptyString ""' });
+    expect(rowsOf('{"distinct_id":"","$distinct_id":"d"}')[0]).toMatchObject({
+      distinct_id: 'EmptyString ""',
+    });
     expect(rowsOf('{"distinct_id":null}')[0]).toMatchObject({ distinct_id: "Null null" });
     expect(rowsOf('{"$distinct_id":null}')[0]).toMatchObject({ distinct_id: "Null null" });
   });

@@ -17,15 +17,23 @@ for (const [name, createScanner] of [
     const copy = Buffer.from(body);
     const { table } = scanner;
     expect(scanner.scan(copy)).toBe(ScanStatus.Ok);
-    expect([table[Header.ItemCount], table[Header.KeyEnd]! - table[Header.KeyStart]!]).toEqual([itemCount, 10]);
+    expect([table[Header.ItemCount], table[Header.KeyEnd]! - table[Header.KeyStart]!]).toEqual([
+      itemCount,
+      10,
+    ]);
     const calls: (readonly [number, number])[] = [];
     let seen = 0;
     while (table[Header.RowCount]! > 0) {
       calls.push([table[Header.FirstItem]!, table[Header.RowCount]!]);
       for (let index = 0; index < table[Header.RowCount]!; index += 1) {
         const row = Header.Words + index * Row.Words;
-        const item = copy.toString("latin1", table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
-        if (item !== items[seen]) throw new Error(`row ${index} of call ${calls.length} holds ${item}`);
+        const item = copy.toString(
+          "latin1",
+          table[row + Row.ItemStart]!,
+          table[row + Row.ItemEnd]!,
+        );
+        if (item !== items[seen])
+          throw new Error(`row ${index} of call ${calls.length} holds ${item}`);
         seen += 1;
       }
       scanner.scanMore(copy);

@@ -32,9 +32,13 @@ test("on JSON with a few bytes changed", () => {
 
 test("on random bytes", () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), expectAgreement), { numRuns: 3000 });
-  const jsonBytes = fc.constantFrom(...Buffer.from('{}[]",:\\u0tfn1-e \n\xc3\xa9\xed\xa0', "latin1"));
+  const jsonBytes = fc.constantFrom(
+    ...Buffer.from('{}[]",:\\u0tfn1-e \n\xc3\xa9\xed\xa0', "latin1"),
+  );
   fc.assert(
-    fc.property(fc.array(jsonBytes, { maxLength: 12 }), (bytes) => expectAgreement(Buffer.from(bytes))),
+    fc.property(fc.array(jsonBytes, { maxLength: 12 }), (bytes) =>
+      expectAgreement(Buffer.from(bytes)),
+    ),
     { numRuns: 20_000 },
   );
 }, 30_000);
@@ -44,7 +48,8 @@ test("on every truncation of a body", () => {
     '{"api_key":"phc_é😀","batch":[{"event":"a\\ud83d\\ude00\\n","properties":{"$set":{"a":[true,false,null]},' +
       '"n":-12.5e+10}},\n{"event":"b", "uuid":"" } , 0]}\r\n',
   );
-  for (let length = 0; length <= body.length; length += 1) expectAgreement(body.subarray(0, length));
+  for (let length = 0; length <= body.length; length += 1)
+    expectAgreement(body.subarray(0, length));
 });
 
 test("on escapes that straddle the 32 KiB at which the addon looks for them anew", () => {

@@ -1,5 +1,5 @@
-// The plain form of JSON, by the addon and by the reference: byte for byte the same, it means what JSON.parse reads, and it is its own
-// plain form.
+// The plain form of JSON, by the addon and by the reference: byte for byte the same, it means what
+// JSON.parse reads, and it is its own plain form.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,10 @@ const native = createNativeScanner(1);
 const reference = createReferenceScanner(1);
 const tooLong = ItemFlag.TooDeep | ItemFlag.LongNumber;
 
-/** The plain form by one scanner, of a text with others around it and a target just large enough; undefined where there is none. */
+/**
+ * The plain form by one scanner, of a text with others around it and a target just large enough;
+ * undefined where there is none.
+ */
 function plainFormBy(scanner: Scanner, text: Buffer): string | undefined {
   const body = Buffer.concat([Buffer.from('"\\'), text, Buffer.from('"\\')]);
   const target = Buffer.alloc(text.length + 3, "#");
@@ -52,7 +55,12 @@ test("the table stays as it is, whatever is normalised, and goes on where it was
     for (let item = 0; item < batch.length; item++) {
       const table = Uint32Array.from(scanner.table);
       expect(table[Header.FirstItem]).toBe(item);
-      for (const text of ['{"\\ud800":[1,2,{"a":1,"a":2}]}', '{"batch":[1,2,3]}', "nothing", "[".repeat(1_000)]) {
+      for (const text of [
+        '{"\\ud800":[1,2,{"a":1,"a":2}]}',
+        '{"batch":[1,2,3]}',
+        "nothing",
+        "[".repeat(1_000),
+      ]) {
         const bytes = Buffer.from(text);
         scanner.normalise(bytes, 0, bytes.length, target, 0);
         expect(scanner.table).toEqual(table);
@@ -72,8 +80,11 @@ function meaning(text: string): unknown {
     if (typeof value === "string") return clean(value);
     if (Array.isArray(value)) return value.map(cleanAll);
     if (typeof value !== "object" || value === null) return value;
-    const members = Object.entries(value).map(([key, inner]) => [clean(key), cleanAll(inner)] as const);
-    // Names that become the same have no order that JSON.parse keeps, so their values are not compared.
+    const members = Object.entries(value).map(
+      ([key, inner]) => [clean(key), cleanAll(inner)] as const,
+    );
+    // Names that become the same have no order that JSON.parse keeps, so their values are not
+    // compared.
     const names = members.map(([key]) => key);
     const isDouble = (key: string) => names.indexOf(key) !== names.lastIndexOf(key);
     return new Map(members.map(([key, inner]) => [key, isDouble(key) ? undefined : inner]));
@@ -87,7 +98,8 @@ function expectPlain(text: Buffer): void {
   expect(plainForm(plain)).toBe(plain);
   const sent = meaning(text.toString());
   const stored = meaning(plain);
-  if (!text.includes("\\u0000") && !/\\u[dD][89a-fA-F]/.test(text.toString("latin1"))) expect(stored).toEqual(sent);
+  if (!text.includes("\\u0000") && !/\\u[dD][89a-fA-F]/.test(text.toString("latin1")))
+    expect(stored).toEqual(sent);
   const scanned = Buffer.from(`{"batch":[${plain}]}`);
   expect(native.scan(scanned)).toBe(ScanStatus.Ok);
   expect(scanned.toString()).toBe(`{"batch":[${plain}]}`);
@@ -122,7 +134,13 @@ describe("normalised JSON", () => {
   test("is what JSON.stringify writes, whatever the white space was", () => {
     const keysThatStay = fc.string({ unit: "grapheme" }).filter((key) => !/^\d+$/.test(key));
     const values = fc.letrec((tie) => ({
-      value: fc.oneof(fc.string({ unit: "grapheme" }), fc.integer(), fc.constant(null), tie("array"), tie("object")),
+      value: fc.oneof(
+        fc.string({ unit: "grapheme" }),
+        fc.integer(),
+        fc.constant(null),
+        tie("array"),
+        tie("object"),
+      ),
       array: fc.array(tie("value"), { maxLength: 12 }),
       object: fc.dictionary(keysThatStay, tie("value"), { maxKeys: 24 }),
     })).value;
@@ -151,7 +169,10 @@ describe("normalised JSON", () => {
     ['"\\\\ud800"', '"\\\\ud800"'],
     ['"\\\\\\ud800"', '"\\\\\ufffd"'],
     ['{"\\ud800": "\\u0000"}', '{"\ufffd":"\ufffd"}'],
-    ['"\\/\\u002f\\b\\u0008\\u001F\\u007f\\u00e9\\u20ac\\u0022\\u005c"', '"//\\b\\b\\u001f\u007fé€\\"\\\\"'],
+    [
+      '"\\/\\u002f\\b\\u0008\\u001F\\u007f\\u00e9\\u20ac\\u0022\\u005c"',
+      '"//\\b\\b\\u001f\u007fé€\\"\\\\"',
+    ],
   ])("the strings of %s are written in one way", (text, plain) => {
     expect(plainForm(text)).toBe(plain);
   });
@@ -189,7 +210,9 @@ describe("normalised JSON", () => {
   test("what is cut short is no JSON", () => {
     const text = Buffer.from('{"a\\u00e9\\ud83d\\ude00":[true,-1.5e3,"x\\n"],"b":{}}');
     for (let length = 0; length < text.length; length++) {
-      expect(native.normalise(text, 0, length, Buffer.alloc(text.length), 0)).toBe(NotNormal.NotJson);
+      expect(native.normalise(text, 0, length, Buffer.alloc(text.length), 0)).toBe(
+        NotNormal.NotJson,
+      );
     }
   });
 });

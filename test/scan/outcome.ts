@@ -14,7 +14,9 @@ import {
 
 export interface Outcome {
   readonly status: ScanStatus;
-  /** The header, then the rows, each with its extra if it has one, of `scan` and of each `scanMore`. */
+  /**
+   * The header, then the rows, each with its extra if it has one, of `scan` and of each `scanMore`.
+   */
   readonly tables: readonly (readonly number[])[];
   /** The body after the scan: text, so that a difference can be read. */
   readonly body: string;
@@ -44,7 +46,10 @@ export function outcomeOf(scanner: Scanner, bytes: Uint8Array): Outcome {
 }
 
 /** The same, by the scanner's background methods. */
-export async function backgroundOutcomeOf(scanner: BackgroundScanner, bytes: Uint8Array): Promise<Outcome> {
+export async function backgroundOutcomeOf(
+  scanner: BackgroundScanner,
+  bytes: Uint8Array,
+): Promise<Outcome> {
   const body = Buffer.from(bytes);
   const status = await scanner.scanInBackground(body);
   const tables = [written(scanner.table)];

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { runChild, startScansSource } from "./child.ts";
 
-// Simdjson reads this variable when it chooses. Of a name that it does not know it makes a refusal of every text.
+// Simdjson reads this variable when it chooses. Of a name that it does not know it makes a refusal
+// of every text.
 const source = `
   ${startScansSource}
   createNativeScanner(1);

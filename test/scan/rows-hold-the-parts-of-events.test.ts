@@ -47,11 +47,19 @@ for (const [name, scanner] of [
 
   test(`${name}: a batch, whose root holds no event wherever the batch stands`, () => {
     for (const order of [
-      (batch: string) => `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
-      (batch: string) => `{${batch},"token":"t","sent_at":1,"historical_migration":true,"properties":{"alias":"a"}}`,
+      (batch: string) =>
+        `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
+      (batch: string) =>
+        `{${batch},"token":"t","sent_at":1,"historical_migration":true,"properties":{"alias":"a"}}`,
     ]) {
       expect(describe(scanner, order('"batch":[{"event":"a"},"b",{}]'))).toEqual({
-        envelope: { root: "Object", batch: "Array", key: 'PlainString "t"', historical: "True", sent_at: "Number 1" },
+        envelope: {
+          root: "Object",
+          batch: "Array",
+          key: 'PlainString "t"',
+          historical: "True",
+          sent_at: "Number 1",
+        },
         rows: [
           { item: 'Object {"event":"a"}', event: 'PlainString "a"' },
           { item: 'PlainString "b"' },
@@ -77,9 +85,11 @@ for (const [name, scanner] of [
   });
 
   test(`${name}: of a key that stands twice the last one counts`, () => {
-    expect(rowsOf('{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}')).toEqual([
-      expect.objectContaining({ event: "Number 2", properties: 'Object {"plan":0}' }),
-    ]);
+    expect(
+      rowsOf(
+        '{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}',
+      ),
+    ).toEqual([expect.objectContaining({ event: "Number 2", properties: 'Object {"plan":0}' })]);
     expect(rowsOf('{"properties":{"alias":"x","alias":1}}')[0]).toEqual({
       item: 'Object {"properties":{"alias":"x","alias":1}}',
       properties: 'Object {"alias":"x","alias":1}',
@@ -97,7 +107,9 @@ for (const [name, scanner] of [
     const rows = rowsOf('{"\\u0061":1,"batch":[{},{"\\u0061":1},{"properties":{"\\u0061":1}}]}');
     expect(rows.map((row) => row["flags"])).toEqual([undefined, ["EscapedKey"], ["EscapedKey"]]);
     expect(rowsOf('{"\\u0061":1}')[0]!["flags"]).toEqual(["EscapedKey"]);
-    expect(rowsOf('{"properties":{"a":{"\\u0061":1}},"$set":{"\\u0061":1}}')[0]!["flags"]).toBeUndefined();
+    expect(
+      rowsOf('{"properties":{"a":{"\\u0061":1}},"$set":{"\\u0061":1}}')[0]!["flags"],
+    ).toBeUndefined();
   });
 
   test(`${name}: the envelope's keys are known however they are written`, () => {
@@ -135,7 +147,8 @@ for (const [name, scanner] of [
 
   test(`${name}: what is deeper than 100 flags its item, the item counted, the envelope not`, () => {
     const nest = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
-    const flags = (text: string) => rowsOf(text).map((row) => String(row["flags"]).includes("TooDeep"));
+    const flags = (text: string) =>
+      rowsOf(text).map((row) => String(row["flags"]).includes("TooDeep"));
     for (const [depth, deep] of [[99, false] as const, [100, true] as const]) {
       expect(flags(`{"extra":${nest(depth)}}`)).toEqual([deep]);
       const items = [
@@ -144,9 +157,18 @@ for (const [name, scanner] of [
         nest(depth + 1),
         "{}",
       ];
-      expect(flags(`{"batch":[${items.join()}],"x":${nest(200)}}`)).toEqual([deep, deep, deep, false]);
+      expect(flags(`{"batch":[${items.join()}],"x":${nest(200)}}`)).toEqual([
+        deep,
+        deep,
+        deep,
+        false,
+      ]);
       const objects = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
-      expect(flags(`{"batch":[{},{"properties":5,"x":${objects}},{}]}`)).toEqual([false, deep, false]);
+      expect(flags(`{"batch":[{},{"properties":5,"x":${objects}},{}]}`)).toEqual([
+        false,
+        deep,
+        false,
+      ]);
       expect(flags(`{"x":${nest(depth)},"properties":{"a":${nest(2)}}}`)).toEqual([deep]);
       expect(flags(`{"properties":{"a":${nest(2)}},"x":${nest(depth)}}`)).toEqual([deep]);
       expect(flags(`{"batch":[{"x":${nest(200)}}],"batch":null}`)).toEqual([]);
@@ -154,9 +176,21 @@ for (const [name, scanner] of [
   });
 
   test(`${name}: a number of more than 400 digits flags its item`, () => {
-    const numbers = ["1".repeat(400), `-0.${"1".repeat(399)}`, `${"1".repeat(390)}e-${"0".repeat(10)}`];
-    const long = ["1".repeat(401), `-0.${"1".repeat(400)}`, `${"1".repeat(390)}E+${"0".repeat(11)}`];
-    const items = [...numbers, ...long].flatMap((n) => [n, `{"a":[${n}]}`, `{"properties":{"a":{"b":${n} }}}`]);
+    const numbers = [
+      "1".repeat(400),
+      `-0.${"1".repeat(399)}`,
+      `${"1".repeat(390)}e-${"0".repeat(10)}`,
+    ];
+    const long = [
+      "1".repeat(401),
+      `-0.${"1".repeat(400)}`,
+      `${"1".repeat(390)}E+${"0".repeat(11)}`,
+    ];
+    const items = [...numbers, ...long].flatMap((n) => [
+      n,
+      `{"a":[${n}]}`,
+      `{"properties":{"a":{"b":${n} }}}`,
+    ]);
     const flagged = rowsOf(`{"batch":[${items.slice(0, 9).join()}],"x":${long[0]}}`).concat(
       rowsOf(`{"batch":[${items.slice(9).join()}]}`),
     );
@@ -175,7 +209,12 @@ for (const [name, scanner] of [
       '{"\\ud800\\u0041":0}',
       '{"properties":{"a":[{"b":"\\ud83d\\ud83d\\ude00"}]}}',
     ];
-    const paired = ['"\\ud800\\udc00\\udbff\\udfff"', '"\\ud7ff\\ue000"', '"\\ud83d\\ude00"', '{"event":"\\\\ud800"}'];
+    const paired = [
+      '"\\ud800\\udc00\\udbff\\udfff"',
+      '"\\ud7ff\\ue000"',
+      '"\\ud83d\\ude00"',
+      '{"event":"\\\\ud800"}',
+    ];
     const rows = rowsOf(`{"x":"\\ud800","batch":[${[...lone, ...paired].join(" , ")}]}`);
     expect(rows.map((row) => String(row["flags"]).includes("ReplacedCharacter"))).toEqual([
       ...lone.map(() => true),

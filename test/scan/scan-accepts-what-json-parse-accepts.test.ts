@@ -51,7 +51,17 @@ for (const [name, scanner] of scanners) {
         "edbfbf",
         "f08fbfbf",
       ],
-      ...["f09f98", "f09f9828", "f4908080", "f5808080", "f888808080", "fe", "ff", "c3a9a9", "e282ace2"],
+      ...[
+        "f09f98",
+        "f09f9828",
+        "f4908080",
+        "f5808080",
+        "f888808080",
+        "fe",
+        "ff",
+        "c3a9a9",
+        "e282ace2",
+      ],
     ];
     for (const place of places) {
       for (const hex of malformed) {
@@ -76,7 +86,9 @@ for (const [name, scanner] of scanners) {
       for (const place of places) {
         expect(outcomeOf(scanner, Buffer.from(place(text))).status).toBe(ScanStatus.Ok);
       }
-      expect(outcomeOf(scanner, Buffer.from(text.slice(0, -1))).status).toBe(ScanStatus.InvalidJson);
+      expect(outcomeOf(scanner, Buffer.from(text.slice(0, -1))).status).toBe(
+        ScanStatus.InvalidJson,
+      );
       expect(outcomeOf(scanner, Buffer.from(`${text}]`)).status).toBe(ScanStatus.InvalidJson);
     }
     const crossed = `${"[".repeat(depth)}{"a":0]${"]".repeat(depth)}`;

@@ -29,6 +29,8 @@ test("on the same 10,000 mutations of it every time", () => {
 test("and the corpus has bodies of every status but that of no memory, and of several rows", () => {
   const outcomes = corpus.map((body) => outcomeOf(native, body));
   const statuses = new Set(outcomes.map(({ status }) => status));
-  expect(statuses).toEqual(new Set([ScanStatus.Ok, ScanStatus.Empty, ScanStatus.InvalidJson, ScanStatus.InvalidUtf8]));
+  expect(statuses).toEqual(
+    new Set([ScanStatus.Ok, ScanStatus.Empty, ScanStatus.InvalidJson, ScanStatus.InvalidUtf8]),
+  );
   expect(outcomes.filter(({ tables }) => tables.length > 2).length).toBeGreaterThan(10);
 });

@@ -25,7 +25,8 @@ function flagNames(flags: Readonly<Record<string, number>>, word: number): strin
   return Object.keys(flags).filter((name) => (word & flags[name]!) !== 0);
 }
 
-// The table in words: "Type text" for what has a span, "Type" for what has none, absent parts left out.
+// The table in words: "Type text" for what has a span, "Type" for what has none, absent parts left
+// out.
 export function describe(
   scanner: Scanner,
   text: string,
@@ -37,28 +38,42 @@ export function describe(
     if (type === "Absent") expect([table[at], table[at + 1]]).toEqual([0, 0]);
     return `${type} ${body.toString("utf8", table[at]!, table[at + 1]!)}`;
   };
-  const present = (entries: readonly (readonly [string, string | string[]])[]): Record<string, unknown> =>
+  const present = (
+    entries: readonly (readonly [string, string | string[]])[],
+  ): Record<string, unknown> =>
     Object.fromEntries(
-      entries.filter(([, value]) => (Array.isArray(value) ? value.length > 0 : !value.startsWith("Absent"))),
+      entries.filter(([, value]) =>
+        Array.isArray(value) ? value.length > 0 : !value.startsWith("Absent"),
+      ),
     );
 
   const envelope = present([
     ["root", typeName(table[Header.RootType]!, 0)],
     ["batch", typeName(table[Header.BatchType]!, 0)],
     ["key", read(typeName(table[Header.KeyType]!, 0), Header.KeyStart)],
-    ["other key", table[Header.OtherKeyItem] === 0 ? "Absent" : `item ${table[Header.OtherKeyItem]}`],
+    [
+      "other key",
+      table[Header.OtherKeyItem] === 0 ? "Absent" : `item ${table[Header.OtherKeyItem]}`,
+    ],
     ["created_at", read(typeName(table[Header.CreatedAtType]!, 0), Header.CreatedAtStart)],
     ["historical", typeName(table[Header.HistoricalType]!, 0)],
     ["sent_at", read(typeName(table[Header.SentAtType]!, 0), Header.SentAtStart)],
   ]);
   const rows = Array.from({ length: table[Header.RowCount]! }, (_, index) => {
     const row = Header.Words + index * Row.Words;
-    const field = (shift: number, at: number): string => read(typeName(table[row + Row.FieldTypes]!, shift), row + at);
+    const field = (shift: number, at: number): string =>
+      read(typeName(table[row + Row.FieldTypes]!, shift), row + at);
     const more = table[row + Row.MoreTypes]!;
     const extra = extraOf(table, row);
     const part = (name: keyof typeof ExtraShift): readonly [string, string] => {
       if (!hasExtra(table, row)) return [name, "Absent"];
-      return [name, read(typeName(table[extra + Extra.Types]!, ExtraShift[name]), extra + Extra[`${name}Start`])];
+      return [
+        name,
+        read(
+          typeName(table[extra + Extra.Types]!, ExtraShift[name]),
+          extra + Extra[`${name}Start`],
+        ),
+      ];
     };
     return present([
       ["item", read(typeName(more, MoreShift.Item), row + Row.ItemStart)],
@@ -69,9 +84,13 @@ export function describe(
       ["properties", field(FieldShift.Properties, Row.PropertiesStart)],
       ["$set", field(FieldShift.Set, Row.SetStart)],
       ["$set_once", field(FieldShift.SetOnce, Row.SetOnceStart)],
-      ["properties.distinct_id", field(FieldShift.PropertiesDistinctId, Row.PropertiesDistinctIdStart)],
+      [
+        "properties.distinct_id",
+        field(FieldShift.PropertiesDistinctId, Row.PropertiesDistinctIdStart),
+      ],
       ...Object.entries(PropertyShift).map(
-        ([name, shift]) => [`properties ${name}`, typeName(table[row + Row.PropertyTypes]!, shift)] as const,
+        ([name, shift]) =>
+          [`properties ${name}`, typeName(table[row + Row.PropertyTypes]!, shift)] as const,
       ),
       ["properties CurrentUrl", typeName(more, MoreShift.CurrentUrl)],
       ["properties ScreenName", typeName(more, MoreShift.ScreenName)],

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { runChild, startScansSource } from "./child.ts";
 
-// The worker waits on `gate` for ever: its promises cannot settle, so the scans are still under way, for it, when it ends.
+// The worker waits on `gate` for ever: its promises cannot settle, so the scans are still under
+// way, for it, when it ends.
 const workerSource = `
   import { parentPort, workerData } from "node:worker_threads";
   ${startScansSource}
@@ -28,12 +29,20 @@ function terminateWorkers(beforeStart: string): string {
 }
 
 test("a worker thread is terminated while its scans run", () => {
-  expect(runChild(terminateWorkers(""))).toEqual({ exitCode: 0, signal: null, output: "status 0 0\n" });
+  expect(runChild(terminateWorkers(""))).toEqual({
+    exitCode: 0,
+    signal: null,
+    output: "status 0 0\n",
+  });
 }, 30_000);
 
 test("a worker thread is terminated while its scans are queued", () => {
   const occupyThreadPool = `for (let i = 0; i < 8; i += 1) pbkdf2("a", "b", 200_000, 32, "sha256", () => {});`;
-  expect(runChild(terminateWorkers(occupyThreadPool))).toEqual({ exitCode: 0, signal: null, output: "status 0 0\n" });
+  expect(runChild(terminateWorkers(occupyThreadPool))).toEqual({
+    exitCode: 0,
+    signal: null,
+    output: "status 0 0\n",
+  });
 }, 30_000);
 
 test("a worker thread ends by itself only when its scans have settled", () => {
@@ -49,7 +58,9 @@ test("a worker thread ends by itself only when its scans have settled", () => {
 test("the process exits during scans, running and queued", () => {
   const exits = runChild(`${startScansSource} startScans(8); process.exit(7);`);
   expect(exits).toEqual({ exitCode: 7, signal: null, output: "" });
-  const fails = runChild(`${startScansSource} startScans(8); setImmediate(() => { throw new Error("on purpose"); });`);
+  const fails = runChild(
+    `${startScansSource} startScans(8); setImmediate(() => { throw new Error("on purpose"); });`,
+  );
   expect([fails.exitCode, fails.signal]).toEqual([1, null]);
   expect(fails.output).toContain("Error: on purpose");
 });

@@ -1,5 +1,5 @@
-// In a folder whose name make would split, the addons are built all the same, load, and are not built again; one that
-// does not compile is told with the compiler's own words, and is not fatal.
+// In a folder whose name make would split, the addons are built all the same, load, and are not
+// built again; one that does not compile is told with the compiler's own words, and is not fatal.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -27,7 +27,8 @@ test("built once, loaded, and their faults told", () => {
 
   expect(setUp()).toMatchObject({
     status: 0,
-    stdout: "setup: building the native scanner\nsetup: building the connection addon\nsetup: compiling TypeScript\n",
+    stdout:
+      "setup: building the native scanner\nsetup: building the connection addon\nsetup: compiling TypeScript\n",
   });
   for (const addon of [
     "src/scan/addon/build/Release/tiny.node",

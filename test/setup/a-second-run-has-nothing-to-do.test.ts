@@ -1,5 +1,5 @@
-// Set-up builds what is not there, waits for another set-up, and does nothing the second time; a changed source is built
-// again. npm is a stand-in that fails: the packages are there.
+// Set-up builds what is not there, waits for another set-up, and does nothing the second time; a
+// changed source is built again. npm is a stand-in that fails: the packages are there.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -12,7 +12,11 @@ test("build, build at once, build nothing, build what changed", async () => {
   linkPackages(folder);
   const env = setupEnvironment(folder);
   const script = (name: string, ...args: string[]) =>
-    spawnSync(process.execPath, [path.join(folder, "scripts", name), ...args], { cwd: folder, env, encoding: "utf8" });
+    spawnSync(process.execPath, [path.join(folder, "scripts", name), ...args], {
+      cwd: folder,
+      env,
+      encoding: "utf8",
+    });
 
   const other = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
     cwd: folder,
@@ -20,7 +24,9 @@ test("build, build at once, build nothing, build what changed", async () => {
     stdio: "ignore",
   });
   const otherEnded = new Promise((resolve) => other.once("exit", resolve));
-  await expect.poll(() => existsSync(path.join(folder, ".cache/setup.lock")), { interval: 5 }).toBe(true);
+  await expect
+    .poll(() => existsSync(path.join(folder, ".cache/setup.lock")), { interval: 5 })
+    .toBe(true);
   const first = script("setup.mjs");
   expect(first.stdout).toContain(`waiting for the set-up that runs as process ${other.pid}`);
   expect(first.status).toBe(0);

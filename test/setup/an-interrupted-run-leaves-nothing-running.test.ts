@@ -1,6 +1,6 @@
-// Set-up that is interrupted while npm runs ends npm before it ends itself; after a set-up that was killed, the next one
-// waits for the npm that was left. npm is a stand-in: slow while the file `slow` is there, and unable to work in a folder
-// that another one is writing.
+// Set-up that is interrupted while npm runs ends npm before it ends itself; after a set-up that was
+// killed, the next one waits for the npm that was left. npm is a stand-in: slow while the file
+// `slow` is there, and unable to work in a folder that another one is writing.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
@@ -52,7 +52,10 @@ function slowProject(): string {
   return folder;
 }
 
-/** A process that ended and that nobody has waited for counts as ended: not every container has an init that waits. */
+/**
+ * A process that ended and that nobody has waited for counts as ended: not every container has an
+ * init that waits.
+ */
 function stillRuns(pid: number): boolean {
   try {
     if (/\) [ZX] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return false;
@@ -95,7 +98,9 @@ test("SIGKILL", async () => {
   expect(pids.every(stillRuns)).toBe(true);
 
   const second = setUp(folder);
-  await expect.poll(second.said, { interval: 5 }).toContain(`what a killed set-up left running as process ${pids[0]}`);
+  await expect
+    .poll(second.said, { interval: 5 })
+    .toContain(`what a killed set-up left running as process ${pids[0]}`);
   rmSync(path.join(folder, "slow"));
   expect(await ended(second)).toBe(0);
   expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);

@@ -1,4 +1,5 @@
-// The host's apt sources are understood in both of their formats, and the main archive is told from the rest.
+// The host's apt sources are understood in both of their formats, and the main archive is told from
+// the rest.
 
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -83,5 +84,7 @@ test("one line each", () => {
 });
 
 test("nothing that would do", () => {
-  expect(pickMainArchive(parseOneLine("deb http://a.example/x bookworm-security main"), "bookworm")).toBeUndefined();
+  expect(
+    pickMainArchive(parseOneLine("deb http://a.example/x bookworm-security main"), "bookworm"),
+  ).toBeUndefined();
 });

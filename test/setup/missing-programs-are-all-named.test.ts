@@ -1,4 +1,5 @@
-// Set-up on a host that lacks something names all of it at once, with the command that brings it, and touches nothing.
+// Set-up on a host that lacks something names all of it at once, with the command that brings it,
+// and touches nothing.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
@@ -11,7 +12,8 @@ const root = path.resolve(import.meta.dirname, "../..");
 function setUpWith(programs: string[]): { status: number | null; out: string; folder: string } {
   const folder = temporaryFolder();
   cpSync(path.join(root, "scripts"), path.join(folder, "scripts"), { recursive: true });
-  for (const file of ["package.json", "package-lock.json"]) cpSync(path.join(root, file), path.join(folder, file));
+  for (const file of ["package.json", "package-lock.json"])
+    cpSync(path.join(root, file), path.join(folder, file));
   const bin = path.join(folder, "bin");
   mkdirSync(bin);
   for (const program of programs) {

@@ -1,4 +1,5 @@
-// Where Prometheus is not to be had, the tests that need it say how to get it; where it is named or on PATH, nothing is fetched.
+// Where Prometheus is not to be had, the tests that need it say how to get it; where it is named or
+// on PATH, nothing is fetched.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
@@ -19,18 +20,28 @@ function folderOf(...programs: string[]): string {
   return folder;
 }
 
-/** Runs the script in a tree of its own, which has fetched nothing, with no other programs than these and a shell. */
+/**
+ * Runs the script in a tree of its own, which has fetched nothing, with no other programs than
+ * these and a shell.
+ */
 function ask(env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   const tree = temporaryFolder();
   cpSync(path.join(root, "scripts"), path.join(tree, "scripts"), { recursive: true });
   const bin = path.join(tree, "bin");
   mkdirSync(bin);
-  symlinkSync(execFileSync("sh", ["-c", "command -v sh"], { encoding: "utf8" }).trim(), path.join(bin, "sh"));
-  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(tree, "scripts/prometheus.mjs")], {
-    cwd: tree,
-    env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
-    encoding: "utf8",
-  });
+  symlinkSync(
+    execFileSync("sh", ["-c", "command -v sh"], { encoding: "utf8" }).trim(),
+    path.join(bin, "sh"),
+  );
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [path.join(tree, "scripts/prometheus.mjs")],
+    {
+      cwd: tree,
+      env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
+      encoding: "utf8",
+    },
+  );
   expect(existsSync(path.join(tree, ".cache/prometheus"))).toBe(false);
   return { status, stdout, stderr };
 }

@@ -1,4 +1,5 @@
-// What the tests of set-up share: a project small enough to be built in seconds by the real scripts.
+// What the tests of set-up share: a project small enough to be built in seconds by the real
+// scripts.
 
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,15 +17,30 @@ export function write(file: string, text: string): void {
   writeFileSync(file, text);
 }
 
-/** The scripts over a tiny program and a tiny addon, in a folder of that name; `npm` is the text of what npm is there. */
+/**
+ * The scripts over a tiny program and a tiny addon, in a folder of that name; `npm` is the text of
+ * what npm is there.
+ */
 export function smallProject({ name = "project", npm }: { name?: string; npm: string }): string {
   const folder = path.join(temporaryFolder(), name);
-  for (const file of ["scripts", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"]) {
+  for (const file of [
+    "scripts",
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "tsconfig.build.json",
+  ]) {
     cpSync(path.join(root, file), path.join(folder, file), { recursive: true });
   }
-  write(path.join(folder, "src/main.ts"), 'console.log("one", process.argv[2]);\nprocess.exitCode = 3;\n');
+  write(
+    path.join(folder, "src/main.ts"),
+    'console.log("one", process.argv[2]);\nprocess.exitCode = 3;\n',
+  );
   write(path.join(folder, "src/admin/live/page/page.html"), "<p>one</p>\n");
-  write(path.join(folder, "src/scan/addon/binding.gyp"), '{"targets":[{"target_name":"tiny","sources":["tiny.cc"]}]}');
+  write(
+    path.join(folder, "src/scan/addon/binding.gyp"),
+    '{"targets":[{"target_name":"tiny","sources":["tiny.cc"]}]}',
+  );
   write(path.join(folder, "src/scan/addon/tiny.cc"), addonSource);
   write(path.join(folder, "bin/npm"), npm);
   chmodSync(path.join(folder, "bin/npm"), 0o755);
@@ -37,5 +53,9 @@ export function linkPackages(folder: string): void {
 }
 
 export function setupEnvironment(folder: string): NodeJS.ProcessEnv {
-  return { ...process.env, PATH: `${folder}/bin:${process.env["PATH"]}`, PENSTOCK_NATS_SERVER: findNatsServer() };
+  return {
+    ...process.env,
+    PATH: `${folder}/bin:${process.env["PATH"]}`,
+    PENSTOCK_NATS_SERVER: findNatsServer(),
+  };
 }

@@ -1,8 +1,17 @@
-// Set-up takes the newest nats-server that the distribution's suites offer, asks for a newer one than it has once in a while, and
-// goes on with what it has where none can be had. apt-get and dpkg-deb are stand-ins; `offers` says what each suite has.
+// Set-up takes the newest nats-server that the distribution's suites offer, asks for a newer one
+// than it has once in a while, and goes on with what it has where none can be had. apt-get and
+// dpkg-deb are stand-ins; `offers` says what each suite has.
 
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
@@ -42,17 +51,27 @@ function hostWith(offers: string, { hasApt = true } = {}): Host {
   write(path.join(folder, "bring.mjs"), bring);
   write(path.join(folder, "offers"), offers);
   const bin = path.join(folder, "bin");
-  const standIns = hasApt ? { "apt-get": aptGet, "dpkg-deb": dpkgDeb, dpkg: "#!/bin/sh\necho amd64\n" } : {};
-  for (const [name, text] of Object.entries({ ...standIns, node: `#!/bin/sh\nexec ${process.execPath} "$@"\n` })) {
+  const standIns = hasApt
+    ? { "apt-get": aptGet, "dpkg-deb": dpkgDeb, dpkg: "#!/bin/sh\necho amd64\n" }
+    : {};
+  for (const [name, text] of Object.entries({
+    ...standIns,
+    node: `#!/bin/sh\nexec ${process.execPath} "$@"\n`,
+  })) {
     write(path.join(bin, name), text.replaceAll("HOME", folder));
     chmodSync(path.join(bin, name), 0o755);
   }
-  for (const name of ["sh", "sed", "cat", "mkdir", "chmod"]) symlinkSync(`/bin/${name}`, path.join(bin, name));
+  for (const name of ["sh", "sed", "cat", "mkdir", "chmod"])
+    symlinkSync(`/bin/${name}`, path.join(bin, name));
   const asked = path.join(folder, "asked");
   return {
     folder,
     setUp() {
-      const done = spawnSync(process.execPath, ["bring.mjs"], { cwd: folder, env: { PATH: bin }, encoding: "utf8" });
+      const done = spawnSync(process.execPath, ["bring.mjs"], {
+        cwd: folder,
+        env: { PATH: bin },
+        encoding: "utf8",
+      });
       return { said: done.stdout + done.stderr, status: done.status };
     },
     asked() {

@@ -1,5 +1,6 @@
-// Set-up in a checkout that cannot be written says so and how to go on, for root too; one where there is nothing to do does nothing.
-// Without a network npm gives up within seconds, and its words come with what to do.
+// Set-up in a checkout that cannot be written says so and how to go on, for root too; one where
+// there is nothing to do does nothing. Without a network npm gives up within seconds, and its words
+// come with what to do.
 
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -15,7 +16,12 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
   // The same folder, mounted onto itself without the right to write.
   const script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"';
   const wrapped = readOnly ? [...unshare, "sh", "-c", script, "sh", folder, ...command] : command;
-  const options = { cwd: folder, env: setupEnvironment(folder), encoding: "utf8", timeout: 60_000 } as const;
+  const options = {
+    cwd: folder,
+    env: setupEnvironment(folder),
+    encoding: "utf8",
+    timeout: 60_000,
+  } as const;
   return spawnSync(wrapped[0]!, wrapped.slice(1), options);
 }
 
@@ -37,10 +43,13 @@ test("a registry that cannot be reached", () => {
   const npm = '#!/bin/sh\necho "$@" > asked\necho "npm error code EAI_AGAIN"\nexit 1\n';
   const folder = smallProject({ npm });
   const { stdout, status } = setUp(folder);
-  expect(stdout).toContain("npm error code EAI_AGAIN\nnpm ci failed: the package registry cannot be reached\n");
+  expect(stdout).toContain(
+    "npm error code EAI_AGAIN\nnpm ci failed: the package registry cannot be reached\n",
+  );
   expect(stdout).toContain("connect this machine to the network");
   expect(status).toBe(1);
   const asked = readFileSync(path.join(folder, "asked"), "utf8");
-  const flag = (name: string): number => Number(new RegExp(`--${name}=(\\d+)`).exec(asked)?.[1] ?? Number.NaN);
+  const flag = (name: string): number =>
+    Number(new RegExp(`--${name}=(\\d+)`).exec(asked)?.[1] ?? Number.NaN);
   expect(flag("fetch-retries") * flag("fetch-retry-maxtimeout")).toBeLessThanOrEqual(5_000);
 });

@@ -1,10 +1,17 @@
-// SIGKILL of one of two workers under load: another takes its place, its neighbour's clients notice nothing, what was
-// acknowledged is stored, and no counter goes down.
+// SIGKILL of one of two workers under load: another takes its place, its neighbour's clients notice
+// nothing, what was acknowledged is stored, and no counter goes down.
 
 import { expect, test } from "vitest";
 import { metricTable } from "../../src/admin/metrics/metric-table.ts";
 import { ended } from "../embedded/embedded-kit.ts";
-import { liveStored, natsWithProject, restartsTotal, startLoad, storedIds, workersOn } from "./workers-kit.ts";
+import {
+  liveStored,
+  natsWithProject,
+  restartsTotal,
+  startLoad,
+  storedIds,
+  workersOn,
+} from "./workers-kit.ts";
 
 const clientCount = 24;
 
@@ -28,7 +35,9 @@ test("one dies, the other goes on, all numbers add up", async () => {
     highest = new Map([...series].filter(([name]) => isCounted(name)));
     return series;
   };
-  await expect.poll(async () => (await scrape()).get(liveStored), { timeout: 10_000 }).toBeGreaterThan(500);
+  await expect
+    .poll(async () => (await scrape()).get(liveStored), { timeout: 10_000 })
+    .toBeGreaterThan(500);
   const atKill = await scrape();
   const connectionsOfKilled = (atKill.get('process_open_fds{worker="0"}') ?? 0) - fdsAtRest;
   expect(connectionsOfKilled).toBeGreaterThan(0);
@@ -36,8 +45,12 @@ test("one dies, the other goes on, all numbers add up", async () => {
   const killed = gateway.pid(0);
 
   process.kill(killed, "SIGKILL");
-  await expect.poll(async () => (await scrape()).get(restartsTotal), { timeout: 10_000, interval: 20 }).toBe(1);
-  await expect.poll(async () => (await scrape()).get("penstock_workers"), { timeout: 10_000, interval: 20 }).toBe(2);
+  await expect
+    .poll(async () => (await scrape()).get(restartsTotal), { timeout: 10_000, interval: 20 })
+    .toBe(1);
+  await expect
+    .poll(async () => (await scrape()).get("penstock_workers"), { timeout: 10_000, interval: 20 })
+    .toBe(2);
   expect(gateway.pid(0)).not.toBe(killed);
   expect(highest.get(liveStored)).toBeGreaterThanOrEqual(atKill.get(liveStored) ?? Number.NaN);
   expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);

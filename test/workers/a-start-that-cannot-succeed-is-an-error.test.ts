@@ -2,7 +2,14 @@ import { createServer } from "node:net";
 import { DiscardPolicy, jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
 import { ended } from "../embedded/embedded-kit.ts";
-import { natsWithProject, type Started, serve, serveWith, withClient, workersOn } from "./workers-kit.ts";
+import {
+  natsWithProject,
+  type Started,
+  serve,
+  serveWith,
+  withClient,
+  workersOn,
+} from "./workers-kit.ts";
 
 async function failure(started: Started): Promise<string> {
   expect(await ended(started)).toBe(1);
@@ -37,7 +44,9 @@ test("a stream that would break the promise of a 200", async () => {
       discard: DiscardPolicy.Old,
     }),
   );
-  expect(await failure(serve(nats, "--workers", "2"))).toContain("use stream PENSTOCK_LIVE_0: it would break");
+  expect(await failure(serve(nats, "--workers", "2"))).toContain(
+    "use stream PENSTOCK_LIVE_0: it would break",
+  );
 });
 
 test("of a start that fails, those that have started end at once, whatever the drain delay", async () => {
@@ -47,7 +56,9 @@ test("of a start that fails, those that have started end at once, whatever the d
       if (name === "message" && message.type === "start" && message.index === 1) process.exit(3);
       return emit.call(this, name, message, ...rest);
     };`;
-  const variables = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(secondEnds)}` };
+  const variables = {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(secondEnds)}`,
+  };
   const started = serveWith(variables, nats, "--workers", "2", "--drain-delay-ms", "60000");
   expect(await failure(started)).toBe("penstock: start worker 1: it ended, exit code 3");
   expect(started.said.err).toContain("worker takes connections");

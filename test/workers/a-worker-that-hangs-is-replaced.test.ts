@@ -1,5 +1,5 @@
-// A worker that stands still is killed within seconds and another takes its place, so that every new connection is answered again. One
-// that waits for NATS is not killed, however long it waits.
+// A worker that stands still is killed within seconds and another takes its place, so that every
+// new connection is answered again. One that waits for NATS is not killed, however long it waits.
 
 import { Agent } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";

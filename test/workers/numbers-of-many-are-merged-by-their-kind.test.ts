@@ -16,7 +16,11 @@ function valuesOf(metrics: MetricSnapshot[], name: string): Sample[] | undefined
 
 test("counters and histograms are summed, and stay when their worker ends", () => {
   const merged = createMergedMetrics();
-  const bucket = (value: number) => ({ metricName: "penstock_frame_events_bucket", labels: { le: "1" }, value });
+  const bucket = (value: number) => ({
+    metricName: "penstock_frame_events_bucket",
+    labels: { le: "1" },
+    value,
+  });
   merged.heard(0, [
     metric("penstock_frames_total", plain(3, { lane: "live" })),
     metric("penstock_frame_events", bucket(2)),
@@ -52,9 +56,13 @@ test("gauges are sums, the lowest or the highest, and go with their worker", () 
     ]);
   }
   const gauges = () =>
-    ["inflight_bytes", "nats_connected", "projects", "event_loop_delay_seconds", "tls_certificate_expiry_seconds"].map(
-      (name) => valuesOf(merged.all([]), `penstock_${name}`)?.[0]?.value,
-    );
+    [
+      "inflight_bytes",
+      "nats_connected",
+      "projects",
+      "event_loop_delay_seconds",
+      "tls_certificate_expiry_seconds",
+    ].map((name) => valuesOf(merged.all([]), `penstock_${name}`)?.[0]?.value);
   expect(gauges()).toEqual([21, 0, 8, 0.5, 100]);
   merged.ended(0);
   expect(gauges()).toEqual([11, 1, 8, 0.4, 101]);
@@ -64,7 +72,10 @@ test("gauges are sums, the lowest or the highest, and go with their worker", () 
 
 test("what is about one process is told apart", () => {
   const merged = createMergedMetrics();
-  merged.heard(0, [metric("process_open_fds", plain(20)), metric("nodejs_gc_runs", plain(1, { kind: "minor" }))]);
+  merged.heard(0, [
+    metric("process_open_fds", plain(20)),
+    metric("nodejs_gc_runs", plain(1, { kind: "minor" })),
+  ]);
   merged.heard(1, [metric("process_open_fds", plain(30))]);
   const all = merged.all([metric("process_open_fds", plain(10))]);
   expect(valuesOf(all, "process_open_fds")).toEqual([

@@ -14,7 +14,8 @@ test("SIGTERM under load ends all with 0, and what was acknowledged is stored", 
   expect(await ended(gateway.process)).toBe(0);
   await load.stop();
   expect(pids.filter(isRunning)).toEqual([]);
-  for (const { refused } of load.clients) expect(refused.filter((status) => status !== 503)).toEqual([]);
+  for (const { refused } of load.clients)
+    expect(refused.filter((status) => status !== 503)).toEqual([]);
   const stored = await storedIds(nats);
   const acknowledged = load.clients.flatMap((client) => client.acknowledged);
   expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);

@@ -9,7 +9,9 @@ test("SIGKILL of the supervisor ends the workers and the embedded nats-server wi
   const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "8388608"];
   const started = penstock("up", "--workers", "2", "--data-dir", dataDir, ...ports);
   const gateway = await asWorkers(started);
-  await expect.poll(() => started.said.out).toContain(`Penstock is up at http://127.0.0.1:${gateway.port}`);
+  await expect
+    .poll(() => started.said.out)
+    .toContain(`Penstock is up at http://127.0.0.1:${gateway.port}`);
   const pids = [gateway.pid(0), gateway.pid(1), readConnectionNote(dataDir)?.pid ?? 0];
   expect(pids.every(isRunning)).toBe(true);
   gateway.process.kill("SIGKILL");
@@ -22,7 +24,9 @@ test("a second SIGTERM ends a drain that hangs", async () => {
   const pids = [gateway.pid(0), gateway.pid(1)];
   nats.freeze();
   const agent = new Agent();
-  const answer = postOne(gateway.port, agent, "waits").catch((error: NodeJS.ErrnoException) => error.code);
+  const answer = postOne(gateway.port, agent, "waits").catch(
+    (error: NodeJS.ErrnoException) => error.code,
+  );
   await expect.poll(async () => (await gateway.metrics()).get("penstock_frames_unacked")).toBe(1);
   gateway.process.kill("SIGTERM");
   // Sent again and again: the early ones are the first one's echo, the first after that ends it.

@@ -1,5 +1,6 @@
-// What the tests of workers share: `serve` as a process of its own against a nats-server of the kit, a load of single
-// events whose acknowledgements are noted down, and what the stream has of them.
+// What the tests of workers share: `serve` as a process of its own against a nats-server of the
+// kit, a load of single events whose acknowledgements are noted down, and what the stream has of
+// them.
 
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { Agent, request } from "node:http";
@@ -46,9 +47,26 @@ export function serveWith(
   nats: TestNatsServer,
   ...args: string[]
 ): Started {
-  const where = ["--nats-url", nats.url, "--nats-token", nats.token ?? "", "--host", "127.0.0.1", "--admin-port", "0"];
+  const where = [
+    "--nats-url",
+    nats.url,
+    "--nats-token",
+    nats.token ?? "",
+    "--host",
+    "127.0.0.1",
+    "--admin-port",
+    "0",
+  ];
   const port = args.includes("--port") ? [] : ["--port", "0"];
-  return penstockWith(variables, "serve", ...where, ...port, "--stream-bytes-max", "67108864", ...args);
+  return penstockWith(
+    variables,
+    "serve",
+    ...where,
+    ...port,
+    "--stream-bytes-max",
+    "67108864",
+    ...args,
+  );
 }
 
 /** When all of them listen. */
@@ -68,7 +86,11 @@ export async function asWorkers(process: Started): Promise<TestWorkers> {
     port,
     adminUrl,
     pid: (worker) =>
-      Number(logged().findLast((line) => line["worker"] === worker && /takes connections/.test(line.msg))?.["pid"]),
+      Number(
+        logged().findLast(
+          (line) => line["worker"] === worker && /takes connections/.test(line.msg),
+        )?.["pid"],
+      ),
     metrics: async () => seriesOf(await (await fetch(`${adminUrl}/metrics`)).text()),
     async readyz() {
       const response = await fetch(`${adminUrl}/readyz`);
@@ -111,10 +133,16 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Clients that send one event after the other, each on a connection of its own that it keeps, until stopped. */
+/**
+ * Clients that send one event after the other, each on a connection of its own that it keeps, until
+ * stopped.
+ */
 export function startLoad(port: number, clientCount: number): Load {
   let stopped = false;
-  const clients = Array.from({ length: clientCount }, () => ({ acknowledged: [], refused: [], failed: 0 }) as Client);
+  const clients = Array.from(
+    { length: clientCount },
+    () => ({ acknowledged: [], refused: [], failed: 0 }) as Client,
+  );
   const loops = clients.map(async (client, number) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (let count = 0; !stopped; count++) {
@@ -139,18 +167,27 @@ export function startLoad(port: number, clientCount: number): Load {
 /** The status. Rejects when the connection ends before it. */
 export function postOne(port: number, agent: Agent, distinctId: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const sent = request({ host: "127.0.0.1", port, agent, method: "POST", path: "/capture/" }, (response) => {
-      response.on("error", reject).on("end", () => resolve(response.statusCode ?? 0));
-      response.resume();
-    });
-    sent.on("error", reject).end(JSON.stringify({ api_key: key, event: "hello", distinct_id: distinctId }));
+    const sent = request(
+      { host: "127.0.0.1", port, agent, method: "POST", path: "/capture/" },
+      (response) => {
+        response.on("error", reject).on("end", () => resolve(response.statusCode ?? 0));
+        response.resume();
+      },
+    );
+    sent
+      .on("error", reject)
+      .end(JSON.stringify({ api_key: key, event: "hello", distinct_id: distinctId }));
   });
 }
 
 /** The distinct ids of all stored events. */
 export async function storedIds(nats: TestNatsServer): Promise<Set<string>> {
-  const frames = await withClient(nats, (connection) => readFrames(connection, `penstock.live.*.${project}`));
-  return new Set(frames.flatMap(({ events }) => events.map((event) => String(event["distinct_id"]))));
+  const frames = await withClient(nats, (connection) =>
+    readFrames(connection, `penstock.live.*.${project}`),
+  );
+  return new Set(
+    frames.flatMap(({ events }) => events.map((event) => String(event["distinct_id"]))),
+  );
 }
 
 export async function withClient<T>(

@@ -1,4 +1,5 @@
-// `serve` in several processes with a certificate: each shows it, each renews it by itself, and a drain answers what is in flight.
+// `serve` in several processes with a certificate: each shows it, each renews it by itself, and a
+// drain answers what is in flight.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -16,7 +17,9 @@ const daysMs = 86_400_000;
 test("two workers show the certificate, renew it, and drain", async () => {
   const nats = await natsWithProject();
   const authority = await createAuthority();
-  const [soon, later] = [5, 50].map((days) => new Date(Math.floor((Date.now() + days * daysMs) / 1_000) * 1_000));
+  const [soon, later] = [5, 50].map(
+    (days) => new Date(Math.floor((Date.now() + days * daysMs) / 1_000) * 1_000),
+  );
   const first = await authority.server({ name: "first", notAfter: soon! });
   const second = await authority.server({ name: "second", notAfter: later! });
   const tls = ["--tls-cert", first.certFile, "--tls-key", first.keyFile];
@@ -24,7 +27,9 @@ test("two workers show the certificate, renew it, and drain", async () => {
   const gateway = await workersOn(nats, "--workers", "2", ...tls, ...patience);
   const { port } = gateway;
   const shown = async () =>
-    new Set(await Promise.all(Array.from({ length: connections }, () => shownAt(port, authority.ca))));
+    new Set(
+      await Promise.all(Array.from({ length: connections }, () => shownAt(port, authority.ca))),
+    );
   const expires = async () => (await gateway.metrics()).get(expiry);
   expect(await expires()).toBe(soon!.getTime() / 1_000);
   expect(await shown()).toEqual(new Set(["first"]));
@@ -66,7 +71,14 @@ async function shownAt(port: number, ca: string): Promise<string> {
 
 function post(port: number, ca: string, id: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const options = { host: "127.0.0.1", port, ca, agent: false, method: "POST", path: "/capture/" };
+    const options = {
+      host: "127.0.0.1",
+      port,
+      ca,
+      agent: false,
+      method: "POST",
+      path: "/capture/",
+    };
     const sent = request(options, (response) => {
       response.on("error", reject).on("end", () => resolve(response.statusCode ?? 0));
       response.resume();

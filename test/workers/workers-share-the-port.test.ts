@@ -7,16 +7,24 @@ const connections = 40;
 
 test("connections are spread over them, and one page and one readiness speak for both", async () => {
   const gateway = await workersOn(await natsWithProject(), "--workers", "2");
-  expect(await gateway.readyz()).toEqual([200, { status: "ready", workers: 2, workers_ready: 2, reasons: [] }]);
+  expect(await gateway.readyz()).toEqual([
+    200,
+    { status: "ready", workers: 2, workers_ready: 2, reasons: [] },
+  ]);
   for (const worker of [0, 1]) {
     expect(titleOf(gateway.pid(worker))).toMatch(/main\.\w+ worker\n$/);
     expect(titleOf(gateway.pid(worker))).not.toContain("a-secret-token");
   }
 
   const before = await gateway.metrics();
-  const agents = Array.from({ length: connections }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  const agents = Array.from(
+    { length: connections },
+    () => new Agent({ keepAlive: true, maxSockets: 1 }),
+  );
   onTestFinished(() => agents.forEach((agent) => void agent.destroy()));
-  const answers = await Promise.all(agents.map((agent, index) => postOne(gateway.port, agent, String(index))));
+  const answers = await Promise.all(
+    agents.map((agent, index) => postOne(gateway.port, agent, String(index))),
+  );
   expect(new Set(answers)).toEqual(new Set([200]));
 
   const after = await gateway.metrics();

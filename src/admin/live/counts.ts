@@ -1,4 +1,5 @@
-// The counters as the live page wants them: running totals, few and by name. Rates are the page's own work, so nothing is kept here.
+// The counters as the live page wants them: running totals, few and by name. Rates are the page's
+// own work, so nothing is kept here.
 
 import type { MetricSnapshot } from "../../base/sample.ts";
 
@@ -10,7 +11,9 @@ export interface Counts {
   readonly events: readonly EventCount[];
   /** Remarks on stored events, by code. */
   readonly warnings: Readonly<Record<string, number>>;
-  /** Requests to the endpoints that took at most so many seconds; the last is all of them, at null. */
+  /**
+   * Requests to the endpoints that took at most so many seconds; the last is all of them, at null.
+   */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 
@@ -39,7 +42,8 @@ export function countsOf(metrics: readonly MetricSnapshot[]): Counts {
   const durations = new Map<string, number>();
   for (const { metricName, labels, value } of values("penstock_request_duration_seconds")) {
     const le = labels["le"];
-    if (!metricName?.endsWith("_bucket") || le === undefined || labels["route"] === "other") continue;
+    if (!metricName?.endsWith("_bucket") || le === undefined || labels["route"] === "other")
+      continue;
     durations.set(le, (durations.get(le) ?? 0) + value);
   }
   return {

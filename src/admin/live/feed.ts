@@ -1,5 +1,6 @@
-// The events that the viewers of one project, or of all, are shown: taken out of frames at a bounded pace, gathered for the next push, the
-// last few kept for a viewer who comes later. What is not shown is counted.
+// The events that the viewers of one project, or of all, are shown: taken out of frames at a
+// bounded pace, gathered for the next push, the last few kept for a viewer who comes later. What is
+// not shown is counted.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { type ShownEvent, shownEvent } from "./shown-event.ts";
@@ -52,7 +53,8 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
       if (project === undefined || !isShared) skipped += count;
       return;
     }
-    const own = project !== undefined && isShared ? `"project_id":${JSON.stringify(project)}` : undefined;
+    const own =
+      project !== undefined && isShared ? `"project_id":${JSON.stringify(project)}` : undefined;
     const { lines, passed } = linesOf(message.data, { max: room, own });
     for (const line of lines) {
       const event = shownEvent(line);
@@ -83,7 +85,10 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
   };
 }
 
-/** The first lines, in the memory they are in; with `own`, of those that hold it, and how many more hold it. */
+/**
+ * The first lines, in the memory they are in; with `own`, of those that hold it, and how many more
+ * hold it.
+ */
 function linesOf(
   data: Uint8Array,
   { max, own }: { max: number; own: string | undefined },

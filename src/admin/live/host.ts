@@ -1,12 +1,15 @@
-// Which Host headers the live page answers to. A page elsewhere can give its own name our address and then read us as its own
-// (DNS rebinding); it cannot make a browser send an IP address, or `localhost`, as the Host.
+// Which Host headers the live page answers to. A page elsewhere can give its own name our address
+// and then read us as its own (DNS rebinding); it cannot make a browser send an IP address, or
+// `localhost`, as the Host.
 
 import { isIP } from "node:net";
 
 /** `host` is the header; `ownName` what the admin port listens on, which may be a name. */
 export function isOwnHost(host: string | undefined, ownName: string): boolean {
   const name = nameOf(host ?? "").toLowerCase();
-  return name === "localhost" || (name !== "" && name === ownName.toLowerCase()) || isIP(name) !== 0;
+  return (
+    name === "localhost" || (name !== "" && name === ownName.toLowerCase()) || isIP(name) !== 0
+  );
 }
 
 /** Whether only programs on this host can reach what listens there. */
@@ -14,7 +17,10 @@ export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
-/** Whether a page of this origin (the header, which may be `null`) came from the host that the Host header names, port included. */
+/**
+ * Whether a page of this origin (the header, which may be `null`) came from the host that the Host
+ * header names, port included.
+ */
 export function isSameHost(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);

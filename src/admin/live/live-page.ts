@@ -1,5 +1,6 @@
-// The live page on the admin port: `/`, one HTML page, and `/live`, server-sent events for it. Judges who may see them; everything that
-// goes on while somebody watches is watch.ts. Nothing here is reached from the public port.
+// The live page on the admin port: `/`, one HTML page, and `/live`, server-sent events for it.
+// Judges who may see them; everything that goes on while somebody watches is watch.ts. Nothing here
+// is reached from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isOwnHost, isSameHost } from "./host.ts";
@@ -48,18 +49,25 @@ export function createLivePage(options: LivePageOptions): LivePage {
   }
 
   function begin(request: IncomingMessage, response: ServerResponse, project: string): void {
-    // A browser says these by itself, an older one the origin alone: a page elsewhere could not read the answer, but it could take all the places.
+    // A browser says these by itself, an older one the origin alone: a page elsewhere could not
+    // read the answer, but it could take all the places.
     const { host = "", origin, "sec-fetch-site": site = "same-origin" } = request.headers;
     const isForeign =
-      (site !== "same-origin" && site !== "none") || (origin !== undefined && !isSameHost(origin, host));
+      (site !== "same-origin" && site !== "none") ||
+      (origin !== undefined && !isSameHost(origin, host));
     if (isForeign) refuse(response, 403, "Not for pages elsewhere");
-    else if (project !== "" && !projectPattern.test(project)) refuse(response, 400, "There is no such project id");
-    else if (closed || watch.viewers >= viewersMax) refuse(response, 503, `${viewersMax} watch already`);
+    else if (project !== "" && !projectPattern.test(project))
+      refuse(response, 400, "There is no such project id");
+    else if (closed || watch.viewers >= viewersMax)
+      refuse(response, 503, `${viewersMax} watch already`);
     else {
       request.socket.setNoDelay(true);
       response.writeHead(200, { ...always, "Content-Type": "text/event-stream; charset=utf-8" });
       response.flushHeaders();
-      const leave = watch.add(createViewer(response, options.monotonicMs), project === "" ? undefined : project);
+      const leave = watch.add(
+        createViewer(response, options.monotonicMs),
+        project === "" ? undefined : project,
+      );
       response.once("close", leave);
     }
   }
@@ -73,5 +81,7 @@ export function createLivePage(options: LivePageOptions): LivePage {
 }
 
 function refuse(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { ...always, "Content-Type": "text/plain; charset=utf-8" }).end(`${text}\n`);
+  response
+    .writeHead(status, { ...always, "Content-Type": "text/plain; charset=utf-8" })
+    .end(`${text}\n`);
 }

@@ -1,5 +1,6 @@
-// The live page as one text: its files put together, and the Content-Security-Policy that lets exactly these run, by hash.
-// Nothing in it changes while the process runs, and nothing that a client sent is ever in it.
+// The live page as one text: its files put together, and the Content-Security-Policy that lets
+// exactly these run, by hash. Nothing in it changes while the process runs, and nothing that a
+// client sent is ever in it.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,7 +11,8 @@ export interface PageText {
 }
 
 export function readPage(): PageText {
-  const read = (name: string): string => readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
+  const read = (name: string): string =>
+    readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
   const style = read("page.css");
   // Modules for those who edit them; to a browser one, so that nothing is fetched beside the page.
   const script = ["text.js", "state.js", "page.js"].map((name) => joined(read(name))).join("\n");

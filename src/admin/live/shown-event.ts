@@ -1,6 +1,7 @@
-// A stored record as the live page shows it: a few short fields, and its text as it is stored, cut. The record is a client's, so nothing
-// here may be slow or large because of what is in it: only its beginning is ever decoded, and what is kept are copies (a slice of a string
-// keeps all of that string in memory).
+// A stored record as the live page shows it: a few short fields, and its text as it is stored, cut.
+// The record is a client's, so nothing here may be slow or large because of what is in it: only its
+// beginning is ever decoded, and what is kept are copies (a slice of a string keeps all of that
+// string in memory).
 
 export interface ShownEvent {
   readonly project: string;
@@ -9,7 +10,9 @@ export interface ShownEvent {
   readonly kind: string;
   readonly receivedAt: string;
   readonly historical: boolean;
-  /** Stored before anybody watched: such events come from several streams, each in its own order. */
+  /**
+   * Stored before anybody watched: such events come from several streams, each in its own order.
+   */
   readonly wasThere?: boolean;
   /** The record, or its beginning when it is longer. */
   readonly text: string;
@@ -24,7 +27,9 @@ const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
 /** More than all fields before `properties` can come to, but for an absurd event name. */
 const headBytesMax = 65_536;
-/** Inside a string its quotes would be escaped, so this stands where the key is and nowhere before. */
+/**
+ * Inside a string its quotes would be escaped, so this stands where the key is and nowhere before.
+ */
 const propertiesKey = ',"properties":';
 
 /** Undefined when the line is not a record. Nothing of `line` is kept. */
@@ -53,7 +58,10 @@ function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;
   try {
-    return JSON.parse(end < 0 ? line.toString() : `${line.toString("utf8", 0, end)}}`) as Record<string, unknown>;
+    return JSON.parse(end < 0 ? line.toString() : `${line.toString("utf8", 0, end)}}`) as Record<
+      string,
+      unknown
+    >;
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
-// What the live page says of the gateway once a second, as JSON. Every part is asked at the same time, and one that does not answer keeps
-// what it said last: the page is most wanted when something hangs.
+// What the live page says of the gateway once a second, as JSON. Every part is asked at the same
+// time, and one that does not answer keeps what it said last: the page is most wanted when
+// something hangs.
 
 import type { MetricSnapshot } from "../../base/sample.ts";
 import type { Remark } from "../../base/types.ts";
@@ -40,7 +41,10 @@ const unknownStore: StoreLook = {
 };
 
 /** `viewers` is how many watch. Never rejects. */
-export function lookAt(source: LiveSource, session: StoreSession): (viewers: number) => Promise<Look> {
+export function lookAt(
+  source: LiveSource,
+  session: StoreSession,
+): (viewers: number) => Promise<Look> {
   const counts = remembered<Counts>(async () => countsOf(await source.counts()), countsOf([]));
   const remarks = remembered(source.remarks, []);
   const readiness = remembered(async () => readinessOf(await source.readiness()), {
@@ -54,7 +58,16 @@ export function lookAt(source: LiveSource, session: StoreSession): (viewers: num
     await inTime([counts.refresh(), remarks.refresh(), readiness.refresh(), store.refresh()]);
     const { upMs, about, showsEvents } = source;
     const { ready, workers, reasons } = readiness.value();
-    const state = { upMs: upMs(), ...about(), showsEvents, viewers, ready, workers, reasons, store: store.value() };
+    const state = {
+      upMs: upMs(),
+      ...about(),
+      showsEvents,
+      viewers,
+      ready,
+      workers,
+      reasons,
+      store: store.value(),
+    };
     return {
       state: JSON.stringify({ atMs: Date.now(), ...state, counts: counts.value() }),
       remarks: JSON.stringify(remarks.value()),
@@ -63,7 +76,9 @@ export function lookAt(source: LiveSource, session: StoreSession): (viewers: num
 }
 
 function readinessOf(found: readonly string[] | Readiness): Readiness {
-  return "ready" in found ? found : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
+  return "ready" in found
+    ? found
+    : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
 }
 
 interface Remembered<T> {

@@ -1,5 +1,6 @@
-// The live page's own connection to NATS: opened when somebody begins to watch, closed when nobody does any more. Says how the
-// server and the streams are. Apart from the gateway's connection, so that what is watched never stands before what is stored.
+// The live page's own connection to NATS: opened when somebody begins to watch, closed when nobody
+// does any more. Says how the server and the streams are. Apart from the gateway's connection, so
+// that what is watched never stands before what is stored.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";

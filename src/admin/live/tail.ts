@@ -1,5 +1,6 @@
-// Reads stored frames as they come, for people who watch: an ordered consumer a source, and a budget for all of them a second. What is
-// over the budget is passed over, not queued: behind, a tail goes on with what is newest. Leaves nothing behind on the server.
+// Reads stored frames as they come, for people who watch: an ordered consumer a source, and a
+// budget for all of them a second. What is over the budget is passed over, not queued: behind, a
+// tail goes on with what is newest. Leaves nothing behind on the server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -48,13 +49,15 @@ interface Budget {
 }
 
 /**
- * Runs until the signal aborts, and then until the consumers are gone or the server has not said so in time; a source that fails is begun
- * again. Never rejects.
+ * Runs until the signal aborts, and then until the consumers are gone or the server has not said so
+ * in time; a source that fails is begun again. Never rejects.
  */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
   const budget: Budget = { startMs: performance.now(), bytes: 0, messages: 0 };
-  const followed = Promise.all(options.sources.map((source) => follow({ ...options, js, budget }, source)));
+  const followed = Promise.all(
+    options.sources.map((source) => follow({ ...options, js, budget }, source)),
+  );
   await Promise.race([followed, longAfter(options.signal)]);
 }
 
@@ -97,9 +100,13 @@ const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequ
 async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
   const sequenceBefore = state.last_seq;
-  if (subject !== undefined) return { consumer: { deliver_policy: DeliverPolicy.LastPerSubject }, sequenceBefore };
+  if (subject !== undefined)
+    return { consumer: { deliver_policy: DeliverPolicy.LastPerSubject }, sequenceBefore };
   const opt_start_seq = Math.max(1, state.first_seq, sequenceBefore - messagesBefore + 1);
-  return { consumer: { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq }, sequenceBefore };
+  return {
+    consumer: { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq },
+    sequenceBefore,
+  };
 }
 
 /** Until the budget of this second is spent, or the signal aborts. */
@@ -107,7 +114,11 @@ async function followOnce(tail: Tail, source: TailSource, start: Start): Promise
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
   const inactive = { inactive_threshold: inactiveMs * nanosPerMs };
-  const consumer = await js.consumers.get(source.stream, { ...filter, ...inactive, ...start.consumer });
+  const consumer = await js.consumers.get(source.stream, {
+    ...filter,
+    ...inactive,
+    ...start.consumer,
+  });
   try {
     if (!signal.aborted) await consume(tail, consumer, start.sequenceBefore);
   } finally {
@@ -125,7 +136,10 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
       if (signal.aborted) return;
       onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
-        const missed = Math.max(0, Math.min(message.info.pending, lastSequence(message) - sequenceBefore));
+        const missed = Math.max(
+          0,
+          Math.min(message.info.pending, lastSequence(message) - sequenceBefore),
+        );
         onPassedOver(missed);
         return;
       }

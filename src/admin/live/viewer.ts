@@ -1,4 +1,5 @@
-// One browser that watches: writes server-sent events to it while it reads them. One that is slow loses them; nothing waits for it.
+// One browser that watches: writes server-sent events to it while it reads them. One that is slow
+// loses them; nothing waits for it.
 
 import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";

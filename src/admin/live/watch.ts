@@ -1,5 +1,6 @@
-// What goes on while somebody watches, and not a moment longer: a look at the counts once a second, a connection to NATS, and a tail for
-// each project that is watched. All of it begins with the first viewer and ends with the last.
+// What goes on while somebody watches, and not a moment longer: a look at the counts once a second,
+// a connection to NATS, and a tail for each project that is watched. All of it begins with the
+// first viewer and ends with the last.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { createFeed, type Feed } from "./feed.ts";
@@ -85,7 +86,13 @@ export function createWatch(options: WatchOptions): Watch {
     const ended = session.connection.then(async (connection) => {
       if (connection === undefined || stop.signal.aborted) return;
       const sources = options.sourcesOf(project);
-      await tail({ connection, sources, onFrame: feed.take, onPassedOver: feed.passedOver, signal: stop.signal });
+      await tail({
+        connection,
+        sources,
+        onFrame: feed.take,
+        onPassedOver: feed.passedOver,
+        signal: stop.signal,
+      });
     });
     return { feed, viewers: new Set(), stop, ended };
   }
@@ -112,14 +119,22 @@ export function createWatch(options: WatchOptions): Watch {
     if (project !== undefined) void tellIfUnknown(viewer, project, session);
   }
 
-  /** One that is mistyped has no event, ever; one that is to come has some. So it is watched all the same. */
-  async function tellIfUnknown(viewer: Viewer, project: string, { connection }: StoreSession): Promise<void> {
+  /**
+   * One that is mistyped has no event, ever; one that is to come has some. So it is watched all the
+   * same.
+   */
+  async function tellIfUnknown(
+    viewer: Viewer,
+    project: string,
+    { connection }: StoreSession,
+  ): Promise<void> {
     try {
       const open = await connection;
       if (open === undefined || (await options.isThere?.(open, project)) !== false) return;
       if (viewers.has(viewer)) viewer.send("unknown", JSON.stringify({ project }));
     } catch {
-      // Where the registry cannot be read nobody knows, and why is among the reasons for not being ready.
+      // Where the registry cannot be read nobody knows, and why is among the reasons for not being
+      // ready.
     }
   }
 
@@ -147,7 +162,8 @@ export function createWatch(options: WatchOptions): Watch {
 
   async function close(): Promise<void> {
     for (const viewer of viewers.keys()) viewer.end();
-    for (const [project, { viewers }] of channels) for (const viewer of viewers) leave(viewer, project);
+    for (const [project, { viewers }] of channels)
+      for (const viewer of viewers) leave(viewer, project);
     viewers.clear();
     stop();
     await Promise.all(ending);

@@ -1,4 +1,5 @@
-// How late the event loop runs its timers, from Node's own histogram. Each read starts the next window.
+// How late the event loop runs its timers, from Node's own histogram. Each read starts the next
+// window.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Sample } from "../../base/sample.ts";
@@ -29,7 +30,10 @@ export function watchEventLoopDelay(): EventLoopDelay {
   };
 }
 
-/** Node records whole intervals between ticks of its timer: an idle loop shows the resolution, not 0. */
+/**
+ * Node records whole intervals between ticks of its timer: an idle loop shows the resolution, not
+ * 0.
+ */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

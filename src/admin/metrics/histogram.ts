@@ -1,5 +1,6 @@
-// A histogram that costs the hot path a short search and three additions. It knows nothing of prom-client: `samples`
-// gives what a scrape needs, cumulative buckets as the Prometheus text format wants them.
+// A histogram that costs the hot path a short search and three additions. It knows nothing of
+// prom-client: `samples` gives what a scrape needs, cumulative buckets as the Prometheus text
+// format wants them.
 
 import type { Sample } from "../../base/sample.ts";
 

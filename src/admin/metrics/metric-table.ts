@@ -1,10 +1,13 @@
-// Every metric of Penstock's own: name, type, labels' meaning. The docs, the dashboard and the alerts are tested
-// against `metricNames`; the defaults of prom-client (process_*, nodejs_*) come on top.
+// Every metric of Penstock's own: name, type, labels' meaning. The docs, the dashboard and the
+// alerts are tested against `metricNames`; the defaults of prom-client (process_*, nodejs_*) come
+// on top.
 
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** What several workers' gauges come to on one page. Counters and histograms are always summed. */
+  /**
+   * What several workers' gauges come to on one page. Counters and histograms are always summed.
+   */
   readonly across?: "sum" | "max" | "min";
   /** Where no worker has it, the page has not either. */
   readonly isOptional?: boolean;
@@ -12,11 +15,24 @@ export interface MetricRow {
 
 export const metricTable = {
   penstock_requests_total: { type: "counter", help: "Requests answered, by route and status." },
-  penstock_problems_total: { type: "counter", help: "Requests answered with an error, by its code." },
-  penstock_request_duration_seconds: { type: "histogram", help: "From a request's head to its answer, by route." },
+  penstock_problems_total: {
+    type: "counter",
+    help: "Requests answered with an error, by its code.",
+  },
+  penstock_request_duration_seconds: {
+    type: "histogram",
+    help: "From a request's head to its answer, by route.",
+  },
   penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies on the wire." },
-  penstock_requests_aborted_total: { type: "counter", help: "Clients gone before the answer, by phase." },
-  penstock_requests_inflight: { type: "gauge", across: "sum", help: "Requests begun and not yet answered." },
+  penstock_requests_aborted_total: {
+    type: "counter",
+    help: "Clients gone before the answer, by phase.",
+  },
+  penstock_requests_inflight: {
+    type: "gauge",
+    across: "sum",
+    help: "Requests begun and not yet answered.",
+  },
   penstock_events_total: { type: "counter", help: "Events by lane, outcome and reason." },
   penstock_warnings_total: { type: "counter", help: "Remarks on stored events, by code." },
   penstock_slow_path_items_total: {
@@ -24,20 +40,46 @@ export const metricTable = {
     help: "Items that had to be brought into plain form: escaped or doubled names, U+0000, lone surrogates.",
   },
   penstock_distinct_ids_cut_total: { type: "counter", help: "Distinct ids cut to 200 characters." },
-  penstock_frames_total: { type: "counter", help: "Frames sent to JetStream, by lane; retries not counted." },
+  penstock_frames_total: {
+    type: "counter",
+    help: "Frames sent to JetStream, by lane; retries not counted.",
+  },
   penstock_frame_events: { type: "histogram", help: "Events per frame." },
   penstock_frame_bytes: { type: "histogram", help: "Payload bytes per frame." },
-  penstock_ack_duration_seconds: { type: "histogram", help: "From a frame's first send to its PubAck, by lane." },
-  penstock_frame_retries_total: { type: "counter", help: "Frames sent again, under the same message id." },
-  penstock_acks_failed_total: { type: "counter", help: "Sends without a PubAck that stores, by cause." },
-  penstock_duplicate_frames_total: { type: "counter", help: "Frames the stream already had, by lane." },
-  penstock_duplicate_events_total: { type: "counter", help: "Events in frames the stream already had, by lane." },
+  penstock_ack_duration_seconds: {
+    type: "histogram",
+    help: "From a frame's first send to its PubAck, by lane.",
+  },
+  penstock_frame_retries_total: {
+    type: "counter",
+    help: "Frames sent again, under the same message id.",
+  },
+  penstock_acks_failed_total: {
+    type: "counter",
+    help: "Sends without a PubAck that stores, by cause.",
+  },
+  penstock_duplicate_frames_total: {
+    type: "counter",
+    help: "Frames the stream already had, by lane.",
+  },
+  penstock_duplicate_events_total: {
+    type: "counter",
+    help: "Events in frames the stream already had, by lane.",
+  },
   penstock_stream_regressions_total: {
     type: "counter",
     help: "Times a stream was found without what it had acknowledged, by lane and cause: cut_back, made_anew.",
   },
-  penstock_frames_unacked: { type: "gauge", across: "sum", help: "Frames sent and not yet acknowledged." },
-  penstock_connections: { type: "gauge", across: "sum", help: "Connections open on the public port." },
+  penstock_frames_unacked: {
+    type: "gauge",
+    across: "sum",
+    help: "Frames sent and not yet acknowledged.",
+  },
+  penstock_connections: {
+    type: "gauge",
+    across: "sum",
+    help: "Connections open on the public port.",
+  },
   penstock_connections_max: {
     type: "gauge",
     across: "sum",
@@ -57,7 +99,11 @@ export const metricTable = {
     across: "sum",
     help: "The budget of bytes in flight; past it: 503 overloaded.",
   },
-  penstock_nats_connected: { type: "gauge", across: "min", help: "1 while NATS is connected, else 0." },
+  penstock_nats_connected: {
+    type: "gauge",
+    across: "min",
+    help: "1 while NATS is connected, else 0.",
+  },
   penstock_stream_bytes: {
     type: "gauge",
     across: "max",
@@ -91,7 +137,10 @@ export const metricTable = {
     help: "When the public port's certificate ends, in Unix time; absent without TLS.",
   },
   penstock_workers: { type: "gauge", across: "sum", help: "Processes that take requests." },
-  penstock_worker_restarts_total: { type: "counter", help: "Workers started in place of one that died." },
+  penstock_worker_restarts_total: {
+    type: "counter",
+    help: "Workers started in place of one that died.",
+  },
   penstock_event_loop_delay_seconds: {
     type: "gauge",
     across: "max",

@@ -1,5 +1,6 @@
-// What Penstock counts. The hot path calls one method a request or a frame, and each only adds to plain numbers;
-// prom-client's registry reads them at scrape. Labels are bounded: never a project, a key or a path a client chose.
+// What Penstock counts. The hot path calls one method a request or a frame, and each only adds to
+// plain numbers; prom-client's registry reads them at scrape. Labels are bounded: never a project,
+// a key or a path a client chose.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
 import {
@@ -19,9 +20,26 @@ import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
 
 const lanes = ["live", "historical"] as const satisfies readonly Lane[];
-const endpoints = ["capture", "batch", "e", "i_v0_e", "track", "engage", "v1"] as const satisfies readonly Route[];
+const endpoints = [
+  "capture",
+  "batch",
+  "e",
+  "i_v0_e",
+  "track",
+  "engage",
+  "v1",
+] as const satisfies readonly Route[];
 /** What is asked for beside taking events. `other` is every path at which there is nothing. */
-const elsewhere = ["flags", "config", "static", "recordings", "logs", "features", "page", "other"] as const;
+const elsewhere = [
+  "flags",
+  "config",
+  "static",
+  "recordings",
+  "logs",
+  "features",
+  "page",
+  "other",
+] as const;
 const routes = [...endpoints, ...elsewhere] as const;
 /** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
 const abortPhases = ["head", "body", "answer"] as const;
@@ -57,16 +75,30 @@ const outcomeOfReason = {
   rate_limited: "refused",
   timeout: "unknown",
 } as const satisfies Record<
-  "none" | "duplicate" | "performance_event" | DropCode | "rate_limited" | "timeout" | ItemErrorCode,
+  | "none"
+  | "duplicate"
+  | "performance_event"
+  | DropCode
+  | "rate_limited"
+  | "timeout"
+  | ItemErrorCode,
   EventOutcome
 >;
 
 /**
- * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that the stream had from an earlier sending
- * of the request, which counted it. `unknown`: of a frame that was not acknowledged by the deadline.
- * `removed`: of no use, and in no count of an answer. `refused`: with a request that may well come again, so one event can be counted many times.
+ * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that
+ * the stream had from an earlier sending of the request, which counted it. `unknown`: of a frame
+ * that was not acknowledged by the deadline. `removed`: of no use, and in no count of an answer.
+ * `refused`: with a request that may well come again, so one event can be counted many times.
  */
-export type EventOutcome = "stored" | "duplicate" | "removed" | "dropped" | "error" | "refused" | "unknown";
+export type EventOutcome =
+  | "stored"
+  | "duplicate"
+  | "removed"
+  | "dropped"
+  | "error"
+  | "refused"
+  | "unknown";
 /** `none` goes with `stored`, the item errors with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
@@ -74,7 +106,10 @@ export type AckFailureCause = (typeof ackFailureCauses)[number];
 export type RegressionCause = (typeof regressionCauses)[number];
 export type AbortPhase = (typeof abortPhases)[number];
 
-/** The gauges, as functions that read the present value, or one a series. Each part gives those it has. */
+/**
+ * The gauges, as functions that read the present value, or one a series. Each part gives those it
+ * has.
+ */
 export interface Gauges {
   readonly requestsInflight?: () => number;
   readonly framesUnacked?: () => number;
@@ -124,7 +159,10 @@ const STATUS_MAX = 599;
 const endpointCells = endpoints.length * (STATUS_MAX + 1);
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 const codePlace = placesOf(errorCodes);
-/** Their series are there from the first scrape on: of a counter that appears with its first failure no rate shows that failure. */
+/**
+ * Their series are there from the first scrape on: of a counter that appears with its first failure
+ * no rate shows that failure.
+ */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
@@ -133,7 +171,9 @@ const statusesExpected = {
   other: new Set<number>([404]),
 };
 
-const requestSecondsBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const requestSecondsBounds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
 const bytesBounds = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
@@ -147,7 +187,9 @@ export class Metrics {
   readonly #problems = new Tally(rowsOf("code", errorCodes));
   readonly #aborted = new Tally(rowsOf("phase", abortPhases));
   readonly #events = new Tally(
-    lanes.flatMap((lane) => reasons.map((reason) => ({ lane, outcome: outcomeOfReason[reason], reason }))),
+    lanes.flatMap((lane) =>
+      reasons.map((reason) => ({ lane, outcome: outcomeOfReason[reason], reason })),
+    ),
   );
   readonly #warnings = new Tally(rowsOf("code", warningCodes));
   readonly #frames = new Tally(rowsOf("lane", lanes));
@@ -157,7 +199,9 @@ export class Metrics {
   readonly #acksFailed = new Tally(rowsOf("cause", ackFailureCauses));
   readonly #duplicateFrames = new Tally(rowsOf("lane", lanes));
   readonly #duplicateEvents = new Tally(rowsOf("lane", lanes));
-  readonly #streamRegressions = new Tally(lanes.flatMap((lane) => regressionCauses.map((cause) => ({ lane, cause }))));
+  readonly #streamRegressions = new Tally(
+    lanes.flatMap((lane) => regressionCauses.map((cause) => ({ lane, cause }))),
+  );
   readonly #loopDelay = watchEventLoopDelay();
   #slowPathItems = 0;
   #distinctIdsCut = 0;
@@ -206,7 +250,10 @@ export class Metrics {
     this.#problems.add(codePlace[code], 1);
   }
 
-  /** Once a request whose client went away before its answer; such a request is not counted as finished. */
+  /**
+   * Once a request whose client went away before its answer; such a request is not counted as
+   * finished.
+   */
   requestAborted(phase: AbortPhase): void {
     this.#aborted.add(phasePlace[phase], 1);
   }
@@ -253,10 +300,16 @@ export class Metrics {
   }
 
   streamWentBack(lane: Lane, cause: RegressionCause): void {
-    this.#streamRegressions.add(lanePlace[lane] * regressionCauses.length + regressionPlace[cause], 1);
+    this.#streamRegressions.add(
+      lanePlace[lane] * regressionCauses.length + regressionPlace[cause],
+      1,
+    );
   }
 
-  /** Adds gauges. A gauge nobody gives a function for is absent from the scrape; one given twice is a bug and throws. */
+  /**
+   * Adds gauges. A gauge nobody gives a function for is absent from the scrape; one given twice is
+   * a bug and throws.
+   */
   watch(gauges: Gauges): void {
     for (const key of Object.keys(gauges) as (keyof Gauges)[]) {
       const read = gauges[key];
@@ -274,7 +327,10 @@ export class Metrics {
     return snapshotOf(this.registry);
   }
 
-  /** Penstock's own counters and histograms. Unlike a scrape this begins no new window, so it may be called at any time. */
+  /**
+   * Penstock's own counters and histograms. Unlike a scrape this begins no new window, so it may be
+   * called at any time.
+   */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
@@ -291,7 +347,8 @@ export class Metrics {
       const status = cell % (STATUS_MAX + 1);
       const kind = cell < endpointCells ? "endpoint" : route === "other" ? "other" : "elsewhere";
       const isExpected = statusesExpected[kind].has(status);
-      if (value > 0 || isExpected) samples.push({ labels: { route, status: String(status) }, value });
+      if (value > 0 || isExpected)
+        samples.push({ labels: { route, status: String(status) }, value });
     }
     return samples;
   }

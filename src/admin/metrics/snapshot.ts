@@ -1,5 +1,5 @@
-// Metrics as plain values and back: what a worker sends to the process that shows all of them on one page. Knows
-// prom-client's registry, and nothing of what the numbers mean.
+// Metrics as plain values and back: what a worker sends to the process that shows all of them on
+// one page. Knows prom-client's registry, and nothing of what the numbers mean.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { MetricSnapshot } from "../../base/sample.ts";
@@ -27,7 +27,10 @@ export function watchProcess(): () => Promise<MetricSnapshot[]> {
   return () => snapshotOf(registry);
 }
 
-/** What a registry asks of a metric is `name` and `get()`; its declared type is the union of its own classes. */
+/**
+ * What a registry asks of a metric is `name` and `get()`; its declared type is the union of its own
+ * classes.
+ */
 export function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);

@@ -1,5 +1,6 @@
-// Counters that are one typed array: the hot path adds to a numbered row, a scrape reads them all. Rows are fixed when
-// the tally is made, so label values stay bounded and every series is there, as 0, from the first scrape on.
+// Counters that are one typed array: the hot path adds to a numbered row, a scrape reads them all.
+// Rows are fixed when the tally is made, so label values stay bounded and every series is there, as
+// 0, from the first scrape on.
 
 import type { Sample } from "../../base/sample.ts";
 

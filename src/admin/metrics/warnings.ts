@@ -1,6 +1,7 @@
-// The last things that went wrong for clients, for people who watch. A small ring: what is new pushes out what is old, and of a flood
-// only the first few a second are kept, so that it costs what a flood may. What goes wrong again for the same project, path and client is
-// one remark that counts. Holds no value of an event, and no key: of one that nobody has its beginning.
+// The last things that went wrong for clients, for people who watch. A small ring: what is new
+// pushes out what is old, and of a flood only the first few a second are kept, so that it costs
+// what a flood may. What goes wrong again for the same project, path and client is one remark that
+// counts. Holds no value of an event, and no key: of one that nobody has its beginning.
 
 import { errorTable, type Problem } from "../../base/errors.ts";
 import type { Remark, RemarkOrigin, RemarkTaker } from "../../base/types.ts";
@@ -35,7 +36,10 @@ export function createRemarks({ wallMs, monotonicMs }: RemarksClock): Remarks {
     return inSecond;
   }
 
-  function keep(origin: RemarkOrigin, what: Pick<Remark, "status" | "code" | "detail" | "events">): void {
+  function keep(
+    origin: RemarkOrigin,
+    what: Pick<Remark, "status" | "code" | "detail" | "events">,
+  ): void {
     if (used() >= perSecondMax) return;
     inSecond++;
     const { projectId, path, client } = origin;
@@ -44,7 +48,9 @@ export function createRemarks({ wallMs, monotonicMs }: RemarksClock): Remarks {
     const [earlier] = at >= 0 ? kept.splice(at, 1) : [];
     if (kept.length === keptMax) kept.shift();
     kept.push(
-      earlier === undefined ? remark : { ...remark, times: earlier.times + 1, events: earlier.events + remark.events },
+      earlier === undefined
+        ? remark
+        : { ...remark, times: earlier.times + 1, events: earlier.events + remark.events },
     );
   }
 

@@ -1,5 +1,6 @@
-// `doctor`: looks at everything a gateway with these settings needs, in the order of a start, and says what is wrong and how to mend it.
-// Changes nothing. Goes on where NATS is away, and ends within about ten seconds whatever answers and whatever does not.
+// `doctor`: looks at everything a gateway with these settings needs, in the order of a start, and
+// says what is wrong and how to mend it. Changes nothing. Goes on where NATS is away, and ends
+// within about ten seconds whatever answers and whatever does not.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -17,7 +18,13 @@ import { fullMessageBytes, wantedConfigs } from "../../streams/desired.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { forTerminal } from "../terminal.ts";
-import { checkAuthorities, checkChain, checkCredentials, checkParts, type NamedFile } from "./files.ts";
+import {
+  checkAuthorities,
+  checkChain,
+  checkCredentials,
+  checkParts,
+  type NamedFile,
+} from "./files.ts";
 import { checkOf, type Finding } from "./finding.ts";
 import { checkHub } from "./hub.ts";
 import { checkJetStreamFault, checkRoom, type ServerRoom } from "./jetstream-checks.ts";
@@ -45,33 +52,51 @@ const questionMsMax = 2_000;
 const portTimeoutMs = 1_500;
 
 /** Throws a CommandError without words when something fails (1) or the settings have faults (2). */
-export async function doctor(settings: ConfigResult, options: DoctorOptions, context: CommandContext): Promise<void> {
+export async function doctor(
+  settings: ConfigResult,
+  options: DoctorOptions,
+  context: CommandContext,
+): Promise<void> {
   const check = checkOf("settings");
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
     ? [check.ok("all read, without faults"), ...(await look(settings.config, monitors, context))]
     : settings.faults.map((fault) => check.fail(fault, "see --help, or Settings in the README"));
   const counts = countOf(findings);
-  context.stdout.write(forTerminal(options.json ? jsonOf(findings, counts) : linesOf(findings, counts)));
+  context.stdout.write(
+    forTerminal(options.json ? jsonOf(findings, counts) : linesOf(findings, counts)),
+  );
   if (!settings.ok) throw new CommandError("", usageExitCode);
   if (counts.fail > 0 || (options.strict && counts.warn > 0)) throw new CommandError("");
 }
 
-async function look(config: Config, urls: readonly string[], context: CommandContext): Promise<Finding[]> {
+async function look(
+  config: Config,
+  urls: readonly string[],
+  context: CommandContext,
+): Promise<Finding[]> {
   const ports = Promise.all([
     checkPublicPort({ ...config, isTls: config.tlsCert !== undefined, timeoutMs: portTimeoutMs }),
     checkAdminPort({ host: config.adminHost, port: config.adminPort, timeoutMs: portTimeoutMs }),
   ]);
   const uws = await import("../../http/uws.ts").catch((error: unknown) => error);
   const nats = await lookAtNats(config, urls, context);
-  return [...nats.findings, ...lookAtMachine(config, nats.storedBytes), ...lookAtFiles(config, uws), ...(await ports)];
+  return [
+    ...nats.findings,
+    ...lookAtMachine(config, nats.storedBytes),
+    ...lookAtFiles(config, uws),
+    ...(await ports),
+  ];
 }
 
 /** They may hold a password, so a wrong one is not shown. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;
-  throw new CommandError("--monitor must be http://host:port, or several with commas between", usageExitCode);
+  throw new CommandError(
+    "--monitor must be http://host:port, or several with commas between",
+    usageExitCode,
+  );
 }
 
 interface NatsLook {
@@ -80,7 +105,11 @@ interface NatsLook {
   readonly storedBytes: number | undefined;
 }
 
-async function lookAtNats(config: Config, urls: readonly string[], context: CommandContext): Promise<NatsLook> {
+async function lookAtNats(
+  config: Config,
+  urls: readonly string[],
+  context: CommandContext,
+): Promise<NatsLook> {
   const untilMs = performance.now() + natsBudgetMs;
   const timeoutMs = (): number => Math.max(1, Math.min(questionMsMax, untilMs - performance.now()));
   const monitored = Promise.all(urls.map((url) => monitorOr(url)));
@@ -90,7 +119,10 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
   const sync = checkSync({ embedded: embeddedSync(config, "connection" in opened), monitors });
   const isSyncTold = monitors.length > 0 || faults.length === 0;
   if (!("connection" in opened)) {
-    return { findings: [...binary, opened.finding, ...faults, ...(isSyncTold ? sync : [])], storedBytes: undefined };
+    return {
+      findings: [...binary, opened.finding, ...faults, ...(isSyncTold ? sync : [])],
+      storedBytes: undefined,
+    };
   }
   const { connection, connectMs } = opened;
   try {
@@ -102,7 +134,13 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
       [`KV_${usageBucketName(subjectPrefix)}`, usageBytesMax],
     ]);
     const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
-    const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs, wallMs: () => Date.now() });
+    const facts = await askNats(connection, {
+      connectMs,
+      subjectPrefix,
+      names,
+      timeoutMs,
+      wallMs: () => Date.now(),
+    });
     const isClustered = config.replicas > 1 || facts.server.cluster !== undefined;
     const server = [checkConnection(facts), checkVersion(facts.server.version, isClustered)];
     const size = checkMessageBytes(facts.server.max_payload, config.frameBytesMax);
@@ -126,7 +164,12 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
     });
     const info = streams.get(registryStream);
     const mirror = hubDomain === undefined ? undefined : { hubDomain, name: registryStream, info };
-    const projects = { prefix: subjectPrefix, isThere: info !== undefined, mirror, timeoutMs: timeoutMs() };
+    const projects = {
+      prefix: subjectPrefix,
+      isThere: info !== undefined,
+      mirror,
+      timeoutMs: timeoutMs(),
+    };
     const registry = await Promise.all([
       mirror === undefined ? [] : checkHub(connection, mirror, timeoutMs()),
       checkRegistry(connection, projects),
@@ -145,7 +188,9 @@ async function lookAtNats(config: Config, urls: readonly string[], context: Comm
   }
 }
 
-type Opened = { readonly connection: NatsConnection; readonly connectMs: number } | { readonly finding: Finding };
+type Opened =
+  | { readonly connection: NatsConnection; readonly connectMs: number }
+  | { readonly finding: Finding };
 
 async function open(config: Config, { host }: CommandContext): Promise<Opened> {
   const check = checkOf("nats");
@@ -159,10 +204,16 @@ async function open(config: Config, { host }: CommandContext): Promise<Opened> {
   }
   const sinceMs = performance.now();
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("connect to NATS: no answer in time")), connectBudgetMs);
+  const timer = setTimeout(
+    () => late.reject(new Error("connect to NATS: no answer in time")),
+    connectBudgetMs,
+  );
   const opening = openNats(access);
   try {
-    return { connection: await Promise.race([opening, late.promise]), connectMs: performance.now() - sinceMs };
+    return {
+      connection: await Promise.race([opening, late.promise]),
+      connectMs: performance.now() - sinceMs,
+    };
   } catch (error) {
     // One that comes late is not left open.
     opening.then((connection) => connection.close()).catch(() => {});
@@ -180,12 +231,19 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
   try {
     return await readMonitor(url, questionMsMax);
   } catch (error) {
-    const mend = "name the monitoring port (`http: 8222` in nats-server's configuration) as this machine reaches it";
-    return checkOf("sync_interval").warn(`cannot be seen: ${shownMonitor(url)}: ${(error as Error).message}`, mend);
+    const mend =
+      "name the monitoring port (`http: 8222` in nats-server's configuration) as this machine reaches it";
+    return checkOf("sync_interval").warn(
+      `cannot be seen: ${shownMonitor(url)}: ${(error as Error).message}`,
+      mend,
+    );
   }
 }
 
-function split(told: readonly (MonitorFacts | Finding)[]): { facts: MonitorFacts[]; faults: Finding[] } {
+function split(told: readonly (MonitorFacts | Finding)[]): {
+  facts: MonitorFacts[];
+  faults: Finding[];
+} {
   const facts: MonitorFacts[] = [];
   const faults: Finding[] = [];
   for (const one of told) {
@@ -206,7 +264,9 @@ function embeddedBinary({ natsServer }: Config, { env }: CommandContext): Findin
   try {
     const { file, version } = findNatsServer({ named: natsServer, path: env["PATH"] });
     const { level, found, mend = "" } = checkVersion(version, false);
-    return level === "ok" ? check.ok(`${version} to embed: ${file}`) : check.warn(`${file}: ${found}`, mend);
+    return level === "ok"
+      ? check.ok(`${version} to embed: ${file}`)
+      : check.warn(`${file}: ${found}`, mend);
   } catch (error) {
     return check.fail(
       (error as Error).message,
@@ -225,19 +285,34 @@ function serverRoom(
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
   // The embedded server has no other account.
-  return { storeBytesMax: written.storeBytesMax, reservedBytes: account.reserved_storage ?? 0, clusterSize: 1 };
+  return {
+    storeBytesMax: written.storeBytesMax,
+    reservedBytes: account.reserved_storage ?? 0,
+    clusterSize: 1,
+  };
 }
 
 function clusterOf({ replicas }: Config, { server }: NatsFacts, monitors: readonly MonitorFacts[]) {
-  const sizeMonitored = monitors.find(({ jetStream }) => jetStream !== undefined)?.jetStream?.clusterSize;
-  return { replicas, cluster: server.cluster, sizeMonitored, sizeTold: server.connect_urls?.length ?? 0 };
+  const sizeMonitored = monitors.find(({ jetStream }) => jetStream !== undefined)?.jetStream
+    ?.clusterSize;
+  return {
+    replicas,
+    cluster: server.cluster,
+    sizeMonitored,
+    sizeTold: server.connect_urls?.length ?? 0,
+  };
 }
 
 function lookAtMachine(config: Config, storedBytes: number | undefined): Finding[] {
   const { natsUrl, dataDir } = config;
-  const streamBytesTotal = wantedConfigs(config).reduce((sum, { max_bytes: bytes }) => sum + bytes, 0);
+  const streamBytesTotal = wantedConfigs(config).reduce(
+    (sum, { max_bytes: bytes }) => sum + bytes,
+    0,
+  );
   const disk =
-    natsUrl === undefined ? [checkFolder(dataDir), checkDisk({ dataDir, streamBytesTotal, storedBytes })] : [];
+    natsUrl === undefined
+      ? [checkFolder(dataDir), checkDisk({ dataDir, streamBytesTotal, storedBytes })]
+      : [];
   return [...disk, checkMemory(config), checkFiles()];
 }
 
@@ -265,11 +340,18 @@ function lookAtFiles(config: Config, uws: unknown): Finding[] {
         without: "the gateway does not start",
         isNeeded: true,
       },
-      { name: "scanner", load: loadAddon, without: "JSON.parse scans, many times slower", isNeeded: false },
+      {
+        name: "scanner",
+        load: loadAddon,
+        without: "JSON.parse scans, many times slower",
+        isNeeded: false,
+      },
       {
         name: "connection id",
         load: loadConnectionId,
-        without: config.proxyProtocol ? "PENSTOCK_PROXY_PROTOCOL is refused" : "addresses are read with every request",
+        without: config.proxyProtocol
+          ? "PENSTOCK_PROXY_PROTOCOL is refused"
+          : "addresses are read with every request",
         isNeeded: config.proxyProtocol,
       },
     ]),

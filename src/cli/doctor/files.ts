@@ -1,4 +1,5 @@
-// The files that settings name and set-up builds: certificates and credentials with the day they end, addons that load.
+// The files that settings name and set-up builds: certificates and credentials with the day they
+// end, addons that load.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -13,7 +14,10 @@ export interface NamedFile {
   readonly file: string;
 }
 
-/** Of a chain, which is as good as its worst: the settings have been read, so it is one, and its key fits. */
+/**
+ * Of a chain, which is as good as its worst: the settings have been read, so it is one, and its key
+ * fits.
+ */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -23,7 +27,10 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/** Of authorities, each of which vouches by itself: one that has ended among others takes away only what it vouched for. */
+/**
+ * Of authorities, each of which vouches by itself: one that has ended among others takes away only
+ * what it vouched for.
+ */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -34,10 +41,17 @@ export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
     const later = times.filter(({ endsMs }) => endsMs > nowMs);
     return notYet(setting, Math.min(...later.map(({ fromMs }) => fromMs)));
   }
-  const all = expiry(setting, { file, endsMs: Math.max(...times.map(({ endsMs }) => endsMs)), nowMs });
+  const all = expiry(setting, {
+    file,
+    endsMs: Math.max(...times.map(({ endsMs }) => endsMs)),
+    nowMs,
+  });
   if (all.level !== "ok" || ended === 0) return all;
   const found = `${ended} of the ${times.length} authorities in ${setting} ended: a server only they vouch for is not taken; the last ${all.found.slice(setting.length + 1)}`;
-  return checkOf("certificates").warn(found, `take those that ended out of ${file}: that is taken without a restart`);
+  return checkOf("certificates").warn(
+    found,
+    `take those that ended out of ${file}: that is taken without a restart`,
+  );
 }
 
 interface Times {
@@ -48,7 +62,9 @@ interface Times {
 /** Of each certificate in the file, one at least; or what is wrong with it. */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
-    const pems = readFileSync(file, "utf8").matchAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+    const pems = readFileSync(file, "utf8").matchAll(
+      /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
+    );
     const times = [...pems].map(([pem]) => {
       const { validFromDate, validToDate } = new X509Certificate(pem);
       return { fromMs: validFromDate.getTime(), endsMs: validToDate.getTime() };
@@ -57,7 +73,10 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
     return times;
   } catch (error) {
     const mend = `put a PEM certificate into ${file}`;
-    return checkOf("certificates").fail(`${setting} cannot be read: ${(error as Error).message}`, mend);
+    return checkOf("certificates").fail(
+      `${setting} cannot be read: ${(error as Error).message}`,
+      mend,
+    );
   }
 }
 
@@ -70,16 +89,25 @@ function notYet(setting: string, fromMs: number): Finding {
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   const check = checkOf("certificates");
   try {
-    const jwt = /-----BEGIN NATS USER JWT-----\s*(\S+)\s*-----?/.exec(readFileSync(file, "utf8"))?.[1] ?? "";
-    const claims = JSON.parse(Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString("utf8")) as { exp?: number };
+    const jwt =
+      /-----BEGIN NATS USER JWT-----\s*(\S+)\s*-----?/.exec(readFileSync(file, "utf8"))?.[1] ?? "";
+    const claims = JSON.parse(
+      Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString("utf8"),
+    ) as { exp?: number };
     if (claims.exp === undefined || claims.exp === 0) return check.ok(`${setting} does not end`);
     return expiry(setting, { file, endsMs: claims.exp * 1_000, nowMs });
   } catch {
-    return check.fail(`${setting}: ${file} holds no NATS credentials`, "write it with `nsc generate creds`");
+    return check.fail(
+      `${setting}: ${file} holds no NATS credentials`,
+      "write it with `nsc generate creds`",
+    );
   }
 }
 
-function expiry(setting: string, { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number }): Finding {
+function expiry(
+  setting: string,
+  { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
+): Finding {
   const check = checkOf("certificates");
   const mend = `renew ${file}: a new one is taken without a restart`;
   if (endsMs <= nowMs) return check.fail(`${setting} ended ${shownDay(endsMs)}`, mend);
@@ -113,5 +141,7 @@ export function checkParts(parts: readonly Part[]): Finding[] {
       return [isNeeded ? check.fail(found, "npm run setup") : check.warn(found, "npm run setup")];
     }
   });
-  return findings.length > 0 ? findings : [check.ok(`${parts.map(({ name }) => name).join(", ")} load`)];
+  return findings.length > 0
+    ? findings
+    : [check.ok(`${parts.map(({ name }) => name).join(", ")} load`)];
 }

@@ -1,5 +1,6 @@
-// What a check of `penstock doctor` answers: one line, and for what is not well how to mend it. No check prints or throws, and no
-// text holds a secret: urls come without users, keys and tokens not at all.
+// What a check of `penstock doctor` answers: one line, and for what is not well how to mend it. No
+// check prints or throws, and no text holds a secret: urls come without users, keys and tokens not
+// at all.
 
 export type Level = "ok" | "warn" | "fail";
 

@@ -1,5 +1,5 @@
-// Beside a leaf node: whether the hub answers, and whether the registry here is the mirror of the hub's that a gateway asks for (as
-// projects/registry/hub-mirror.ts says it). Only asks.
+// Beside a leaf node: whether the hub answers, and whether the registry here is the mirror of the
+// hub's that a gateway asks for (as projects/registry/hub-mirror.ts says it). Only asks.
 
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -27,11 +27,18 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   }
   if (isFilled(info.config)) return undefined;
   const found = `${name} has not yet had all the hub has: the gateway waits until then, and does not listen`;
-  return check.warn(found, "start the gateway, and see that the hub answers; its log says what it waits for");
+  return check.warn(
+    found,
+    "start the gateway, and see that the hub answers; its log says what it waits for",
+  );
 }
 
 /** Rejects never. */
-export async function checkHub(connection: NatsConnection, mirror: Mirror, timeoutMs: number): Promise<Finding> {
+export async function checkHub(
+  connection: NatsConnection,
+  mirror: Mirror,
+  timeoutMs: number,
+): Promise<Finding> {
   const check = checkOf("hub");
   const { hubDomain, name, info } = mirror;
   try {
@@ -45,11 +52,15 @@ export async function checkHub(connection: NatsConnection, mirror: Mirror, timeo
     const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
     if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
       const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was made anew: the mirror follows nothing`;
-      return check.warn(found, `\`nats stream rm ${name}\` here, and start the gateway again: it makes the mirror`);
+      return check.warn(
+        found,
+        `\`nats stream rm ${name}\` here, and start the gateway again: it makes the mirror`,
+      );
     }
     return check.ok(`domain ${hubDomain} answers`);
   } catch (error) {
-    const waits = info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
+    const waits =
+      info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
     const found = `domain ${hubDomain} does not answer${waits}: ${(error as Error).message}`;
     const mend =
       "start the hub's nats-server, put the way to it right (`leafnodes` in leaf.conf), or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";

@@ -1,5 +1,6 @@
-// Whether JetStream is on, and whether the account and the server can promise the streams the room that the settings ask for.
-// Counts what is there already as promised: only what a start would add must fit.
+// Whether JetStream is on, and whether the account and the server can promise the streams the room
+// that the settings ask for. Counts what is there already as promised: only what a start would add
+// must fit.
 
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../streams/desired.ts";
@@ -16,7 +17,10 @@ export interface ServerRoom {
 export interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
-  /** Buckets the gateway makes beside the streams: their streams' names, with what they ask for; 0 is no limit. */
+  /**
+   * Buckets the gateway makes beside the streams: their streams' names, with what they ask for; 0
+   * is no limit.
+   */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
   /** Beside a leaf node, where a bucket without a limit is a mirror. */
@@ -32,7 +36,8 @@ const enable =
 export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding {
   const check = checkOf("jetstream");
   if (!isOnServer) return check.fail("the server runs without JetStream", enable);
-  if (/not enabled/i.test(fault)) return check.fail(`the account has no JetStream: ${fault}`, enable);
+  if (/not enabled/i.test(fault))
+    return check.fail(`the account has no JetStream: ${fault}`, enable);
   return check.fail(
     `does not answer: ${fault}`,
     "look at nats-server's log: a cluster needs a leader (most of its nodes up), the user the right to publish to $JS.API.>",
@@ -52,8 +57,16 @@ export function checkRoom(question: RoomQuestion): Finding[] {
       ),
     ];
   }
-  const missing = [...wanted.map(({ name }) => name), ...buckets.keys()].filter((name) => !facts.streams.has(name));
-  const faults = limitFaults(tier.limits, { wanted, missing, buckets, hubDomain, streams: facts.account.streams });
+  const missing = [...wanted.map(({ name }) => name), ...buckets.keys()].filter(
+    (name) => !facts.streams.has(name),
+  );
+  const faults = limitFaults(tier.limits, {
+    wanted,
+    missing,
+    buckets,
+    hubDomain,
+    streams: facts.account.streams,
+  });
   if (faults.length > 0) return faults;
 
   const added = addedBytes(question, tier.isTiered);
@@ -70,13 +83,19 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   };
   const rooms = [account, ...serverRoomOf(server, tier.isTiered ? replicas : 1)];
   const short = rooms.find((room) => added.streams + added.buckets > freeOf(room));
-  if (short !== undefined) return [tooLittle(question, { asks, added, room: short, isTiered: tier.isTiered })];
+  if (short !== undefined)
+    return [tooLittle(question, { asks, added, room: short, isTiered: tier.isTiered })];
   const tightest = rooms.reduce((least, room) => (freeOf(room) < freeOf(least) ? room : least));
   if (freeOf(tightest) < Number.POSITIVE_INFINITY) {
     return [check.ok(`enabled; ${asks}, ${tightest.whose} has ${shownBytes(freeOf(tightest))}`)];
   }
   const found = `enabled; ${asks}, and the server's max_file_store cannot be seen from here`;
-  return [check.warn(found, "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`")];
+  return [
+    check.warn(
+      found,
+      "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`",
+    ),
+  ];
 }
 
 interface Room {
@@ -93,7 +112,15 @@ function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
   if (server === undefined) return [];
   const mend = "raise max_file_store in nats-server's configuration";
   const nodes = Math.max(1, server.clusterSize) / copies;
-  return [{ whose: "the server", mend, bytesMax: server.storeBytesMax, usedBytes: server.reservedBytes, nodes }];
+  return [
+    {
+      whose: "the server",
+      mend,
+      bytesMax: server.storeBytesMax,
+      usedBytes: server.reservedBytes,
+      nodes,
+    },
+  ];
 }
 
 function freeOf({ bytesMax, usedBytes, nodes }: Room): number {
@@ -105,7 +132,10 @@ interface Added {
   readonly buckets: number;
 }
 
-/** What streams that are missing or smaller than the settings will ask for. Accounts without tiers count every replica. */
+/**
+ * What streams that are missing or smaller than the settings will ask for. Accounts without tiers
+ * count every replica.
+ */
 function addedBytes({ facts, wanted, buckets }: RoomQuestion, isTiered: boolean): Added {
   const times = (replicas: number): number => (isTiered ? 1 : replicas);
   let ofStreams = 0;
@@ -133,17 +163,26 @@ interface Shortage {
 }
 
 /** Without its streams a gateway does not start; without the usage record it does. */
-function tooLittle({ wanted, facts }: RoomQuestion, { asks, added, room, isTiered }: Shortage): Finding {
+function tooLittle(
+  { wanted, facts }: RoomQuestion,
+  { asks, added, room, isTiered }: Shortage,
+): Finding {
   const check = checkOf("jetstream");
   const { whose, bytesMax } = room;
   const free = freeOf(room);
   const left = Math.max(0, bytesMax - room.usedBytes);
   const found = `${asks}, and of ${whose}'s ${shownBytes(bytesMax)} are ${shownBytes(left)} left`;
-  const copies = wanted.reduce((sum, { num_replicas: replicas }) => sum + (isTiered ? 1 : replicas), 0);
+  const copies = wanted.reduce(
+    (sum, { num_replicas: replicas }) => sum + (isTiered ? 1 : replicas),
+    0,
+  );
   const fitting = Math.floor((free - added.buckets) / copies);
   // With streams there already, what a smaller setting would come to is another matter.
-  const isFirst = wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
-  const lower = isFirst ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit` : "lower PENSTOCK_STREAM_BYTES_MAX";
+  const isFirst =
+    wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
+  const lower = isFirst
+    ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit`
+    : "lower PENSTOCK_STREAM_BYTES_MAX";
   if (added.streams > free) return check.fail(found, `${lower}; or ${room.mend}`);
   return check.warn(`${found}: the usage record has no room`, `${lower}; or ${room.mend}`);
 }
@@ -187,18 +226,25 @@ function limitFaults(
   if (largest > 0 && asked > largest) {
     const found = `a stream of ${shownBytes(asked)} is more than the account's ${shownBytes(largest)} for one`;
     faults.push(
-      check.fail(found, `PENSTOCK_STREAM_BYTES_MAX=${largest}, or raise the account's disk_max_stream_bytes`),
+      check.fail(
+        found,
+        `PENSTOCK_STREAM_BYTES_MAX=${largest}, or raise the account's disk_max_stream_bytes`,
+      ),
     );
   }
   const unlimited = missing.filter((name) => buckets.get(name) === 0);
   if (limits.max_bytes_required && unlimited.length > 0) {
     const made = unlimited.map((name) => {
       const bucket = name.replace(/^KV_/, "");
-      const mirror = hubDomain === undefined ? "" : ` --mirror=${bucket} --mirror-domain=${hubDomain}`;
+      const mirror =
+        hubDomain === undefined ? "" : ` --mirror=${bucket} --mirror-domain=${hubDomain}`;
       return `\`nats kv add ${bucket} --max-bucket-size=64MB --history=1${mirror}\``;
     });
     faults.push(
-      check.fail("the account takes no stream without a limit of bytes, and the registry has none", made.join(", ")),
+      check.fail(
+        "the account takes no stream without a limit of bytes, and the registry has none",
+        made.join(", "),
+      ),
     );
   }
   return faults;

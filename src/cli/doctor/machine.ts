@@ -1,5 +1,5 @@
-// What the machine lends: open files, memory, room on disk. Reads /proc and the control group where they are; where they are not,
-// says what it cannot see.
+// What the machine lends: open files, memory, room on disk. Reads /proc and the control group where
+// they are; where they are not, says what it cannot see.
 
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
@@ -9,16 +9,23 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 
 const filesLeast = 256;
 const filesWanted = 8_192;
-/** A gateway process at rest; with its buffers and scan tables beside the budget. As the README plans it: "Memory to plan". */
+/**
+ * A gateway process at rest; with its buffers and scan tables beside the budget. As the README
+ * plans it: "Memory to plan".
+ */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
-/** One file a connection. Node raises its soft limit to the hard one, for the gateway as for this command. */
+/**
+ * One file a connection. Node raises its soft limit to the hard one, for the gateway as for this
+ * command.
+ */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
   const limit = openFilesMax();
   if (limit === undefined) return check.ok("the limit cannot be seen here");
-  const mend = "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in compose";
+  const mend =
+    "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in compose";
   const found = `up to ${limit}, so some ${connectionsRoom(limit)} connections a process`;
   if (limit < filesLeast) return check.fail(found, mend);
   return limit < filesWanted
@@ -26,8 +33,17 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/** Per process: the budget with the eighth that small requests may go over it, and the process itself. */
-export function checkMemory({ inflightBytesMax, workers }: { inflightBytesMax: number; workers: number }): Finding {
+/**
+ * Per process: the budget with the eighth that small requests may go over it, and the process
+ * itself.
+ */
+export function checkMemory({
+  inflightBytesMax,
+  workers,
+}: {
+  inflightBytesMax: number;
+  workers: number;
+}): Finding {
   const check = checkOf("memory");
   const needed = workers * (inflightBytesMax * 1.125 + processBytes);
   const { bytes, isGroup } = memoryLimit();
@@ -35,14 +51,18 @@ export function checkMemory({ inflightBytesMax, workers }: { inflightBytesMax: n
   const found = `${workers === 1 ? "a process" : `${workers} processes`} may need ${shownBytes(needed)}, ${what} ${shownBytes(bytes)}`;
   if (needed <= bytes) return check.ok(found);
   const room = Math.floor((bytes / workers - processBytes) / 1.125);
-  const lower = room >= 1_048_576 ? `PENSTOCK_INFLIGHT_BYTES_MAX=${room} would fit` : "lower PENSTOCK_WORKERS";
+  const lower =
+    room >= 1_048_576 ? `PENSTOCK_INFLIGHT_BYTES_MAX=${room} would fit` : "lower PENSTOCK_WORKERS";
   const mend = `${lower}; or raise the limit of memory (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
   return workers * restBytes > bytes
     ? check.fail(found, mend)
     : check.warn(`${found}: it may be killed under load`, mend);
 }
 
-/** The smallest limit of the control group and those above it (version 2, then 1), else the machine's memory. */
+/**
+ * The smallest limit of the control group and those above it (version 2, then 1), else the
+ * machine's memory.
+ */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
   const groups = readIfThere("/proc/self/cgroup") ?? "";
@@ -56,7 +76,10 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
   return { bytes, isGroup: bytes < machine };
 }
 
-/** Inside of a container the group's path may name what only the host has: then the root is the container's own. */
+/**
+ * Inside of a container the group's path may name what only the host has: then the root is the
+ * container's own.
+ */
 function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
   if (group === undefined) return [];
   const limits: number[] = [];

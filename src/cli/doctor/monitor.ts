@@ -1,5 +1,5 @@
-// The monitoring endpoints of nats-server (`http: 8222` in its configuration), which say what the client API does not. Only reads
-// /varz, which 2.9 to 2.15 answer alike in the parts read here.
+// The monitoring endpoints of nats-server (`http: 8222` in its configuration), which say what the
+// client API does not. Only reads /varz, which 2.9 to 2.15 answer alike in the parts read here.
 
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -37,10 +37,14 @@ const answerBytesMax = 4_194_304;
 /** Rejects with an Error whose message completes "http://…: …". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const { href, headers } = requestOf(url);
-  const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
-    const { name, cause, message } = error as Error;
-    throw new Error(name === "TimeoutError" ? "no answer" : cause instanceof Error ? cause.message : message);
-  });
+  const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
+    (error: unknown) => {
+      const { name, cause, message } = error as Error;
+      throw new Error(
+        name === "TimeoutError" ? "no answer" : cause instanceof Error ? cause.message : message,
+      );
+    },
+  );
   if (!response.ok) throw new Error(`answers ${response.status}`);
   const varz = await varzOf(response);
   const { config, stats, meta } = varz.jetstream ?? {};
@@ -52,7 +56,8 @@ export async function readMonitor(url: string, timeoutMs: number): Promise<Monit
         ? undefined
         : {
             isDurable: config.sync_always === true,
-            syncIntervalMs: config.sync_interval === undefined ? undefined : config.sync_interval / 1_000_000,
+            syncIntervalMs:
+              config.sync_interval === undefined ? undefined : config.sync_interval / 1_000_000,
             storeBytesMax: config.max_storage ?? 0,
             reservedBytes: stats?.reserved_storage ?? 0,
             clusterSize: meta?.cluster_size ?? 1,
@@ -61,7 +66,8 @@ export async function readMonitor(url: string, timeoutMs: number): Promise<Monit
 }
 
 async function varzOf(response: Response): Promise<Varz> {
-  if (Number(response.headers.get("content-length") ?? 0) > answerBytesMax) throw new Error("answers too much");
+  if (Number(response.headers.get("content-length") ?? 0) > answerBytesMax)
+    throw new Error("answers too much");
   try {
     const value: unknown = await response.json();
     if (typeof value === "object" && value !== null && "server_id" in value) return value as Varz;
@@ -85,17 +91,32 @@ function requestOf(url: string): { href: string; headers: Record<string, string>
   const { username, password } = target;
   target.username = "";
   target.password = "";
-  const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
+  const user = Buffer.from(
+    `${decodeURIComponent(username)}:${decodeURIComponent(password)}`,
+  ).toString("base64");
   return { href: target.href, headers: username === "" ? {} : { Authorization: `Basic ${user}` } };
 }
 
-/** `sync_interval` of the server embedded here, of those whose monitoring endpoint was named, or unknown. */
-export function checkSync(known: { embedded?: boolean | undefined; monitors: readonly MonitorFacts[] }): Finding[] {
+/**
+ * `sync_interval` of the server embedded here, of those whose monitoring endpoint was named, or
+ * unknown.
+ */
+export function checkSync(known: {
+  embedded?: boolean | undefined;
+  monitors: readonly MonitorFacts[];
+}): Finding[] {
   const check = checkOf("sync_interval");
-  const mend = "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it";
+  const mend =
+    "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it";
   if (known.embedded !== undefined) {
-    if (known.embedded) return [check.ok("always, by the configuration of the embedded nats-server")];
-    return [check.fail("the configuration in the data folder was changed", "restart Penstock: it writes it anew")];
+    if (known.embedded)
+      return [check.ok("always, by the configuration of the embedded nats-server")];
+    return [
+      check.fail(
+        "the configuration in the data folder was changed",
+        "restart Penstock: it writes it anew",
+      ),
+    ];
   }
   if (known.monitors.length === 0) {
     const how = "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`";
@@ -109,9 +130,15 @@ export function checkSync(known: { embedded?: boolean | undefined; monitors: rea
   return known.monitors.map(({ url, serverName, jetStream }) => {
     const who = `${serverName === "" ? url : `${serverName} (${url})`}`;
     if (jetStream === undefined)
-      return check.fail(`${who} runs without JetStream`, "put a jetstream block into its configuration");
+      return check.fail(
+        `${who} runs without JetStream`,
+        "put a jetstream block into its configuration",
+      );
     if (jetStream.isDurable) return check.ok(`always, at ${who}`);
     const seconds = jetStream.syncIntervalMs === undefined ? 120 : jetStream.syncIntervalMs / 1_000;
-    return check.warn(`${seconds} s at ${who}: a power cut can cost as much of acknowledged events`, mend);
+    return check.warn(
+      `${seconds} s at ${who}: a power cut can cost as much of acknowledged events`,
+      mend,
+    );
   });
 }

@@ -1,4 +1,5 @@
-// What the server itself shows: that it answers, its version, what it takes in one message, its clock.
+// What the server itself shows: that it answers, its version, what it takes in one message, its
+// clock.
 
 import { headerBytesMax } from "../../nats/limits.ts";
 import { clusterVersionsWanted, versionFaults } from "../../nats/versions.ts";
@@ -10,7 +11,13 @@ const clockToleranceMs = 2_000;
 /** What one event of an SDK may have. */
 const eventBytesMax = 1_000_000;
 
-export function checkConnection({ connectMs, place, server, isEncrypted, roundTripMs }: NatsFacts): Finding {
+export function checkConnection({
+  connectMs,
+  place,
+  server,
+  isEncrypted,
+  roundTripMs,
+}: NatsFacts): Finding {
   const check = checkOf("nats");
   const name = server.server_name === server.server_id ? "" : ` (${server.server_name})`;
   const cluster = server.cluster === undefined ? "" : ` of cluster ${server.cluster}`;
@@ -53,7 +60,8 @@ export function checkVersion(version: string, isClustered: boolean): Finding {
 export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number): Finding {
   const check = checkOf("max_payload");
   const frame = frameBytesMax + headerBytesMax;
-  const mend = "set `max_payload: 8MB` in nats-server's configuration and reload it (`nats-server --signal reload`)";
+  const mend =
+    "set `max_payload: 8MB` in nats-server's configuration and reload it (`nats-server --signal reload`)";
   if (messageBytesMax < eventBytesMax) {
     return check.fail(
       `${shownBytes(messageBytesMax)}: larger events are refused (413 event_too_large), and frames are cut to it`,
@@ -70,9 +78,11 @@ export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number
 
 export function checkClock(clock: ClockReading | undefined): Finding {
   const check = checkOf("clock");
-  if (clock === undefined) return check.ok("not compared: NATS tells its time with a stream, and there is none yet");
+  if (clock === undefined)
+    return check.ok("not compared: NATS tells its time with a stream, and there is none yet");
   const { askedMs, serverMs, answeredMs } = clock;
-  const aheadMs = serverMs > answeredMs ? serverMs - answeredMs : serverMs < askedMs ? serverMs - askedMs : 0;
+  const aheadMs =
+    serverMs > answeredMs ? serverMs - answeredMs : serverMs < askedMs ? serverMs - askedMs : 0;
   const found = `nats-server's is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} ours`;
   if (Math.abs(aheadMs) <= clockToleranceMs) return check.ok("agrees with nats-server's");
   return check.warn(

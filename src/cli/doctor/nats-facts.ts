@@ -1,5 +1,5 @@
-// What NATS answers about itself, asked once for all checks: the server, the account, the streams. Only asks: it makes no stream,
-// no bucket and no durable consumer. Judges nothing.
+// What NATS answers about itself, asked once for all checks: the server, the account, the streams.
+// Only asks: it makes no stream, no bucket and no durable consumer. Judges nothing.
 
 import {
   type JetStreamAccountStats,
@@ -26,7 +26,10 @@ export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
   /** Of those that were asked for the ones that are there, by name. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** What the clocks said; undefined while there is no stream, because only such an answer has the time in it. */
+  /**
+   * What the clocks said; undefined while there is no stream, because only such an answer has the
+   * time in it.
+   */
   readonly clock: ClockReading | undefined;
 }
 
@@ -48,21 +51,30 @@ export interface NatsQuestions {
 }
 
 /** Answers within the timeouts, whatever NATS does. */
-export async function askNats(connection: NatsConnection, questions: NatsQuestions): Promise<NatsFacts> {
+export async function askNats(
+  connection: NatsConnection,
+  questions: NatsQuestions,
+): Promise<NatsFacts> {
   const { connectMs, timeoutMs } = questions;
   const roundTripMs = await roundTrip(connection, timeoutMs());
   return {
     connectMs,
     server: connection.info!,
     place: connection.getServer(),
-    isEncrypted: connection instanceof NatsConnectionImpl && connection.protocol.transport.isEncrypted(),
+    isEncrypted:
+      connection instanceof NatsConnectionImpl && connection.protocol.transport.isEncrypted(),
     roundTripMs,
     jetStream:
-      roundTripMs === undefined ? { fault: "NATS does not answer" } : await askJetStream(connection, questions),
+      roundTripMs === undefined
+        ? { fault: "NATS does not answer" }
+        : await askJetStream(connection, questions),
   };
 }
 
-async function roundTrip(connection: NatsConnection, timeoutMs: number): Promise<number | undefined> {
+async function roundTrip(
+  connection: NatsConnection,
+  timeoutMs: number,
+): Promise<number | undefined> {
   const sinceMs = performance.now();
   const silence = Promise.withResolvers<"silent">();
   const timer = setTimeout(() => silence.resolve("silent"), timeoutMs);
@@ -76,12 +88,19 @@ async function roundTrip(connection: NatsConnection, timeoutMs: number): Promise
   }
 }
 
-async function askJetStream(connection: NatsConnection, questions: NatsQuestions): Promise<NatsFacts["jetStream"]> {
+async function askJetStream(
+  connection: NatsConnection,
+  questions: NatsQuestions,
+): Promise<NatsFacts["jetStream"]> {
   const { timeoutMs } = questions;
   try {
     const account = await (await managerOf(connection, timeoutMs())).getAccountInfo();
     const streams = await findStreams(await managerOf(connection, timeoutMs()), questions);
-    const clock = await readClock(await managerOf(connection, timeoutMs()), streams, questions.wallMs);
+    const clock = await readClock(
+      await managerOf(connection, timeoutMs()),
+      streams,
+      questions.wallMs,
+    );
     return { account, streams, clock };
   } catch (error) {
     return { fault: (error as Error).message };
@@ -92,7 +111,10 @@ async function managerOf(connection: NatsConnection, timeout: number): Promise<J
   return await jetstreamManager(connection, { checkAPI: false, timeout });
 }
 
-/** A list by subject first, which is one answer for many; then by name those that do not take the subject any more. */
+/**
+ * A list by subject first, which is one answer for many; then by name those that do not take the
+ * subject any more.
+ */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,

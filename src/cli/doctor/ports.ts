@@ -1,5 +1,5 @@
-// The two ports: free, a Penstock's already, or somebody else's. Connects like a client and asks what answers; binds only where
-// connecting cannot tell whether a gateway could.
+// The two ports: free, a Penstock's already, or somebody else's. Connects like a client and asks
+// what answers; binds only where connecting cannot tell whether a gateway could.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -17,7 +17,9 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
-export async function checkPublicPort(question: PortQuestion & { isTls: boolean }): Promise<Finding> {
+export async function checkPublicPort(
+  question: PortQuestion & { isTls: boolean },
+): Promise<Finding> {
   const check = checkOf("public port");
   const unused = await unusedPort(question, "public port");
   if (unused !== undefined) return unused;
@@ -42,10 +44,16 @@ export async function checkAdminPort(question: PortQuestion): Promise<Finding> {
   if (ready?.status === 200) return check.ok(`a Penstock answers on ${port} already, and is ready`);
   const reasons = fieldOf(ready?.body, "reasons");
   const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";
-  return check.fail(`a Penstock answers on ${port} and is not ready: ${why}`, "see the other lines here, and its log");
+  return check.fail(
+    `a Penstock answers on ${port} and is not ready: ${why}`,
+    "see the other lines here, and its log",
+  );
 }
 
-async function unusedPort({ host, port, timeoutMs }: PortQuestion, name: string): Promise<Finding | undefined> {
+async function unusedPort(
+  { host, port, timeoutMs }: PortQuestion,
+  name: string,
+): Promise<Finding | undefined> {
   const check = checkOf(name);
   if (port === 0) return check.ok("any free one");
   if (port < unprivilegedLeast || !anyAddress.has(host)) {
@@ -62,11 +70,18 @@ async function unusedPort({ host, port, timeoutMs }: PortQuestion, name: string)
       return check.fail(`${port} may not be taken by this user`, mend);
     }
   }
-  return (await reach(reachable(host), port, timeoutMs)) === "closed" ? check.ok(`${port} is free`) : undefined;
+  return (await reach(reachable(host), port, timeoutMs)) === "closed"
+    ? check.ok(`${port} is free`)
+    : undefined;
 }
 
-function taken(name: string, { port, flag, answers }: { port: number; flag: string; answers: boolean }): Finding {
-  const who = answers ? "something that is no Penstock" : "something that takes connections and does not answer";
+function taken(
+  name: string,
+  { port, flag, answers }: { port: number; flag: string; answers: boolean },
+): Finding {
+  const who = answers
+    ? "something that is no Penstock"
+    : "something that takes connections and does not answer";
   return checkOf(name).fail(
     `${port} is taken by ${who}`,
     `see who: \`ss -ltnp sport = :${port}\`; stop it, or set ${flag} to another`,
@@ -101,7 +116,10 @@ interface Answer {
 
 const bodyCharsMax = 65_536;
 
-/** Undefined when nothing that speaks HTTP answers in time. Whose certificate it is does not matter here. */
+/**
+ * Undefined when nothing that speaks HTTP answers in time. Whose certificate it is does not matter
+ * here.
+ */
 function get({
   host,
   port,
@@ -114,7 +132,9 @@ function get({
       ...{ host: reachable(host), port, path, agent: false },
       signal: AbortSignal.timeout(timeoutMs),
     };
-    const request = isTls ? httpsRequest({ ...options, rejectUnauthorized: false }) : httpRequest(options);
+    const request = isTls
+      ? httpsRequest({ ...options, rejectUnauthorized: false })
+      : httpRequest(options);
     request.once("error", () => resolve(undefined));
     request.once("response", (response) => {
       let body = "";

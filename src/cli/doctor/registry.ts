@@ -1,5 +1,6 @@
-// The project registry as a gateway would read it: whether it can be read, how many projects, whose keys clash. Opens the bucket only
-// when it is there, since opening one that is not would make it, and at a leaf when it is the hub's. Names projects, never keys.
+// The project registry as a gateway would read it: whether it can be read, how many projects, whose
+// keys clash. Opens the bucket only when it is there, since opening one that is not would make it,
+// and at a leaf when it is the hub's. Names projects, never keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
@@ -20,32 +21,54 @@ export interface RegistryQuestion {
 }
 
 /** Rejects never; a registry that does not answer in time is a finding. */
-export async function checkRegistry(connection: NatsConnection, question: RegistryQuestion): Promise<Finding[]> {
+export async function checkRegistry(
+  connection: NatsConnection,
+  question: RegistryQuestion,
+): Promise<Finding[]> {
   const check = checkOf("registry");
   const { isThere, mirror } = question;
   const fault = mirror === undefined ? undefined : mirrorFault(mirror);
   if (fault !== undefined) return [fault];
   if (!isThere && mirror !== undefined) {
-    return [check.ok("not there yet: the gateway makes it, and listens when it has all the hub has")];
+    return [
+      check.ok("not there yet: the gateway makes it, and listens when it has all the hub has"),
+    ];
   }
   const silence = Promise.withResolvers<never>();
-  const timer = setTimeout(() => silence.reject(new Error("no answer in time")), question.timeoutMs);
+  const timer = setTimeout(
+    () => silence.reject(new Error("no answer in time")),
+    question.timeoutMs,
+  );
   try {
-    if (!isThere) return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
-    const { projects, damaged, entries } = await Promise.race([readProjects(connection, question), silence.promise]);
+    if (!isThere)
+      return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
+    const { projects, damaged, entries } = await Promise.race([
+      readProjects(connection, question),
+      silence.promise,
+    ]);
     const findings = [...clashes(projects), ...damagedFindings(damaged)];
     if (findings.length > 0) return findings;
     if (entries === 0 && mirror === undefined) {
       return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
     }
     if (projects.length === 0)
-      return [check.warn("it has no projects: every key is answered 401", mirror === undefined ? add : addAtHub)];
+      return [
+        check.warn(
+          "it has no projects: every key is answered 401",
+          mirror === undefined ? add : addAtHub,
+        ),
+      ];
     const disabled = projects.filter(({ enabled }) => !enabled).length;
     const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
     return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
   } catch (error) {
     const mend = "look whether the user may read it: it needs $JS.API.> and $KV.> of this account";
-    return [check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, mend)];
+    return [
+      check.fail(
+        `${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`,
+        mend,
+      ),
+    ];
   } finally {
     clearTimeout(timer);
   }
@@ -54,7 +77,10 @@ export async function checkRegistry(connection: NatsConnection, question: Regist
 const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
 const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
 
-/** Of a bucket that is not there, or holds not even a marker: a new installation, or one that has lost it. */
+/**
+ * Of a bucket that is not there, or holds not even a marker: a new installation, or one that has
+ * lost it.
+ */
 async function emptyFinding(
   connection: NatsConnection,
   { prefix }: RegistryQuestion,
@@ -80,8 +106,13 @@ interface Registry {
   readonly damaged: readonly { readonly id: string; readonly fault: string }[];
 }
 
-async function readProjects(connection: NatsConnection, { prefix, timeoutMs }: RegistryQuestion): Promise<Registry> {
-  const bucket = await new Kvm(jetstream(connection, { timeout: timeoutMs })).open(bucketName(prefix));
+async function readProjects(
+  connection: NatsConnection,
+  { prefix, timeoutMs }: RegistryQuestion,
+): Promise<Registry> {
+  const bucket = await new Kvm(jetstream(connection, { timeout: timeoutMs })).open(
+    bucketName(prefix),
+  );
   const latest = new Map<string, KvEntry>();
   for await (const entry of await bucket.history()) latest.set(entry.key, entry);
   const projects: Project[] = [];
@@ -114,5 +145,10 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   if (damaged.length === 0) return [];
   const shown = damaged.map(({ id, fault }) => `${id} (${fault})`);
   const mend = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
-  return [checkOf("registry").warn(`entries that are no projects are passed over: ${shownList(shown)}`, mend)];
+  return [
+    checkOf("registry").warn(
+      `entries that are no projects are passed over: ${shownList(shown)}`,
+      mend,
+    ),
+  ];
 }

@@ -19,7 +19,9 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
     const line = `${level.padEnd(4)}  ${check.padEnd(width)}  ${oneLine(found)}`;
     return mend === undefined ? line : `${line}. Mend: ${oneLine(mend)}`;
   });
-  return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join("\n");
+  return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join(
+    "\n",
+  );
 }
 
 /** What a server said goes to a terminal: no control characters, and not without end. */

@@ -1,5 +1,5 @@
-// The scripts of posthog-js, for pages that load the SDK from the gateway with the HTML snippet: such a page without them sends nothing and
-// says nothing.
+// The scripts of posthog-js, for pages that load the SDK from the gateway with the HTML snippet:
+// such a page without them sends nothing and says nothing.
 
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -9,13 +9,20 @@ export interface Scripts {
   readonly names: readonly string[];
 }
 
-/** `read` gives what a gateway would serve, or throws; `setting` is `off` where there is to be none. */
-export function checkScripts(read: () => Scripts | undefined, setting: string | undefined): Finding {
+/**
+ * `read` gives what a gateway would serve, or throws; `setting` is `off` where there is to be none.
+ */
+export function checkScripts(
+  read: () => Scripts | undefined,
+  setting: string | undefined,
+): Finding {
   const check = checkOf("scripts");
-  const mend = "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off where no page loads it from here";
+  const mend =
+    "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off where no page loads it from here";
   try {
     const scripts = read();
-    if (scripts !== undefined) return check.ok(`posthog-js ${scripts.version} from ${scripts.folder}`);
+    if (scripts !== undefined)
+      return check.ok(`posthog-js ${scripts.version} from ${scripts.folder}`);
     if (setting === "off") return check.ok("none: PENSTOCK_POSTHOG_JS is off");
     return check.warn(
       "no posthog-js: pages with the HTML snippet get a 404 for /static/array.js and send nothing",

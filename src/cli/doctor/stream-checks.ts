@@ -1,8 +1,13 @@
-// The streams against the settings: what the gateway would refuse, raise or leave (as streams/ensure.ts says it), their copies, and
-// how full they are. Changes none of it.
+// The streams against the settings: what the gateway would refuse, raise or leave (as
+// streams/ensure.ts says it), their copies, and how full they are. Changes none of it.
 
 import type { StreamInfo } from "@nats-io/jetstream";
-import { brokenPromises, keptLimits, raisedLimits, type WantedConfig } from "../../streams/desired.ts";
+import {
+  brokenPromises,
+  keptLimits,
+  raisedLimits,
+  type WantedConfig,
+} from "../../streams/desired.ts";
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
 export interface StreamQuestion {
@@ -29,7 +34,9 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   const { wanted, messageBytes } = question;
   const pairs = pairsOf(question);
   if (pairs.length === 0)
-    return [check.ok(`none of the ${wanted.length} is there yet: the gateway makes them at its start`)];
+    return [
+      check.ok(`none of the ${wanted.length} is there yet: the gateway makes them at its start`),
+    ];
   const findings: Finding[] = [];
   const missing = wanted.filter(({ name }) => !question.streams.has(name)).map(({ name }) => name);
   if (missing.length > 0) {
@@ -44,17 +51,26 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     const { name } = config;
     const broken = brokenPromises(config, info.config, messageBytes);
     if (broken.length > 0) {
-      findings.push(check.fail(`${name} would break what a 200 promises: ${broken.join("; ")}`, mendOf(config, info)));
+      findings.push(
+        check.fail(
+          `${name} would break what a 200 promises: ${broken.join("; ")}`,
+          mendOf(config, info),
+        ),
+      );
     }
     const raised = Object.keys(raisedLimits(config, info.config));
     if (raised.length > 0) {
       const found = `${name} has smaller limits than the settings: ${raised.join(", ")}`;
-      findings.push(check.warn(found, "start the gateway again with these settings: it raises them"));
+      findings.push(
+        check.warn(found, "start the gateway again with these settings: it raises them"),
+      );
     }
     const kept = keptLimits(config, info.config);
     if (kept.length > 0) {
       const found = `${name} has larger limits than the settings, which the gateway leaves: ${kept.join(", ")}`;
-      findings.push(check.warn(found, "set what the stream has, or lower it with `nats stream edit`"));
+      findings.push(
+        check.warn(found, "set what the stream has, or lower it with `nats stream edit`"),
+      );
     }
   }
   return findings.length > 0 ? findings : [check.ok(`${pairs.length} as the settings ask for`)];
@@ -62,7 +78,8 @@ export function checkStreams(question: StreamQuestion): Finding[] {
 
 function mendOf(wanted: WantedConfig, { config }: StreamInfo): string {
   const { name, subjects } = wanted;
-  const isForGood = config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
+  const isForGood =
+    config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
   if (isForGood) {
     return `that cannot be edited: read what is in it, then \`nats stream rm ${name}\`, and the gateway makes it anew; or take another PENSTOCK_SUBJECT_PREFIX`;
   }
@@ -85,29 +102,45 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const check = checkOf("replicas");
   const { replicas, cluster, sizeMonitored, sizeTold } = question;
   const findings: Finding[] = [];
-  // Of nodes that are down the cluster does not tell; streams that have their copies have had the nodes.
-  const size = sizeMonitored ?? Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
+  // Of nodes that are down the cluster does not tell; streams that have their copies have had the
+  // nodes.
+  const size =
+    sizeMonitored ??
+    Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
   const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
   if (cluster === undefined && replicas > 1) {
     const mend = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;
     findings.push(check.fail(`${replicas} are set, and the server is in no cluster`, mend));
   } else if (cluster !== undefined && sizeMonitored !== undefined && replicas > sizeMonitored) {
     const mend = `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`;
-    findings.push(check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, mend));
+    findings.push(
+      check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, mend),
+    );
   } else if (cluster !== undefined && replicas > size && size > 1) {
     const found = `${replicas} are set, and the cluster tells of ${size} nodes that are up`;
-    findings.push(check.warn(found, `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`));
+    findings.push(
+      check.warn(found, `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`),
+    );
   } else if (replicas === 2 || replicas === 4) {
     const found = `${replicas} survive the loss of no more nodes than ${replicas - 1}, and wait for one more`;
     findings.push(check.warn(found, `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`));
   } else if (cluster !== undefined && replicas === 1 && size >= 3) {
     findings.push(
-      check.warn(`one copy in a cluster of ${size}: a node that is lost takes its streams along`, setTo(3)),
+      check.warn(
+        `one copy in a cluster of ${size}: a node that is lost takes its streams along`,
+        setTo(3),
+      ),
     );
   }
   for (const { info } of pairsOf(question)) findings.push(...peerFaults(info));
   if (findings.length > 0) return findings;
-  return [check.ok(cluster === undefined ? "1, one server" : `${replicas}${size > 0 ? `, of ${size} nodes` : ""}`)];
+  return [
+    check.ok(
+      cluster === undefined
+        ? "1, one server"
+        : `${replicas}${size > 0 ? `, of ${size} nodes` : ""}`,
+    ),
+  ];
 }
 
 function peerFaults({ config, cluster }: StreamInfo): Finding[] {
@@ -123,7 +156,10 @@ function peerFaults({ config, cluster }: StreamInfo): Finding[] {
   if (offline.length > 0) {
     const found = `${config.name}: ${shownList(offline)} offline`;
     findings.push(
-      check.warn(found, "start that nats-server again, or replace its node (`nats stream cluster peer-remove`)"),
+      check.warn(
+        found,
+        "start that nats-server again, or replace its node (`nats stream cluster peer-remove`)",
+      ),
     );
   }
   const behind = peers.filter((peer) => peer.offline !== true && !peer.current);
@@ -159,7 +195,9 @@ export function checkFill(question: StreamQuestion): Finding[] {
     else findings.push(check.fail(`${found}; a full one refuses (503 store_full)`, mend));
   }
   if (findings.length > 0) return findings;
-  return [check.ok(pairs.length === 0 ? "no streams yet" : `the fullest stream has ${percent(fullest)}`)];
+  return [
+    check.ok(pairs.length === 0 ? "no streams yet" : `the fullest stream has ${percent(fullest)}`),
+  ];
 }
 
 function percent(share: number): string {

@@ -1,6 +1,7 @@
-// The bytes of one body that comes in several pieces. Grows with what has arrived, never on the word of a header alone. Small bodies grow
-// by being copied; a large one goes on in another block, and is put together in one piece when it is whole, over several turns of the
-// event loop: to copy 64 MiB takes a tenth of a second.
+// The bytes of one body that comes in several pieces. Grows with what has arrived, never on the
+// word of a header alone. Small bodies grow by being copied; a large one goes on in another block,
+// and is put together in one piece when it is whole, over several turns of the event loop: to copy
+// 64 MiB takes a tenth of a second.
 
 import type { BodyMemory } from "./body-memory.ts";
 
@@ -9,21 +10,28 @@ const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
 /** What is copied for growth, at most: a millisecond or two. */
 const COPIED_BYTES_MAX = 4_194_304;
-/** From here on one growth takes a body of the default cap to its end. What is reserved so, 16 MiB for 1 that is here, is not touched. */
+/**
+ * From here on one growth takes a body of the default cap to its end. What is reserved so, 16 MiB
+ * for 1 that is here, is not touched.
+ */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 /** Of a block that goes on where another is full. */
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
-/** Copied in a turn of the event loop when a body is put together: with the page faults, some 2 ms. */
+/**
+ * Copied in a turn of the event loop when a body is put together: with the page faults, some 2 ms.
+ */
 const gatheredPerTurnMax = 4_194_304;
 
 /**
- * Bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a gzip trailer): the hint, but
- * at most some times what is there, so that a lie reserves nothing. Without: twice what is there.
+ * Bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a gzip
+ * trailer): the hint, but at most some times what is there, so that a lie reserves nothing.
+ * Without: twice what is there.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
-  if (hint !== undefined && hint >= needed) return Math.min(hint, Math.max(needed * growth, CAPACITY_MIN));
+  if (hint !== undefined && hint >= needed)
+    return Math.min(hint, Math.max(needed * growth, CAPACITY_MIN));
   return Math.max(needed * GROWTH_WITHOUT_HINT, CAPACITY_MIN);
 }
 
@@ -77,7 +85,10 @@ export class BodyBuffer {
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
-  /** Puts the body together in one piece, if it is in several. Nothing else is to be called before it is fulfilled. */
+  /**
+   * Puts the body together in one piece, if it is in several. Nothing else is to be called before
+   * it is fulfilled.
+   */
   async gather(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
     const whole = this.#memory.take(this.length);
@@ -121,7 +132,9 @@ export class BodyBuffer {
     }
     const room = this.capacity - this.length;
     old.set(bytes.subarray(0, room), old.length - room);
-    const next = this.#memory.take(Math.min(capacityFor(needed, this.#hint) - this.capacity, NEXT_BLOCK_BYTES_MAX));
+    const next = this.#memory.take(
+      Math.min(capacityFor(needed, this.#hint) - this.capacity, NEXT_BLOCK_BYTES_MAX),
+    );
     next.set(bytes.subarray(room));
     this.#full.push(old);
     this.#fullBytes += old.length;

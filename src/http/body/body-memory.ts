@@ -1,5 +1,6 @@
-// Memory for bodies that come in pieces. Keeps a few large blocks for the next body: fresh memory costs a page fault
-// every 4 KiB, more than ten times what copying into it does. Lets go of them when no body came for a while.
+// Memory for bodies that come in pieces. Keeps a few large blocks for the next body: fresh memory
+// costs a page fault every 4 KiB, more than ten times what copying into it does. Lets go of them
+// when no body came for a while.
 
 /** Two bodies of the default cap; what is beyond is given back at once, smallest blocks first. */
 const KEPT_BYTES_MAX = 44_040_192;
@@ -20,7 +21,8 @@ export class BodyMemory {
   /** A block of at least `bytes`, with anything in it. */
   take(bytes: number): Buffer {
     const place = this.#kept.findIndex((block) => block.length >= bytes);
-    if (place < 0 || this.#kept[place]!.length > WASTE_FACTOR * bytes) return Buffer.allocUnsafeSlow(bytes);
+    if (place < 0 || this.#kept[place]!.length > WASTE_FACTOR * bytes)
+      return Buffer.allocUnsafeSlow(bytes);
     const block = this.#kept.splice(place, 1)[0]!;
     this.#keptBytes -= block.length;
     return block;
@@ -53,7 +55,9 @@ export class BodyMemory {
   }
 }
 
-/** Gives the memory back to the system now: left to the collector, blocks of 20 MB would pile up. */
+/**
+ * Gives the memory back to the system now: left to the collector, blocks of 20 MB would pile up.
+ */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

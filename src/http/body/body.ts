@@ -1,7 +1,8 @@
-// Reads bodies and hands them on, whole and inflated, to the intake. A request that is lost already (too long, no room,
-// wrong path) is read to its end as well, without being kept: answered earlier, its client would see a reset
-// instead of the answer. Chunks are uWS's memory and die with the callback: a body that comes in one piece is handed on as it lies
-// there, the pieces of a longer one are copied once.
+// Reads bodies and hands them on, whole and inflated, to the intake. A request that is lost already
+// (too long, no room, wrong path) is read to its end as well, without being kept: answered earlier,
+// its client would see a reset instead of the answer. Chunks are uWS's memory and die with the
+// callback: a body that comes in one piece is handed on as it lies there, the pieces of a longer
+// one are copied once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorCode, errorTable, type Problem } from "../../base/errors.ts";
@@ -24,13 +25,17 @@ import { createUnpacker } from "./unpacking.ts";
 const CHUNK_BYTES_MAX = 524_288;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
-/** A body that comes in pieces is looked at for its key each time it has come so far, not with every piece, which may be a byte. */
+/**
+ * A body that comes in pieces is looked at for its key each time it has come so far, not with every
+ * piece, which may be a byte.
+ */
 const lookMarks = [1, lookedIntoBytes, 1_024, 4_096];
 const lookedAtBytesMax = lookMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * Pieces that a body may come in, whatever they hold; past that one for so many bytes. Each chunk of a chunked body is a piece, and takes the
- * library a microsecond however little is in it: a read of 512 KiB has 87,000 chunks of one byte.
+ * Pieces that a body may come in, whatever they hold; past that one for so many bytes. Each chunk
+ * of a chunked body is a piece, and takes the library a microsecond however little is in it: a read
+ * of 512 KiB has 87,000 chunks of one byte.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
@@ -40,9 +45,15 @@ const roomMadeAtOnce = 4_096;
 export interface BodyReader {
   /** Refuses the request: its body is discarded, then this is the answer. */
   refuse(exchange: HttpExchange, problem: Problem): void;
-  /** Answers so once the body has come, which is discarded; or that it is too long. A request that is refused stays so. */
+  /**
+   * Answers so once the body has come, which is discarded; or that it is too long. A request that
+   * is refused stays so.
+   */
   drop(exchange: HttpExchange, answer: FixedAnswer): void;
-  /** Has others give way to the request, so that the budget has so many bytes more; false where they do not hold as much. */
+  /**
+   * Has others give way to the request, so that the budget has so many bytes more; false where they
+   * do not hold as much.
+   */
   makeRoom(exchange: HttpExchange, bytes: number): boolean;
   /** A piece of the body. `chunk` is valid during the call. */
   chunk(exchange: HttpExchange, chunk: ArrayBuffer, isLast: boolean): void;
@@ -60,7 +71,16 @@ export interface BodyReaderOptions {
 }
 
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
-  const { bodyBytesMax, inflatedBytesMax, requestTimeoutMs, growing, chunks, intake, log, monotonicMs } = options;
+  const {
+    bodyBytesMax,
+    inflatedBytesMax,
+    requestTimeoutMs,
+    growing,
+    chunks,
+    intake,
+    log,
+    monotonicMs,
+  } = options;
   const memory = new BodyMemory();
   const unpacker = createUnpacker({ inflatedBytesMax, memory, monotonicMs, hold, gather, handOn });
   let slowCheck: NodeJS.Timeout | undefined;
@@ -111,7 +131,9 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     const { pieces, bytesArrived } = exchange;
     if (pieces === 1) chunks.add(exchange);
     if (chunks.isOver) return manyChunks;
-    return pieces > PIECES_FREE && bytesArrived < (pieces - PIECES_FREE) * PIECE_BYTES_MIN ? tinyChunks : undefined;
+    return pieces > PIECES_FREE && bytesArrived < (pieces - PIECES_FREE) * PIECE_BYTES_MIN
+      ? tinyChunks
+      : undefined;
   }
 
   /** Makes room in the budget for the piece, or says why it cannot be kept. */
@@ -120,11 +142,15 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     return hold(exchange, bytes) ? undefined : noRoom;
   }
 
-  /** Takes bytes out of the budget for the request, and where it is full out of that of bodies that give way to it. */
+  /**
+   * Takes bytes out of the budget for the request, and where it is full out of that of bodies that
+   * give way to it.
+   */
   function hold(exchange: HttpExchange, bytes: number): boolean {
     if (exchange.tryHold(bytes)) return true;
     const lacking = exchange.lacking(bytes);
-    const isRoomMade = makeRoom(exchange, Math.max(lacking, roomMadeAtOnce)) || makeRoom(exchange, lacking);
+    const isRoomMade =
+      makeRoom(exchange, Math.max(lacking, roomMadeAtOnce)) || makeRoom(exchange, lacking);
     return isRoomMade && exchange.tryHold(bytes);
   }
 
@@ -148,7 +174,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     exchange.buffer = buffer;
     const bytesBefore = buffer.length;
     buffer.append(bytes);
-    if (exchange.bytesLookedAt < lookedAtBytesMax && !exchange.showsProject) lookFor(exchange, buffer);
+    if (exchange.bytesLookedAt < lookedAtBytesMax && !exchange.showsProject)
+      lookFor(exchange, buffer);
     if (bytesBefore === 0) watchSlow(exchange);
   }
 
@@ -160,7 +187,11 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   /** Looks for the key, where as much has come as is worth a look. */
   function lookFor(exchange: HttpExchange, buffer: BodyBuffer): void {
     const { bytesLookedAt } = exchange;
-    if (!lookMarks.some((mark) => bytesLookedAt < mark && mark <= buffer.length) || !buffer.isInOnePiece) return;
+    if (
+      !lookMarks.some((mark) => bytesLookedAt < mark && mark <= buffer.length) ||
+      !buffer.isInOnePiece
+    )
+      return;
     const bytes = buffer.bytes();
     if (exchange.isPlain && beginsAsJson(bytes[0])) {
       exchange.bytesLookedAt = bytes.length;
@@ -171,7 +202,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     } else {
       // Of what is compressed there is no more to see: it is inflated as far as it makes sense.
       const isCompressed = exchange.contentEncoding !== "" || looksGzipped(bytes);
-      exchange.bytesLookedAt = isCompressed && bytes.length >= lookedFarIntoBytes ? lookedAtBytesMax : bytes.length;
+      exchange.bytesLookedAt =
+        isCompressed && bytes.length >= lookedFarIntoBytes ? lookedAtBytesMax : bytes.length;
       unpacker.lookInto(exchange, bytes);
     }
   }
@@ -199,11 +231,15 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     else exchange.answerFixed(verdict);
   }
 
-  /** The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong with it. */
+  /**
+   * The last piece is here. Hands the body over, now or once it is inflated; or says what is wrong
+   * with it.
+   */
   function whole(exchange: HttpExchange, lastPiece: Buffer): Problem | undefined {
     if (exchange.queryData !== "") return takeQueryData(exchange);
     if (exchange.bytesArrived === 0) return emptyBody;
-    if (exchange.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX) append(exchange, lastPiece);
+    if (exchange.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX)
+      append(exchange, lastPiece);
     const buffer = exchange.buffer;
     if (buffer === undefined) return decode(exchange, lastPiece);
     if (buffer.isInOnePiece) return decode(exchange, buffer.bytes());
@@ -214,7 +250,9 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     return undefined;
   }
 
-  /** Puts a large body together over several turns, and goes on with it unless it is lost by then. */
+  /**
+   * Puts a large body together over several turns, and goes on with it unless it is lost by then.
+   */
   function gather(exchange: HttpExchange, buffer: BodyBuffer, then: () => void): void {
     // Until then its memory is no business of the exchange, which may end meanwhile.
     exchange.buffer = undefined;
@@ -250,16 +288,22 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     else handOver(exchange, buffer);
   }
 
-  /** Hands over a body in memory that is not ours for long: uWS's own, or what was inflated at once. */
+  /**
+   * Hands over a body in memory that is not ours for long: uWS's own, or what was inflated at once.
+   */
   function handBorrowed(exchange: HttpExchange, body: Buffer): void {
-    // What came first of a body in pieces may have told nothing: of a compressed one that is little.
+    // What came first of a body in pieces may have told nothing: of a compressed one that is
+    // little.
     if (exchange.hint !== undefined) exchange.look(body, true);
     const work = hand(exchange, body);
     if (work === undefined) exchange.release();
     else void work.then(() => exchange.release());
   }
 
-  /** Hands over a body that lies in a buffer of its own, and frees that when the intake is done with it. */
+  /**
+   * Hands over a body that lies in a buffer of its own, and frees that when the intake is done with
+   * it.
+   */
   function handOver(exchange: HttpExchange, buffer: BodyBuffer): void {
     exchange.look(buffer.bytes(), true);
     // An answer from within the intake must not free what the intake still reads.
@@ -306,7 +350,8 @@ export function bodyTooLarge(
   bodyBytesMax: number,
 ): Problem {
   const bytes = Math.max(bytesDeclared, bytesArrived);
-  const came = bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `came to ${bytes} bytes and more`;
+  const came =
+    bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `came to ${bytes} bytes and more`;
   return { code: "body_too_large", detail: `The body ${came}, and may have ${bodyBytesMax}` };
 }
 

@@ -1,5 +1,6 @@
-// Which addresses sent bodies in too small chunks lately. What has been read of such a body costs tens of milliseconds before it can be
-// refused, so an address is told a few times, and then the connections on which it would send another chunked body end at the head.
+// Which addresses sent bodies in too small chunks lately. What has been read of such a body costs
+// tens of milliseconds before it can be refused, so an address is told a few times, and then the
+// connections on which it would send another chunked body end at the head.
 
 /** Told so many times in so long; after that nothing is heard of it until that long has passed. */
 const toldMax = 4;

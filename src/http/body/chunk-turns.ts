@@ -1,15 +1,22 @@
-// What chunks of bodies may take of one turn of the event loop, for all connections together. uWS calls back for each chunk, half a
-// microsecond however little is in it, reads a connection that has much until it has no more, and stops for nothing in between. So a turn that
-// has had its share reads no other connection that is in the middle of such a body, one body that goes on all the same is refused, and
-// no further one begins. Knows nothing of what is in a chunk.
+// What chunks of bodies may take of one turn of the event loop, for all connections together. uWS
+// calls back for each chunk, half a microsecond however little is in it, reads a connection that
+// has much until it has no more, and stops for nothing in between. So a turn that has had its share
+// reads no other connection that is in the middle of such a body, one body that goes on all the
+// same is refused, and no further one begins. Knows nothing of what is in a chunk.
 
 export interface ChunkedBody {
-  /** Nothing more is read of it until `resumeReading`, but what has been read from its connection already. */
+  /**
+   * Nothing more is read of it until `resumeReading`, but what has been read from its connection
+   * already.
+   */
   pauseReading(): void;
   resumeReading(): void;
 }
 
-/** Others wait for the next turn from here on. Usual chunks, of some kilobytes, come to a hundredth of that. */
+/**
+ * Others wait for the next turn from here on. Usual chunks, of some kilobytes, come to a hundredth
+ * of that.
+ */
 export const chunksPerTurn = 6_144;
 /** Nothing goes on. By then whoever does has had as many as all before. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
@@ -58,7 +65,8 @@ export class ChunkTurns<Body extends ChunkedBody> {
     const spender = this.#spender;
     this.#spender = undefined;
     if (spender === undefined || !this.#bodies.delete(spender)) return;
-    // Behind those that waited for it: they have the next turn without it, and are before it from then on.
+    // Behind those that waited for it: they have the next turn without it, and are before it from
+    // then on.
     this.#bodies.add(spender);
     spender.pauseReading();
     this.#nextTurn(() => {

@@ -1,4 +1,5 @@
-// The names that clients have for how their payload is packed, beside the content codings of HTTP. Unpacks nothing.
+// The names that clients have for how their payload is packed, beside the content codings of HTTP.
+// Unpacks nothing.
 
 /** `gzip`: also what is called gzip-js. `lz64`: lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
@@ -12,7 +13,9 @@ const names: Readonly<Record<string, Compression>> = {
   b64: "base64",
 };
 
-/** What a query, or a field of a form, means; undefined for a name nobody knows, which says nothing. */
+/**
+ * What a query, or a field of a form, means; undefined for a name nobody knows, which says nothing.
+ */
 export function compressionNamed(value: string): Compression | undefined {
   const name = value.trim().toLowerCase();
   return Object.hasOwn(names, name) ? names[name] : undefined;

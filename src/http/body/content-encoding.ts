@@ -1,4 +1,5 @@
-// Which coding a body is in: by its Content-Encoding, or by gzip's magic bytes where there is none. Decodes nothing.
+// Which coding a body is in: by its Content-Encoding, or by gzip's magic bytes where there is none.
+// Decodes nothing.
 
 import type { Compression } from "./compression.ts";
 
@@ -20,8 +21,9 @@ const codings: Readonly<Record<string, BodyCoding>> = {
 };
 
 /**
- * The coding a Content-Encoding names; `identity` for none, undefined for one that is not supported. One coding only:
- * of a list, all but one must be `identity`; nobody sends stacked codings but to multiply a bomb.
+ * The coding a Content-Encoding names; `identity` for none, undefined for one that is not
+ * supported. One coding only: of a list, all but one must be `identity`; nobody sends stacked
+ * codings but to multiply a bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -42,7 +44,10 @@ export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
-/** `deflate` is zlib-wrapped by RFC 9110, but some send it bare: true when the two bytes are a zlib header. RFC 1950. */
+/**
+ * `deflate` is zlib-wrapped by RFC 9110, but some send it bare: true when the two bytes are a zlib
+ * header. RFC 1950.
+ */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;

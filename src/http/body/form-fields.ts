@@ -1,5 +1,6 @@
-// The fields of an application/x-www-form-urlencoded body that mean something: `data`, and `compression`, which says how that is packed.
-// Found in the bytes; `data` is not decoded here. Reads a bounded number of them, but for the search of the end of `data`.
+// The fields of an application/x-www-form-urlencoded body that mean something: `data`, and
+// `compression`, which says how that is packed. Found in the bytes; `data` is not decoded here.
+// Reads a bounded number of them, but for the search of the end of `data`.
 
 import { type Compression, compressionNamed } from "./compression.ts";
 import { percentDecoded } from "./percent-decoded.ts";
@@ -28,7 +29,11 @@ export function fieldsOf(bytes: Buffer): FormFields | undefined {
   const dataStart = before.length + DATA.length;
   const ampersand = bytes.indexOf(AMPERSAND, dataStart);
   const dataEnd = ampersand < 0 ? bytes.length : ampersand;
-  const behind = bytes.toString("latin1", dataEnd, Math.min(bytes.length, dataEnd + OTHERS_BYTES_MAX));
+  const behind = bytes.toString(
+    "latin1",
+    dataEnd,
+    Math.min(bytes.length, dataEnd + OTHERS_BYTES_MAX),
+  );
   return {
     dataStart,
     dataEnd,

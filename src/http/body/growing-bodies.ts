@@ -1,8 +1,12 @@
-// The bodies that still grow, as they arrive in pieces or inflate, and which of them gives way where the budget is full: first those too
-// slow to wait for, then those that show no key of a project, from the addresses that hold the most; then the large ones that came last,
-// so that of many at once the first come to an end. Nobody gives way in vain. Knows nothing of the budget.
+// The bodies that still grow, as they arrive in pieces or inflate, and which of them gives way
+// where the budget is full: first those too slow to wait for, then those that show no key of a
+// project, from the addresses that hold the most; then the large ones that came last, so that of
+// many at once the first come to an end. Nobody gives way in vain. Knows nothing of the budget.
 
-/** What a body is given before it can be called slow, a small one and a large one, and the bytes a second it must come to from then on. */
+/**
+ * What a body is given before it can be called slow, a small one and a large one, and the bytes a
+ * second it must come to from then on.
+ */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
@@ -43,8 +47,9 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Which of the others give way to this one, so that it gets `bytesLacking`: those that are slow, where this one is not, those that
-   * show no key, where this one does, and large ones that came later. None where they all do not hold so much.
+   * Which of the others give way to this one, so that it gets `bytesLacking`: those that are slow,
+   * where this one is not, those that show no key, where this one does, and large ones that came
+   * later. None where they all do not hold so much.
    */
   givingWayTo(body: Body, bytesLacking: number, nowMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, nowMs);
@@ -63,14 +68,18 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 }
 
-/** By what the address of each holds in all of them; in the order they came where that is the same. */
+/**
+ * By what the address of each holds in all of them; in the order they came where that is the same.
+ */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
   for (const { senderAddress, bytesHeld } of bodies) {
     heldBy.set(senderAddress, (heldBy.get(senderAddress) ?? 0) + bytesHeld);
   }
   if (heldBy.size < 2) return bodies;
-  return bodies.sort((left, right) => heldBy.get(left.senderAddress)! - heldBy.get(right.senderAddress)!);
+  return bodies.sort(
+    (left, right) => heldBy.get(left.senderAddress)! - heldBy.get(right.senderAddress)!,
+  );
 }
 
 /** As many from the end as hold so much together, or none. */

@@ -1,6 +1,7 @@
-// Who of those that inflate on the thread pool goes next, a step each time. Everybody in turn, whatever he sends: projects, and
-// addresses where the project is not known; and of what one sends, the shortest first. What shows no key of a project gets one step at a
-// time and half of the memory, so that it never has all of the pool. Knows nothing of what a step is.
+// Who of those that inflate on the thread pool goes next, a step each time. Everybody in turn,
+// whatever he sends: projects, and addresses where the project is not known; and of what one sends,
+// the shortest first. What shows no key of a project gets one step at a time and half of the
+// memory, so that it never has all of the pool. Knows nothing of what a step is.
 
 export interface QueuedWork {
   /** Milliseconds of the clock; not before that of work that was added earlier. */
@@ -78,7 +79,9 @@ export class InflateQueue {
     this.#watch();
   }
 
-  /** It is done, or given up; nothing of it is on the pool any more. Does nothing for what has left. */
+  /**
+   * It is done, or given up; nothing of it is on the pool any more. Does nothing for what has left.
+   */
   leave(work: QueuedWork): void {
     const place = this.#places.get(work);
     if (place === undefined) return;
@@ -131,11 +134,16 @@ export class InflateQueue {
   /** The shortest work of whom it was longest since, of those that may go now. */
   #next(): Place | undefined {
     for (const owner of this.#owners.values()) {
-      if (owner.waiting.size === 0 || (!owner.isKnown && this.#unknownSteps >= this.#limits.unknownStepsMax)) continue;
+      if (
+        owner.waiting.size === 0 ||
+        (!owner.isKnown && this.#unknownSteps >= this.#limits.unknownStepsMax)
+      )
+        continue;
       let shortest: Place | undefined;
       for (const place of owner.waiting) {
         if (!place.hasBegun && !this.#mayBegin(place)) continue;
-        if (shortest === undefined || place.work.bytesLeft < shortest.work.bytesLeft) shortest = place;
+        if (shortest === undefined || place.work.bytesLeft < shortest.work.bytesLeft)
+          shortest = place;
       }
       if (shortest !== undefined) return shortest;
     }
@@ -145,7 +153,11 @@ export class InflateQueue {
   #mayBegin({ owner, work, isKnown }: Place): boolean {
     const { begunMax, memoryBytesMax } = this.#limits;
     if (owner.begun >= begunMax) return false;
-    if (!isKnown && this.#unknownMemoryBytes > 0 && this.#unknownMemoryBytes + work.memoryBytes > memoryBytesMax / 2) {
+    if (
+      !isKnown &&
+      this.#unknownMemoryBytes > 0 &&
+      this.#unknownMemoryBytes + work.memoryBytes > memoryBytesMax / 2
+    ) {
       return false;
     }
     return this.#memoryBytes === 0 || this.#memoryBytes + work.memoryBytes <= memoryBytesMax;

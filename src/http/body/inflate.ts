@@ -1,5 +1,6 @@
-// Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs more than the work; bounded while it
-// inflates. What is larger, or turns out to be, goes to the pool: see pooled-inflation.ts.
+// Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs
+// more than the work; bounded while it inflates. What is larger, or turns out to be, goes to the
+// pool: see pooled-inflation.ts.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
@@ -12,13 +13,19 @@ export const atOnceBytesMax = 65_536;
 /** Largest result of that: about a third of a millisecond of gzip. */
 export const atOnceInflatedBytesMax = 262_144;
 
-/** A Brotli decoder fills its window before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms. */
+/**
+ * A Brotli decoder fills its window before it gives out a byte: 300 bytes with a window of 16 MiB
+ * take it 60 ms.
+ */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** What a byte read, and a millisecond, count as in bytes of output. Events compress to more than a quarter at times, and cost as much then. */
+/**
+ * What a byte read, and a millisecond, count as in bytes of output. Events compress to more than a
+ * quarter at times, and cost as much then.
+ */
 const WORK_PER_BYTE_READ = 4;
 const WORK_PER_MS = 349_525;
 
@@ -29,8 +36,9 @@ export interface Inflated {
 }
 
 /**
- * What an inflation counts as, in bytes of output: that, unless it read much or took long for it. 64 KiB of blocks that hold nothing
- * come to nothing, and take ten milliseconds where each has Huffman tables of its own.
+ * What an inflation counts as, in bytes of output: that, unless it read much or took long for it.
+ * 64 KiB of blocks that hold nothing come to nothing, and take ten milliseconds where each has
+ * Huffman tables of its own.
  */
 export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
@@ -39,17 +47,24 @@ export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
 /** As far as deflate can go, whatever it is given. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as deflate can go. Brotli,
- * zstd and lz64 go a hundred times as far, and then 77 bytes keep a thread busy for a second. Events that differ in their ids or times
- * come to 10 to 200 times, all equal ones to 10,000 and more.
+ * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as
+ * deflate can go. Brotli, zstd and lz64 go a hundred times as far, and then 77 bytes keep a thread
+ * busy for a second. Events that differ in their ids or times come to 10 to 200 times, all equal
+ * ones to 10,000 and more.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
 /** The same for a body whose first bytes are not a project's: as far as events go that differ. */
 const UNKNOWN_RATIO_MAX = 200;
-/** What is inflated for a look, of what was sent: enough for a key that stands before the events, and for one behind what a browser tells. */
+/**
+ * What is inflated for a look, of what was sent: enough for a key that stands before the events,
+ * and for one behind what a browser tells.
+ */
 export const lookedIntoBytes = 384;
 export const lookedFarIntoBytes = 1_000;
-/** Of events that are nearly equal the first comes to too much: then fewer, which the key still stands in. */
+/**
+ * Of events that are nearly equal the first comes to too much: then fewer, which the key still
+ * stands in.
+ */
 const lookedAtBytes = [lookedFarIntoBytes, lookedIntoBytes, 112];
 const lookedAtInflatedBytesMax = 16_384;
 
@@ -62,19 +77,30 @@ interface BufferWithEngine {
  * Inflates a body now. `compressed` is only read during the call.
  * Undefined: it is more than should be done on the event loop.
  */
-export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: number): Buffer | Problem | undefined {
+export function inflateAtOnce(
+  coding: Coding,
+  compressed: Uint8Array,
+  bytesMax: number,
+): Buffer | Problem | undefined {
   if (compressed.length > atOnceBytesMax) return undefined;
-  if (coding === "br" && brotliWindowBits(compressed[0]!) > AT_ONCE_WINDOW_BITS_MAX) return undefined;
+  if (coding === "br" && brotliWindowBits(compressed[0]!) > AT_ONCE_WINDOW_BITS_MAX)
+    return undefined;
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
   const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
   if (fault !== undefined) return invalidEncoding(coding, fault);
   try {
-    // The size told, and some: one piece of output, which need not be put together from several. Where it lies, few pieces.
+    // The size told, and some: one piece of output, which need not be put together from several.
+    // Where it lies, few pieces.
     const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
-    const { buffer, engine } = inflateSync(coding, compressed, { maxOutputLength: outputMax, chunkSize, info: true });
-    if (engine.bytesWritten !== compressed.length) return invalidEncoding(coding, "more data after the end");
+    const { buffer, engine } = inflateSync(coding, compressed, {
+      maxOutputLength: outputMax,
+      chunkSize,
+      info: true,
+    });
+    if (engine.bytesWritten !== compressed.length)
+      return invalidEncoding(coding, "more data after the end");
     return buffer;
   } catch (error) {
     if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") return invalidEncoding(coding, messageOf(error));
@@ -83,8 +109,8 @@ export function inflateAtOnce(coding: Coding, compressed: Uint8Array, bytesMax: 
 }
 
 /**
- * What the first bytes of a body inflate to, for a look at them: enough of what SDKs send to show a key that comes first. Empty where
- * that is not known without more work.
+ * What the first bytes of a body inflate to, for a look at them: enough of what SDKs send to show a
+ * key that comes first. Empty where that is not known without more work.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
@@ -94,7 +120,12 @@ export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
     if (compressed.length <= (lookedAtBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
-      return inflateSync(coding, start, { finishFlush, chunkSize, maxOutputLength: chunkSize, info: true }).buffer;
+      return inflateSync(coding, start, {
+        finishFlush,
+        chunkSize,
+        maxOutputLength: chunkSize,
+        info: true,
+      }).buffer;
     } catch (error) {
       if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") break;
     }
@@ -113,7 +144,9 @@ function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): B
       case "gzip":
         return zlib.gunzipSync(bytes, options);
       case "deflate":
-        return hasZlibHeader(bytes) ? zlib.inflateSync(bytes, options) : zlib.inflateRawSync(bytes, options);
+        return hasZlibHeader(bytes)
+          ? zlib.inflateSync(bytes, options)
+          : zlib.inflateRawSync(bytes, options);
       case "br":
         return zlib.brotliDecompressSync(bytes, options);
       case "zstd":
@@ -124,7 +157,10 @@ function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): B
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/** Base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC 7932, section 9.1. */
+/**
+ * Base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC 7932, section
+ * 9.1.
+ */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -136,7 +172,10 @@ export function brotliWindowBits(first: number): number {
 /** The size a gzip trailer claims. A hint: it may lie, and counts modulo 2^32. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(bytes.length - 4, true);
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
+    bytes.length - 4,
+    true,
+  );
 }
 
 export interface InflatedSize {
@@ -149,7 +188,12 @@ export interface InflatedSize {
 }
 
 /** Whether it has come to more than it may. */
-export function inflatedFault({ length, sent, bytesMax, isKnown }: InflatedSize): Problem | undefined {
+export function inflatedFault({
+  length,
+  sent,
+  bytesMax,
+  isKnown,
+}: InflatedSize): Problem | undefined {
   if (length > bytesMax) return inflatedTooLarge(bytesMax);
   const ratioMax = isKnown ? DEFLATE_RATIO_MAX : UNKNOWN_RATIO_MAX;
   if (length <= FREE_OF_RATIO_BYTES || length <= ratioMax * sent) return undefined;

@@ -1,6 +1,8 @@
-// Decompresses what lz-string's compressToBase64 makes, a piece a step, bounded while it grows. Every phrase of this code is a slice of what
-// has come out already, and one character more, which follows there: so the dictionary is two numbers a phrase, and no text is made.
-// Characters are UTF-16 units, written as UTF-8 each by itself; surrogates are put together in a second pass, where there are any.
+// Decompresses what lz-string's compressToBase64 makes, a piece a step, bounded while it grows.
+// Every phrase of this code is a slice of what has come out already, and one character more, which
+// follows there: so the dictionary is two numbers a phrase, and no text is made. Characters are
+// UTF-16 units, written as UTF-8 each by itself; surrogates are put together in a second pass,
+// where there are any.
 
 import type { Problem } from "../../base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
@@ -19,14 +21,22 @@ export interface LzOptions {
   hold(bytes: number): boolean;
 }
 
-/** In a step: what comes out of it, and how many codes that takes. Some tenths of a millisecond each. */
+/**
+ * In a step: what comes out of it, and how many codes that takes. Some tenths of a millisecond
+ * each.
+ */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/** What is copied for growth at most; past it there is room for all that may come, of which nothing is touched before it is written. */
+/**
+ * What is copied for growth at most; past it there is room for all that may come, of which nothing
+ * is touched before it is written.
+ */
 const COPIED_BYTES_MAX = 4_194_304;
-/** A step may go so far over the limit: the longest phrase of a body of the default limit has 45 kB. */
+/**
+ * A step may go so far over the limit: the longest phrase of a body of the default limit has 45 kB.
+ */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
 /** From here on a copy by the engine is faster than one byte after the other. */
@@ -46,10 +56,18 @@ const SPACE = 0x20;
 const PLUS = 0x2b;
 const PADDING = 0x3d;
 
-/** Of a character of the alphabet its six bits, the first as the lowest, because codes have theirs so; -1 for any other. */
+/**
+ * Of a character of the alphabet its six bits, the first as the lowest, because codes have theirs
+ * so; -1 for any other.
+ */
 const bitsOf = new Int8Array(256).fill(-1);
-for (const [value, letter] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
-  bitsOf[letter.charCodeAt(0)] = Number.parseInt([...value.toString(2).padStart(6, "0")].reverse().join(""), 2);
+for (const [value, letter] of [
+  ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+].entries()) {
+  bitsOf[letter.charCodeAt(0)] = Number.parseInt(
+    [...value.toString(2).padStart(6, "0")].reverse().join(""),
+    2,
+  );
 }
 // Plus signs that a form took for spaces.
 bitsOf[SPACE] = bitsOf[PLUS]!;
@@ -99,7 +117,9 @@ export class LzDecoder implements StepDecoder {
 
   step(): BodyBuffer | Problem | undefined {
     if (!this.#isDecoded)
-      return this.#decode() ?? (this.#isDecoded && !this.#hasSurrogates ? this.#result() : undefined);
+      return (
+        this.#decode() ?? (this.#isDecoded && !this.#hasSurrogates ? this.#result() : undefined)
+      );
     const isJoined = joinSurrogates(this.begun(), this.#joined);
     if (!isJoined) return undefined;
     this.#length = this.#joined.written;
@@ -115,10 +135,16 @@ export class LzDecoder implements StepDecoder {
 
   #decode(): Problem | undefined {
     const end = this.#length + STEP_BYTES;
-    for (let codes = 0; codes < STEP_CODES && this.#length < end && !this.#isDecoded; codes++) this.#takeCode();
+    for (let codes = 0; codes < STEP_CODES && this.#length < end && !this.#isDecoded; codes++)
+      this.#takeCode();
     const { bytesMax, isKnown, hold } = this.#options;
     if (this.#fault !== "") return invalidEncoding("lz64", this.#fault);
-    const problem = inflatedFault({ length: this.#length, sent: this.#text.length, bytesMax, isKnown: isKnown() });
+    const problem = inflatedFault({
+      length: this.#length,
+      sent: this.#text.length,
+      bytesMax,
+      isKnown: isKnown(),
+    });
     if (problem !== undefined) return problem;
     const bytes = this.#length + this.#blocks.length * BLOCK_BYTES;
     const isHeld = hold(bytes - this.#bytesHeld);
@@ -126,7 +152,10 @@ export class LzDecoder implements StepDecoder {
     return isHeld ? undefined : noRoomToInflate;
   }
 
-  /** Reads a code, and has what it stands for come out. With it comes a phrase that is new: the last, and the first character of this one. */
+  /**
+   * Reads a code, and has what it stands for come out. With it comes a phrase that is new: the
+   * last, and the first character of this one.
+   */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
     if (this.#fault !== "") return;

@@ -1,4 +1,5 @@
-// What was said of how a payload is packed, held against what showed itself, and what is wrong with it then. Unpacks nothing.
+// What was said of how a payload is packed, held against what showed itself, and what is wrong with
+// it then. Unpacks nothing.
 
 import type { Problem } from "../../base/errors.ts";
 import type { Compression } from "./compression.ts";
@@ -14,9 +15,13 @@ export interface Packed {
   readonly layers: number;
 }
 
-/** How the payload is packed, as far as anybody says: the query, a form, or a header that names what is no content coding. */
+/**
+ * How the payload is packed, as far as anybody says: the query, a form, or a header that names what
+ * is no content coding.
+ */
 export function compressionOf(exchange: Packed): Compression | undefined {
-  if (exchange.compression !== undefined || exchange.contentEncoding === "") return exchange.compression;
+  if (exchange.compression !== undefined || exchange.contentEncoding === "")
+    return exchange.compression;
   const coding = codingOf(exchange.contentEncoding);
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
@@ -25,11 +30,18 @@ export function compressionOf(exchange: Packed): Compression | undefined {
 export function faultOf(exchange: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = exchange;
   const compression = (layers & Layer.Compressed) === 0 ? compressionOf(exchange) : undefined;
-  if (compression === undefined || (compression === "base64" && (layers & Layer.Base64) !== 0)) return undefined;
-  return invalidEncoding(compression, form === "json" ? "it is JSON as it came" : "incorrect header check");
+  if (compression === undefined || (compression === "base64" && (layers & Layer.Base64) !== 0))
+    return undefined;
+  return invalidEncoding(
+    compression,
+    form === "json" ? "it is JSON as it came" : "incorrect header check",
+  );
 }
 
-export const emptyInflated: Problem = { code: "empty_body", detail: "The body is empty after decompression" };
+export const emptyInflated: Problem = {
+  code: "empty_body",
+  detail: "The body is empty after decompression",
+};
 export const emptyPayload: Problem = {
   code: "empty_body",
   detail: "The payload is empty: there is nothing in data, or in what it stands for",

@@ -1,5 +1,6 @@
-// What a body is, as its first bytes show: the payload, or a form, a text or a compressed body around it. Headers and content types are
-// not believed where the bytes say it: JSON begins with a brace, gzip with its magic bytes. Decodes no more than a few bytes.
+// What a body is, as its first bytes show: the payload, or a form, a text or a compressed body
+// around it. Headers and content types are not believed where the bytes say it: JSON begins with a
+// brace, gzip with its magic bytes. Decodes no more than a few bytes.
 
 import type { Compression } from "./compression.ts";
 import { looksGzipped } from "./content-encoding.ts";
@@ -37,7 +38,8 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
   const fields = (layers & Layer.Form) === 0 ? fieldsOf(bytes) : undefined;
   if (fields !== undefined) return fields;
   if (named === "lz64" && !isCompressed) return "lz64";
-  if ((layers & Layer.Base64) === 0 && (named === "base64" || looksLikeBase64(bytes, at))) return "base64";
+  if ((layers & Layer.Base64) === 0 && (named === "base64" || looksLikeBase64(bytes, at)))
+    return "base64";
   return "unknown";
 }
 
@@ -54,8 +56,8 @@ function isSpace(byte: number): boolean {
 }
 
 /**
- * By what its beginning stands for: JSON, perhaps behind white space, or gzip. The alphabet alone would not do, since `true` and `1234`
- * are of it; the rest is checked as it is decoded.
+ * By what its beginning stands for: JSON, perhaps behind white space, or gzip. The alphabet alone
+ * would not do, since `true` and `1234` are of it; the rest is checked as it is decoded.
  */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);

@@ -1,5 +1,6 @@
-// What the first bytes of a packed body hold, for a look at them before the body is whole or its turn has come. Unpacks some kilobytes at
-// most, and what cannot be unpacked without more of the body is left as it is.
+// What the first bytes of a packed body hold, for a look at them before the body is whole or its
+// turn has come. Unpacks some kilobytes at most, and what cannot be unpacked without more of the
+// body is left as it is.
 
 import { BodyMemory } from "./body-memory.ts";
 import type { Compression } from "./compression.ts";
@@ -13,8 +14,13 @@ const STEP_BYTES_MAX = 4_096;
 /** A form, base64, compression. */
 const LAYERS_MAX = 3;
 
-export function startOfPayload(bytes: Buffer, coding: BodyCoding, compression: Compression | undefined): Buffer {
-  if (coding === "deflate" || coding === "br" || coding === "zstd") return inflateStart(coding, bytes);
+export function startOfPayload(
+  bytes: Buffer,
+  coding: BodyCoding,
+  compression: Compression | undefined,
+): Buffer {
+  if (coding === "deflate" || coding === "br" || coding === "zstd")
+    return inflateStart(coding, bytes);
   let start = bytes;
   let layers = 0;
   for (let count = 0; count < LAYERS_MAX; count++) {
@@ -36,14 +42,20 @@ export function startOfPayload(bytes: Buffer, coding: BodyCoding, compression: C
       default:
         layers |= Layer.Form;
         // It writes over what it reads, and the body is to be read once more.
-        start = new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
+        start =
+          new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
     }
   }
   return start;
 }
 
 function lzStart(text: Buffer): Buffer {
-  const options = { bytesMax: STEP_BYTES_MAX * 1_024, memory: new BodyMemory(), isKnown: () => true, hold: () => true };
+  const options = {
+    bytesMax: STEP_BYTES_MAX * 1_024,
+    memory: new BodyMemory(),
+    isKnown: () => true,
+    hold: () => true,
+  };
   const decoder = new LzDecoder(text, options);
   const result = decoder.step();
   return result !== undefined && "bytes" in result ? result.bytes() : decoder.begun();

@@ -1,7 +1,10 @@
-// Percent-encoding in short texts of a request's head, which are of ASCII where they mean anything. Payloads are decoded elsewhere.
+// Percent-encoding in short texts of a request's head, which are of ASCII where they mean anything.
+// Payloads are decoded elsewhere.
 
 /** What is no percent-encoding stays as it is; a byte past ASCII becomes a character past it. */
 export function percentDecoded(text: string): string {
   if (!text.includes("%")) return text;
-  return text.replaceAll(/%([\da-f]{2})/gi, (_whole, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return text.replaceAll(/%([\da-f]{2})/gi, (_whole, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 }

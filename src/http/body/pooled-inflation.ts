@@ -1,13 +1,20 @@
-// One body that is decompressed on the thread pool, a chunk of output a step, so that others may go between two steps. Bounded while it
-// inflates, the more so while it has shown no key of a project. A body inflated here can reach the intake after one that arrived later,
-// from another connection.
+// One body that is decompressed on the thread pool, a chunk of output a step, so that others may go
+// between two steps. Bounded while it inflates, the more so while it has shown no key of a project.
+// A body inflated here can reach the intake after one that arrived later, from another connection.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { type Coding, hasZlibHeader } from "./content-encoding.ts";
-import { brotliWindowBits, inflatedFault, invalidEncoding, messageOf, sizeHint, zstdParams } from "./inflate.ts";
+import {
+  brotliWindowBits,
+  inflatedFault,
+  invalidEncoding,
+  messageOf,
+  sizeHint,
+  zstdParams,
+} from "./inflate.ts";
 import { noRoomToInflate } from "./no-room.ts";
 import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
 
@@ -19,9 +26,14 @@ export interface InflationSink {
   isKnown(): boolean;
   /** The first bytes of the inflated body are here. Valid during the call. */
   begun(bytes: Buffer): void;
-  /** Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`. */
+  /**
+   * Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`.
+   */
   hold(bytes: number): boolean;
-  /** Called once, cancelled or not, before `done`: the pool has done with the body, and reads nothing of it any more. */
+  /**
+   * Called once, cancelled or not, before `done`: the pool has done with the body, and reads
+   * nothing of it any more.
+   */
   left(): void;
   /** Called once unless cancelled. The buffer is the caller's. */
   done(result: BodyBuffer | Problem): void;
@@ -60,13 +72,18 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /** What it says it comes to, less what is here. One that has come to more than it said has as much again before it. */
+  /**
+   * What it says it comes to, less what is here. One that has come to more than it said has as much
+   * again before it.
+   */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
-  /** Inflates a chunk, and calls `yielded` when more is to come. To be called again only after that. */
+  /**
+   * Inflates a chunk, and calls `yielded` when more is to come. To be called again only after that.
+   */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
     this.#state = "working";
@@ -75,7 +92,10 @@ export class PooledInflation {
     else this.#takeChunks(this.#stream);
   }
 
-  /** Gives it up. A chunk in work is waited for, so that no more of them are on the pool than have a turn. */
+  /**
+   * Gives it up. A chunk in work is waited for, so that no more of them are on the pool than have a
+   * turn.
+   */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
     this.#isCancelled = true;
@@ -95,7 +115,9 @@ export class PooledInflation {
     stream.on("error", (error) => this.#finish(invalidEncoding(this.#coding, messageOf(error))));
     stream.on("end", () => {
       const isWhole = stream.bytesWritten === this.#compressed.length;
-      this.#finish(isWhole ? this.#inflated : invalidEncoding(this.#coding, "more data after the end"));
+      this.#finish(
+        isWhole ? this.#inflated : invalidEncoding(this.#coding, "more data after the end"),
+      );
     });
     stream.end(this.#compressed);
   }
@@ -104,7 +126,8 @@ export class PooledInflation {
   #readable(stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress): void {
     if (this.#state !== "working") return;
     if (this.#isCancelled) this.#finish();
-    else if (stream.readableLength < OUTPUT_CHUNK_BYTES || stream.readableEnded) this.#takeChunks(stream);
+    else if (stream.readableLength < OUTPUT_CHUNK_BYTES || stream.readableEnded)
+      this.#takeChunks(stream);
     else {
       this.#state = "resting";
       this.#yielded();
@@ -124,9 +147,14 @@ export class PooledInflation {
     const isFirst = this.#inflated.length === 0;
     this.#inflated.append(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // A full one is nobody's any more. Left to the collector, those of some bodies of a mebibyte have it run ten times a second.
+    // A full one is nobody's any more. Left to the collector, those of some bodies of a mebibyte
+    // have it run ten times a second.
     const { buffer } = chunk;
-    if (chunk.length === OUTPUT_CHUNK_BYTES && buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) {
+    if (
+      chunk.length === OUTPUT_CHUNK_BYTES &&
+      buffer instanceof ArrayBuffer &&
+      buffer.byteLength === chunk.length
+    ) {
       buffer.transfer(0);
     }
   }
@@ -134,7 +162,12 @@ export class PooledInflation {
   #problemOf(bytes: number): Problem | undefined {
     const length = this.#inflated.length + bytes;
     const sent = this.#compressed.length;
-    const problem = inflatedFault({ length, sent, bytesMax: this.#bytesMax, isKnown: this.#sink.isKnown() });
+    const problem = inflatedFault({
+      length,
+      sent,
+      bytesMax: this.#bytesMax,
+      isKnown: this.#sink.isKnown(),
+    });
     if (problem !== undefined) return problem;
     if (bytes === 0 || this.#sink.hold(bytes)) return undefined;
     return noRoomToInflate;
@@ -151,7 +184,10 @@ export class PooledInflation {
   }
 }
 
-function createStream(coding: Coding, bytes: Uint8Array): zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress {
+function createStream(
+  coding: Coding,
+  bytes: Uint8Array,
+): zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress {
   const options = { chunkSize: OUTPUT_CHUNK_BYTES };
   switch (coding) {
     case "gzip":

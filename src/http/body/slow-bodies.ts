@@ -1,8 +1,12 @@
-// Lets small bodies through that come slowly, as from a phone on a bad link. uWS ends a connection whose body comes to less than 160 KiB in
-// its ten seconds, which are 8 to 12; pausing and resuming it begins them anew. So the floor is Penstock's own, for a bounded number of bodies, by one timer
+// Lets small bodies through that come slowly, as from a phone on a bad link. uWS ends a connection
+// whose body comes to less than 160 KiB in its ten seconds, which are 8 to 12; pausing and resuming
+// it begins them anew. So the floor is Penstock's own, for a bounded number of bodies, by one timer
 // for all. Below it, and for large bodies, uWS's holds.
 
-/** At most half of uWS's ten seconds, which are 8 at least, so that a body which comes at all is seen to in time. */
+/**
+ * At most half of uWS's ten seconds, which are 8 at least, so that a body which comes at all is
+ * seen to in time.
+ */
 export const slowCheckMs = 4_000;
 /** What a body must come to on the whole: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
@@ -10,7 +14,9 @@ const bytesPerSecondMin = 1_000;
 const idleChecksMax = 1;
 /** As many are let be slow at a time. In the budget they are the first to give way. */
 export const slowBodiesMax = 1_024;
-/** Of one address, where there are more of all: so that one that opens many leaves places to others. */
+/**
+ * Of one address, where there are more of all: so that one that opens many leaves places to others.
+ */
 const ofAddressMax = slowBodiesMax / 8;
 
 export interface SlowBody {
@@ -29,7 +35,9 @@ export interface SlowBody {
   keepOpen(): void;
 }
 
-/** Keeps open the connections of those that are slow and not too slow. Called every `slowCheckMs`. */
+/**
+ * Keeps open the connections of those that are slow and not too slow. Called every `slowCheckMs`.
+ */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {
@@ -38,14 +46,18 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
     body.idleChecks = bytes === 0 ? body.idleChecks + 1 : 0;
     if (body.phase !== "body" || body.isLarge) continue;
     if (body.bytesArrived === 0 || body.idleChecks > idleChecksMax) continue;
-    if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000) continue;
+    if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000)
+      continue;
     slow.push(body);
   }
   const kept = slow.length > slowBodiesMax ? inFairOrder(slow).slice(0, slowBodiesMax) : slow;
   for (const body of kept) body.keepOpen();
 }
 
-/** Those within their address's share first, and of them, as of the others, those that show a key; else as they came. */
+/**
+ * Those within their address's share first, and of them, as of the others, those that show a key;
+ * else as they came.
+ */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

@@ -1,5 +1,6 @@
-// Decoders that work on the event loop, a piece at a time, so that a body of 20 MB holds up nobody: of percent-encoded texts and of base64.
-// Both write over what they read, which is never shorter, so they take no memory. A piece takes some tenths of a millisecond.
+// Decoders that work on the event loop, a piece at a time, so that a body of 20 MB holds up nobody:
+// of percent-encoded texts and of base64. Both write over what they read, which is never shorter,
+// so they take no memory. A piece takes some tenths of a millisecond.
 
 import type { Problem } from "../../base/errors.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
@@ -9,8 +10,8 @@ export interface StepDecoder {
   /** About what is left to do, in bytes. */
   readonly bytesLeft: number;
   /**
-   * Does a piece. Undefined: more is to come. A `Buffer` begins where what was read began; a `BodyBuffer` is the caller's. Not to be
-   * called again after any of these, or a problem.
+   * Does a piece. Undefined: more is to come. A `Buffer` begins where what was read began; a
+   * `BodyBuffer` is the caller's. Not to be called again after any of these, or a problem.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
   /** What there is of the result, for a look at it. */
@@ -26,7 +27,10 @@ const PERCENT = 0x25;
 const PLUS = 0x2b;
 const SPACE = 0x20;
 
-/** Takes a value of a form out of the form, to the beginning of `bytes`. A `%` that begins no escape stands for itself, as in browsers. */
+/**
+ * Takes a value of a form out of the form, to the beginning of `bytes`. A `%` that begins no escape
+ * stands for itself, as in browsers.
+ */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -54,7 +58,8 @@ export class PercentDecoder implements StepDecoder {
       if (byte === PLUS) bytes[written++] = SPACE;
       else if (byte !== PERCENT) bytes[written++] = byte;
       else {
-        const value = read + 2 <= end ? (hexValues[bytes[read]!]! << 4) | hexValues[bytes[read + 1]!]! : -1;
+        const value =
+          read + 2 <= end ? (hexValues[bytes[read]!]! << 4) | hexValues[bytes[read + 1]!]! : -1;
         bytes[written++] = value < 0 ? PERCENT : value;
         if (value >= 0) read += 2;
       }
@@ -76,7 +81,10 @@ const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   return byte < 0x80 ? digit : -1;
 });
 
-/** Decodes base64, the usual alphabet or that for URLs, with its padding or without. Spaces were plus signs, and lines may be broken. */
+/**
+ * Decodes base64, the usual alphabet or that for URLs, with its padding or without. Spaces were
+ * plus signs, and lines may be broken.
+ */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;

@@ -1,5 +1,5 @@
-// Makes UTF-8 of text in which each UTF-16 unit was written by itself: two surrogates that belong together become one character of four
-// bytes, one that stands alone becomes U+FFFD.
+// Makes UTF-8 of text in which each UTF-16 unit was written by itself: two surrogates that belong
+// together become one character of four bytes, one that stands alone becomes U+FFFD.
 
 /** Read in a step: some tenths of a millisecond. */
 const STEP_BYTES = 131_072;
@@ -8,7 +8,9 @@ const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
-/** Does a piece, in place, from where `joined` is; true when all is done, in `joined.written` bytes. */
+/**
+ * Does a piece, in place, from where `joined` is; true when all is done, in `joined.written` bytes.
+ */
 export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;
   const end = Math.min(bytes.length, read + STEP_BYTES);

@@ -1,4 +1,5 @@
-// How much of one kind of work is done in one turn of the event loop, whoever asks for it. It is full again in the next turn.
+// How much of one kind of work is done in one turn of the event loop, whoever asks for it. It is
+// full again in the next turn.
 
 export class TurnBudget {
   readonly #max: number;

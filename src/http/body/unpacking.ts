@@ -1,6 +1,8 @@
-// Takes off what clients put around their JSON, a layer after the other: a content coding, a form, base64, lz64, gzip. Each comes once, one
-// of them compresses, and what is done at once on the event loop is bounded for all bodies of a turn together; the rest goes in turns, on
-// the thread pool or on the event loop. Hands on what shows itself as the payload, and what nothing is known about: the scan judges that.
+// Takes off what clients put around their JSON, a layer after the other: a content coding, a form,
+// base64, lz64, gzip. Each comes once, one of them compresses, and what is done at once on the
+// event loop is bounded for all bodies of a turn together; the rest goes in turns, on the thread
+// pool or on the event loop. Hands on what shows itself as the payload, and what nothing is known
+// about: the scan judges that.
 
 import type { Problem } from "../../base/errors.ts";
 import type { HttpExchange } from "../exchange.ts";
@@ -31,9 +33,15 @@ import { TurnBudget } from "./turn-budget.ts";
 const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
 /** Bodies unpacked on the event loop, one after the other. Their memory is of the budget. */
 const loopLimits = { stepsMax: 1, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
-/** What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip. The others go to the pool. */
+/**
+ * What all bodies together may inflate to on the event loop in one turn of it: some 3 ms of gzip.
+ * The others go to the pool.
+ */
 const inflatedPerTurnMax = 1_048_576;
-/** The same for what is unpacked there in turns, with the placing of small bodies that come out of it: a millisecond. */
+/**
+ * The same for what is unpacked there in turns, with the placing of small bodies that come out of
+ * it: a millisecond.
+ */
 const decodedPerTurnMax = 349_525;
 /** What a look into a packed body counts as, at least: most of it is to set up the decoder. */
 const lookWork = 16_384;
@@ -44,14 +52,22 @@ export interface UnpackerOptions {
   readonly monotonicMs: () => number;
   /** Takes bytes out of the budget for the request; false where there is no room. */
   hold(exchange: HttpExchange, bytes: number): boolean;
-  /** Puts a buffer together in one piece, and goes on with it as the exchange's unless that is over. */
+  /**
+   * Puts a buffer together in one piece, and goes on with it as the exchange's unless that is over.
+   */
   gather(exchange: HttpExchange, buffer: BodyBuffer, then: () => void): void;
-  /** Takes the payload, which lies in the exchange's buffer, or where that has none in memory that is not ours for long. */
+  /**
+   * Takes the payload, which lies in the exchange's buffer, or where that has none in memory that
+   * is not ours for long.
+   */
   handOn(exchange: HttpExchange, payload: Buffer): void;
 }
 
 export interface Unpacker {
-  /** Unpacks a whole body, which lies in the exchange's buffer if there is one, and hands it on; or says what is wrong with it. */
+  /**
+   * Unpacks a whole body, which lies in the exchange's buffer if there is one, and hands it on; or
+   * says what is wrong with it.
+   */
   unpack(exchange: HttpExchange, body: Buffer): Problem | undefined;
   /** The same for the payload in the query. */
   unpackQuery(exchange: HttpExchange): Problem | undefined;
@@ -123,7 +139,10 @@ export function createUnpacker(options: UnpackerOptions): Unpacker {
     if (fields.isDoubled) return dataTwice;
     exchange.layers |= Layer.Form;
     exchange.compression ??= fields.compression;
-    return decode(exchange, new PercentDecoder(ownBytes(exchange, body), fields.dataStart, fields.dataEnd));
+    return decode(
+      exchange,
+      new PercentDecoder(ownBytes(exchange, body), fields.dataStart, fields.dataEnd),
+    );
   }
 
   function inflate(exchange: HttpExchange, coding: Coding, body: Buffer): Problem | undefined {
@@ -158,7 +177,8 @@ export function createUnpacker(options: UnpackerOptions): Unpacker {
   function inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
     const compressed = ownBytes(exchange, body);
     if (!exchange.showsProject) lookInto(exchange, compressed);
-    // From here on the pool may read this memory, whatever becomes of the request: freeing it is no longer the exchange's business.
+    // From here on the pool may read this memory, whatever becomes of the request: freeing it is no
+    // longer the exchange's business.
     const source = exchange.buffer;
     exchange.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -254,12 +274,21 @@ export function createUnpacker(options: UnpackerOptions): Unpacker {
 
   function lzDecoder(exchange: HttpExchange, text: Buffer): LzDecoder {
     const isKnown = () => exchange.isKnown;
-    return new LzDecoder(text, { bytesMax: inflatedBytesMax, memory, isKnown, hold: (bytes) => hold(exchange, bytes) });
+    return new LzDecoder(text, {
+      bytesMax: inflatedBytesMax,
+      memory,
+      isKnown,
+      hold: (bytes) => hold(exchange, bytes),
+    });
   }
 
   function lookInto(exchange: HttpExchange, bytes: Buffer): void {
     const startedMs = monotonicMs();
-    const start = startOfPayload(bytes, codingOf(exchange.contentEncoding) ?? "identity", compressionOf(exchange));
+    const start = startOfPayload(
+      bytes,
+      codingOf(exchange.contentEncoding) ?? "identity",
+      compressionOf(exchange),
+    );
     onLoop.spend(workOf({ bytesRead: 0, bytesWritten: lookWork, ms: monotonicMs() - startedMs }));
     exchange.look(start, false);
   }
@@ -304,4 +333,7 @@ function queued(exchange: HttpExchange, part: QueuedPart, step: QueuedWork["step
   };
 }
 
-const tooManyBefore: Problem = { code: "overloaded", detail: "Too many bodies to decompress came before this one" };
+const tooManyBefore: Problem = {
+  code: "overloaded",
+  detail: "Too many bodies to decompress came before this one",
+};

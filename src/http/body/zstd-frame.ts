@@ -1,5 +1,6 @@
-// Checks that bytes are exactly one whole Zstandard frame (RFC 8878), by its block headers alone. Node 22 inflates a
-// frame that is cut short, or the first of two, and says nothing; a body is whole or it is refused.
+// Checks that bytes are exactly one whole Zstandard frame (RFC 8878), by its block headers alone.
+// Node 22 inflates a frame that is cut short, or the first of two, and says nothing; a body is
+// whole or it is refused.
 
 const MAGIC = 0xfd2fb528;
 const BLOCK_HEADER_BYTES = 3;
@@ -7,7 +8,10 @@ const CHECKSUM_BYTES = 4;
 const RLE_BLOCK = 1;
 const RESERVED_BLOCK = 3;
 
-/** RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder ask for 128. */
+/**
+ * RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder
+ * ask for 128.
+ */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -21,7 +25,8 @@ export function zstdFrameFault(body: Uint8Array): string | undefined {
   if (view.getUint32(0, true) !== MAGIC) return "incorrect header check";
   const descriptor = body[4]!;
   const singleSegment = (descriptor & 0x20) !== 0;
-  const sizeBytes = contentSizeBytes[descriptor >> 6]! + (descriptor >> 6 === 0 && singleSegment ? 1 : 0);
+  const sizeBytes =
+    contentSizeBytes[descriptor >> 6]! + (descriptor >> 6 === 0 && singleSegment ? 1 : 0);
   let at = 5 + (singleSegment ? 0 : 1) + dictionaryIdBytes[descriptor & 0x03]! + sizeBytes;
   for (;;) {
     if (at + BLOCK_HEADER_BYTES > body.length) return "unexpected end of data";
@@ -36,7 +41,10 @@ export function zstdFrameFault(body: Uint8Array): string | undefined {
   return at < body.length ? "more data after the end" : undefined;
 }
 
-/** The window a frame asks for, at most what a decoder is let have; as much for what is no frame. RFC 8878, 3.1.1.1.2. */
+/**
+ * The window a frame asks for, at most what a decoder is let have; as much for what is no frame.
+ * RFC 8878, 3.1.1.1.2.
+ */
 export function zstdWindowBytes(body: Uint8Array): number {
   const descriptor = body[4] ?? 0;
   const isSingleSegment = (descriptor & 0x20) !== 0;

@@ -1,5 +1,6 @@
-// Whose request it is: the socket's peer; with trusted proxies, whom they name by PROXY protocol or X-Forwarded-For. Puts the
-// parts together and holds no rule of its own. A peer that is not trusted is the client, whatever it sends.
+// Whose request it is: the socket's peer; with trusted proxies, whom they name by PROXY protocol or
+// X-Forwarded-For. Puts the parts together and holds no rule of its own. A peer that is not trusted
+// is the client, whatever it sends.
 
 import { createAddressReader } from "../../base/addresses.ts";
 import { createTrust, type Network } from "../../base/networks.ts";
@@ -24,29 +25,42 @@ export interface AddressSourceConfig {
 }
 
 export interface AddressSource {
-  /** For app.filter, of every app: it is to see every connection open and close, and closes those that are one too many. */
+  /**
+   * For app.filter, of every app: it is to see every connection open and close, and closes those
+   * that are one too many.
+   */
   readonly follow: (response: HttpResponse, change: number) => void;
-  /** The client's address, "" for none, also where it is not to be recorded. To be called once with every request, while its head is being handled. */
+  /**
+   * The client's address, "" for none, also where it is not to be recorded. To be called once with
+   * every request, while its head is being handled.
+   */
   of(response: HttpResponse, request: HttpRequest): string;
   /**
-   * Whether somebody else may have read the head of the request that was last asked about: one who says so. Told by a connection's first
-   * request, which may itself be anybody's.
+   * Whether somebody else may have read the head of the request that was last asked about: one who
+   * says so. Told by a connection's first request, which may itself be anybody's.
    */
   isReadByOthers(request: HttpRequest): boolean;
   /**
-   * Who sent the request that was last asked about, by its User-Agent, or by that of its connection's first request: a header is not read
-   * with every request of a connection. `isRead`: what `isReadByOthers` has answered.
+   * Who sent the request that was last asked about, by its User-Agent, or by that of its
+   * connection's first request: a header is not read with every request of a connection. `isRead`:
+   * what `isReadByOthers` has answered.
    */
   agentOf(request: HttpRequest, isRead: boolean): string;
   readonly limits: ConnectionLimits;
 }
 
 type Peers = Pick<AddressSource, "follow"> &
-  Pick<ConnectionAddresses<HttpResponse>, "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"> & {
+  Pick<
+    ConnectionAddresses<HttpResponse>,
+    "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"
+  > & {
     of(response: HttpResponse): string;
   };
 
-/** What proxies that share connections among clients add to each request; none that a client can take away again. */
+/**
+ * What proxies that share connections among clients add to each request; none that a client can
+ * take away again.
+ */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 export interface AddressSourceParts {
@@ -61,9 +75,11 @@ export function createAddressSource(
 ): AddressSource {
   const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
   const hasProxies = trustedProxies.length > 0;
-  // uWS takes a PROXY header before every request of a connection. Only the first can be the proxy's: a proxy that passes
-  // bytes on passes those of its client on too. So without a way to tell first requests there is no safe way to read it.
-  if (recordIp && proxyProtocol && hasProxies && connectionId === undefined) throw new Error(proxyProtocolNeedsAddon);
+  // uWS takes a PROXY header before every request of a connection. Only the first can be the
+  // proxy's: a proxy that passes bytes on passes those of its client on too. So without a way to
+  // tell first requests there is no safe way to read it.
+  if (recordIp && proxyProtocol && hasProxies && connectionId === undefined)
+    throw new Error(proxyProtocolNeedsAddon);
   const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
   const limits = new ConnectionLimits({
     connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
@@ -83,7 +99,10 @@ export function createAddressSource(
           read,
           atFirstRequest: proxyProtocol && hasProxies ? proxied : undefined,
           distrusted: () =>
-            log.error({}, "tell connections apart: two had one id, their addresses are not held any more"),
+            log.error(
+              {},
+              "tell connections apart: two had one id, their addresses are not held any more",
+            ),
           limits,
           close,
         });
@@ -110,7 +129,10 @@ function isFromProxy(request: HttpRequest): boolean {
   return proxyHeaders.some((name) => request.getHeader(name) !== "");
 }
 
-/** Without the addon no connection is known again: they are counted in all, and addresses read with every request. */
+/**
+ * Without the addon no connection is known again: they are counted in all, and addresses read with
+ * every request.
+ */
 function countedOnly(
   of: (response: HttpResponse) => string,
   { limits, close }: { limits: ConnectionLimits; close: (response: HttpResponse) => void },
@@ -132,8 +154,8 @@ function countedOnly(
 function throughProxies({ of }: Peers, trusts: (address: string) => boolean): AddressSource["of"] {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader answers the first of several lines. HAProxy adds a line of its own behind those a client sent, so that one
-  // would be the client's to write: all are read.
+  // getHeader answers the first of several lines. HAProxy adds a line of its own behind those a
+  // client sent, so that one would be the client's to write: all are read.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };

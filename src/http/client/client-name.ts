@@ -1,5 +1,6 @@
-// Which program sent a request, as its User-Agent says, in a few characters: for people who look for whoever sends what is refused. A
-// stranger's word: nothing is decided by it, and nothing more of it is kept.
+// Which program sent a request, as its User-Agent says, in a few characters: for people who look
+// for whoever sends what is refused. A stranger's word: nothing is decided by it, and nothing more
+// of it is kept.
 
 /** Browsers name each other; the one that is meant is the first of these. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
@@ -11,7 +12,10 @@ const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
-/** As `posthog-node 5.9.1` or `Chrome 141`; "" for what says none. Holds nothing of the header's memory. */
+/**
+ * As `posthog-node 5.9.1` or `Chrome 141`; "" for what says none. Holds nothing of the header's
+ * memory.
+ */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
@@ -20,10 +24,15 @@ export function clientName(userAgent: string): string {
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
-/** As `posthog-rs 1.2.3`, of what is sent as `posthog-rs/1.2.3`; "" for anything else. Holds nothing of the header's memory. */
+/**
+ * As `posthog-rs 1.2.3`, of what is sent as `posthog-rs/1.2.3`; "" for anything else. Holds nothing
+ * of the header's memory.
+ */
 export function sdkName(sdkInfo: string): string {
   const [, name, version] = sdk.exec(sdkInfo) ?? [];
-  return name === undefined ? "" : Buffer.from(named(name.trimEnd(), version), "latin1").toString("latin1");
+  return name === undefined
+    ? ""
+    : Buffer.from(named(name.trimEnd(), version), "latin1").toString("latin1");
 }
 
 function productIn(text: string): string {

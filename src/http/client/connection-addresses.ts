@@ -1,24 +1,38 @@
-// The addresses of the open connections, each read once, when it opens: uWS makes an ArrayBuffer of its own for every
-// reading, which costs a request more than its routing. Holds one entry an open connection; closes those that are one too many;
-// knows nothing of requests.
+// The addresses of the open connections, each read once, when it opens: uWS makes an ArrayBuffer of
+// its own for every reading, which costs a request more than its routing. Holds one entry an open
+// connection; closes those that are one too many; knows nothing of requests.
 
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 
 export interface ConnectionAddresses<Response extends object> {
-  /** What uWS's filter calls: `change` is above 0 when the response's connection opens, below when it closes. */
+  /**
+   * What uWS's filter calls: `change` is above 0 when the response's connection opens, below when
+   * it closes.
+   */
   follow(response: Response, change: number): void;
-  /** The address of the connection that the response belongs to. To be called once with every request. */
+  /**
+   * The address of the connection that the response belongs to. To be called once with every
+   * request.
+   */
   of(response: Response): string;
-  /** Whether that request was its connection's first. False where connections cannot be told apart. */
+  /**
+   * Whether that request was its connection's first. False where connections cannot be told apart.
+   */
   readonly wasFirst: boolean;
-  /** Whether its connection is one that brings the requests of others; undefined where connections cannot be told apart. */
+  /**
+   * Whether its connection is one that brings the requests of others; undefined where connections
+   * cannot be told apart.
+   */
   readonly isShared: boolean | undefined;
   /** Notes that it is. */
   noteShared(): void;
   /** What was noted last of its connection's client, "" for nothing. */
   readonly agent: string;
-  /** Notes who the client of its connection is, by its own word: some characters, held as long as the connection. */
+  /**
+   * Notes who the client of its connection is, by its own word: some characters, held as long as
+   * the connection.
+   */
   noteAgent(agent: string): void;
   /** Addresses held. */
   readonly size: number;
@@ -26,12 +40,15 @@ export interface ConnectionAddresses<Response extends object> {
 
 export interface ConnectionAddressesOptions<Response extends object> {
   readonly connectionId: ConnectionId;
-  /** Asks the response itself; without `atFirstRequest`, at every request for connections that cannot be told apart. */
+  /**
+   * Asks the response itself; without `atFirstRequest`, at every request for connections that
+   * cannot be told apart.
+   */
   readonly read: (response: Response) => string;
   /**
-   * What the address is to be from a connection's first request on, given the one it opened with. Asked at that request
-   * only; never asked for connections that cannot be told apart: with it they have the address "", for the one they opened with
-   * is not their client's.
+   * What the address is to be from a connection's first request on, given the one it opened with.
+   * Asked at that request only; never asked for connections that cannot be told apart: with it they
+   * have the address "", for the one they opened with is not their client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   /** Called once, when connections turn out not to be told apart any more. */
@@ -105,7 +122,10 @@ export function createConnectionAddresses<Response extends object>({
     if (limits?.opened(peer) !== undefined) close?.(response);
   }
 
-  /** Two open connections with one id: it is not an identity, and an address by it could be another client's. */
+  /**
+   * Two open connections with one id: it is not an identity, and an address by it could be another
+   * client's.
+   */
   function distrust(): void {
     isTrusted = false;
     connections.clear();
@@ -121,7 +141,8 @@ export function createConnectionAddresses<Response extends object>({
     const held = connections.get(id);
     last = held;
     if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
-    if (wasFirst && atFirstRequest !== undefined) held.address = atFirstRequest(response, held.address);
+    if (wasFirst && atFirstRequest !== undefined)
+      held.address = atFirstRequest(response, held.address);
     return held.address;
   }
 }

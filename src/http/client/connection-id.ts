@@ -1,14 +1,15 @@
-// The face of the addon: loads the one function that tells a uWS connection from another. No addresses here.
-// It works from src/http/client and from dist/http/client; the addon itself is built in src/http/addon.
+// The face of the addon: loads the one function that tells a uWS connection from another. No
+// addresses here. It works from src/http/client and from dist/http/client; the addon itself is
+// built in src/http/addon.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * What a response belongs to: the same number for all responses of one open connection, another for every other open
- * connection of the process, and 0 when the object has none, as after its answer. A number comes again once its
- * connection is closed.
+ * What a response belongs to: the same number for all responses of one open connection, another for
+ * every other open connection of the process, and 0 when the object has none, as after its answer.
+ * A number comes again once its connection is closed.
  */
 export type ConnectionId = (response: object) => number;
 
@@ -28,6 +29,8 @@ export function loadConnectionId(): ConnectionId {
   try {
     return (createRequire(import.meta.url)(place) as Addon).connectionId;
   } catch (cause) {
-    throw new Error(`Loading the connection addon: ${place} is not built or does not load`, { cause });
+    throw new Error(`Loading the connection addon: ${place} is not built or does not load`, {
+      cause,
+    });
   }
 }

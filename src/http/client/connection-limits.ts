@@ -1,6 +1,7 @@
-// How many connections may be open, in all and from one address, so that the process keeps descriptors for NATS, files and the admin
-// port: out of descriptors, the HTTP library spins on its listening socket and nothing else can be opened. Counts only; who closes what
-// is over, and reads addresses, is the caller's.
+// How many connections may be open, in all and from one address, so that the process keeps
+// descriptors for NATS, files and the admin port: out of descriptors, the HTTP library spins on its
+// listening socket and nothing else can be opened. Counts only; who closes what is over, and reads
+// addresses, is the caller's.
 
 import { networkPrefixOf } from "../../base/addresses.ts";
 
@@ -16,7 +17,10 @@ export type TooMany = "total" | "address";
 
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
-  /** By address, or by /64 network for IPv6, of which a client has all. One entry an address that has connections. */
+  /**
+   * By address, or by /64 network for IPv6, of which a client has all. One entry an address that
+   * has connections.
+   */
   readonly #byAddress = new Map<string, number>();
   #open = 0;
   #refusedTotal = 0;
@@ -39,7 +43,10 @@ export class ConnectionLimits {
     return { total: this.#refusedTotal, address: this.#refusedAddress };
   }
 
-  /** Counts a connection that opens; undefined when its address is not known. Answers why it is to be closed at once, if it is. */
+  /**
+   * Counts a connection that opens; undefined when its address is not known. Answers why it is to
+   * be closed at once, if it is.
+   */
   opened(address: string | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
     this.#open++;
@@ -48,7 +55,8 @@ export class ConnectionLimits {
       this.#refusedTotal++;
       return "total";
     }
-    if (address === undefined || ofAddress <= addressConnectionsMax || isProxy(address)) return undefined;
+    if (address === undefined || ofAddress <= addressConnectionsMax || isProxy(address))
+      return undefined;
     this.#refusedAddress++;
     return "address";
   }
@@ -59,7 +67,10 @@ export class ConnectionLimits {
     this.#add(address, -1);
   }
 
-  /** Addresses are not told any more when connections close: the limit of one ends, that of all stays. */
+  /**
+   * Addresses are not told any more when connections close: the limit of one ends, that of all
+   * stays.
+   */
   forgetAddresses(): void {
     this.#byAddress.clear();
   }

@@ -1,17 +1,22 @@
-// X-Forwarded-For: who the client is, as told by proxies that are trusted. Each appends the address it was called from, so the
-// text is read from its right end; what stands left of the first address that is not trusted is whatever a client wrote.
+// X-Forwarded-For: who the client is, as told by proxies that are trusted. Each appends the address
+// it was called from, so the text is read from its right end; what stands left of the first address
+// that is not trusted is whatever a client wrote.
 
 import { addressOfText } from "../../base/addresses.ts";
 
-/** No chain of proxies is so long; a client that pretends one would have each of its entries looked up. */
+/**
+ * No chain of proxies is so long; a client that pretends one would have each of its entries looked
+ * up.
+ */
 const hopsMax = 32;
 const cachedMax = 4_096;
 /** In characters. Longer ones are rare, and 4,096 of them would be 64 MiB. */
 const cachedTextMax = 128;
 
 /**
- * Answers the first address from the right that is not trusted, else the last one before something that is no address or
- * before the beginning; "" when that is at once. All lines of the header are one text, in their order, with commas between.
+ * Answers the first address from the right that is not trusted, else the last one before something
+ * that is no address or before the beginning; "" when that is at once. All lines of the header are
+ * one text, in their order, with commas between.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();

@@ -1,20 +1,32 @@
-// What each error means and what to do about it, as one page: where the `type` of a problem leads. Made once, of the error table; nothing
-// that a client sent is ever in it, and it loads and runs nothing.
+// What each error means and what to do about it, as one page: where the `type` of a problem leads.
+// Made once, of the error table; nothing that a client sent is ever in it, and it loads and runs
+// nothing.
 
-import { dropTable, type ErrorCode, type ErrorRow, errorTable, warningTable } from "../../base/errors.ts";
+import {
+  dropTable,
+  type ErrorCode,
+  type ErrorRow,
+  errorTable,
+  warningTable,
+} from "../../base/errors.ts";
 import type { FixedAnswer } from "./fixed-answer.ts";
 import { fixedPage } from "./fixed-page.ts";
 
 export const errorsPath = "/docs/errors";
 
-/** Where the page says what the code means. RFC 9457 (3.1.1): a relative reference is one to this gateway. */
+/**
+ * Where the page says what the code means. RFC 9457 (3.1.1): a relative reference is one to this
+ * gateway.
+ */
 export function problemType(code: ErrorCode): string {
   return `${errorsPath}#${code}`;
 }
 
 const style = `
 :root { color-scheme: light dark; --line: #d5dae1; --soft: #5b6676; --accent: #0b66c3; }
-@media (prefers-color-scheme: dark) { :root { --line: #313a46; --soft: #9aa7b8; --accent: #6cb2ff; } }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #313a46; --soft: #9aa7b8; --accent: #6cb2ff; }
+}
 body { max-width: 46rem; margin: 0 auto; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; }
 h2 { margin: 2.5rem 0 0; padding-top: 1rem; border-top: 1px solid var(--line); font-size: 1.2rem; }
@@ -22,7 +34,10 @@ h3 { margin: 1.75rem 0 0.25rem; font-size: 1rem; overflow-wrap: anywhere; scroll
 h3:target { outline: 2px solid var(--accent); outline-offset: 6px; border-radius: 2px; }
 p, ul { margin: 0.35rem 0; }
 code { font: 0.92em ui-monospace, monospace; overflow-wrap: anywhere; }
-pre { margin: 0.5rem 0; padding: 0.75rem; overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
+pre {
+  margin: 0.5rem 0; padding: 0.75rem; overflow-x: auto;
+  border: 1px solid var(--line); border-radius: 6px;
+}
 nav ul { display: flex; flex-wrap: wrap; gap: 0.15rem 0.9rem; padding: 0; list-style: none; }
 a { color: var(--accent); }
 .soft { color: var(--soft); }
@@ -50,8 +65,12 @@ function pageText(): string {
     const own = codes.filter((code) => errorTable[code].status === status).map(errorText);
     return `<h2>${status}: ${escaped(statusWords[status])}</h2>\n${own.join("\n")}`;
   });
-  const drops = Object.entries(dropTable).map(([code, { when, remedy }]) => noteText(code, when, remedy));
-  const warnings = Object.entries(warningTable).map(([code, { when, remedy }]) => noteText(code, when, remedy));
+  const drops = Object.entries(dropTable).map(([code, { when, remedy }]) =>
+    noteText(code, when, remedy),
+  );
+  const warnings = Object.entries(warningTable).map(([code, { when, remedy }]) =>
+    noteText(code, when, remedy),
+  );
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -109,5 +128,9 @@ function sentence(words: string): string {
 }
 
 function escaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
 }

@@ -1,5 +1,6 @@
-// Answers that do not depend on what the store does: texts, scripts, and the "thank you" for what is not kept. Writes one, a long one as the
-// client reads it, so that who asks for a script and does not read it holds no copy of it here. Counts nothing.
+// Answers that do not depend on what the store does: texts, scripts, and the "thank you" for what
+// is not kept. Writes one, a long one as the client reads it, so that who asks for a script and
+// does not read it holds no copy of it here. Counts nothing.
 
 import { atOnceBytesMax, writePiecewise } from "../piecewise.ts";
 import { endHead, writeCorsHeaders } from "../reply.ts";
@@ -18,13 +19,19 @@ export interface FixedAnswerOptions {
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
-  /** Called once it is handed over whole; with `mustClose` nothing but the caller ends the connection. Not called when the client goes before that. */
+  /**
+   * Called once it is handed over whole; with `mustClose` nothing but the caller ends the
+   * connection. Not called when the client goes before that.
+   */
   readonly sent: (mustClose: boolean) => void;
 }
 
 const statusLines = { 200: "200 OK", 204: "204 No Content", 304: "304 Not Modified" } as const;
 
-/** Of a long one answers what stops the writing, for when the client is gone; the connection ends with it. */
+/**
+ * Of a long one answers what stops the writing, for when the client is gone; the connection ends
+ * with it.
+ */
 export function writeFixed(
   response: HttpResponse,
   answer: FixedAnswer,
@@ -33,13 +40,18 @@ export function writeFixed(
   const { body } = answer;
   const { origin, sent } = options;
   if (typeof body !== "string" && body.length > atOnceBytesMax && !options.headOnly) {
-    return writePiecewise(response, body, { writeHead: () => writeHead(response, answer, origin), close: true, sent });
+    return writePiecewise(response, body, {
+      writeHead: () => writeHead(response, answer, origin),
+      close: true,
+      sent,
+    });
   }
   const { close } = options;
   const isHead = answer.status !== 200 || options.headOnly;
   response.cork(() => {
     writeHead(response, answer, origin);
-    if (isHead && answer.status === 200) response.writeHeader("Content-Length", String(Buffer.byteLength(body)));
+    if (isHead && answer.status === 200)
+      response.writeHeader("Content-Length", String(Buffer.byteLength(body)));
     if (!isHead) response.end(body, close);
     else if (close) endHead(response);
     else response.endWithoutBody();

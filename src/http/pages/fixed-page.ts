@@ -1,5 +1,6 @@
-// Pages that are made once and are the same for everybody, and what keeps a browser from taking an answer for more than it is: a page loads
-// and runs nothing, and no answer is what its content type does not say.
+// Pages that are made once and are the same for everybody, and what keeps a browser from taking an
+// answer for more than it is: a page loads and runs nothing, and no answer is what its content type
+// does not say.
 
 import { createHash } from "node:crypto";
 import type { FixedAnswer } from "./fixed-answer.ts";

@@ -1,5 +1,5 @@
-// What a person sees who opens the public port in a browser, and what a crawler is told. Says what this is and where the documents are, and
-// nothing of this installation.
+// What a person sees who opens the public port in a browser, and what a crawler is told. Says what
+// this is and where the documents are, and nothing of this installation.
 
 import type { FixedAnswer } from "./fixed-answer.ts";
 import { fixedPage, nosniff } from "./fixed-page.ts";
@@ -30,9 +30,17 @@ export const frontPage = fixedPage(html, { style, seconds: 300 });
 
 export const robots: FixedAnswer = {
   status: 200,
-  headers: [["Content-Type", "text/plain; charset=utf-8"], nosniff, ["Cache-Control", "public, max-age=86400"]],
+  headers: [
+    ["Content-Type", "text/plain; charset=utf-8"],
+    nosniff,
+    ["Cache-Control", "public, max-age=86400"],
+  ],
   body: "User-agent: *\nDisallow: /\n",
 };
 
 /** There is none; said so, browsers ask no more. */
-export const favicon: FixedAnswer = { status: 204, headers: [["Cache-Control", "public, max-age=86400"]], body: "" };
+export const favicon: FixedAnswer = {
+  status: 204,
+  headers: [["Cache-Control", "public, max-age=86400"]],
+  body: "",
+};

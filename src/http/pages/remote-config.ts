@@ -1,5 +1,6 @@
-// What SDKs ask for when they start: which server-side features there are. There is one, capture; so flags are none, and recording,
-// surveys and the like are off, autocapture is on. The same for every key, and no secret: a config is no proof that a key is known.
+// What SDKs ask for when they start: which server-side features there are. There is one, capture;
+// so flags are none, and recording, surveys and the like are off, autocapture is on. The same for
+// every key, and no secret: a config is no proof that a key is known.
 
 import { randomUUID } from "node:crypto";
 
@@ -35,7 +36,10 @@ export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
 
-/** As a script, for pages. `key` is any text: it cannot end the string it stands in, nor the element that the script may stand in. */
+/**
+ * As a script, for pages. `key` is any text: it cannot end the string it stands in, nor the element
+ * that the script may stand in.
+ */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
   return `(function(){var all=window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};all[${quoted}]={config:{"token":${quoted},${configTail.trimEnd()},siteApps:[]}})();\n`;
@@ -61,7 +65,10 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
   return `${JSON.stringify(answer)}\n`;
 }
 
-/** By the versions of `/decide`; of `/flags` the first is its third, the second and later ones its fourth. */
+/**
+ * By the versions of `/decide`; of `/flags` the first is its third, the second and later ones its
+ * fourth.
+ */
 function flagsIn(version: number): object {
   if (version >= 4) return { flags: {} };
   if (version === 3) return { featureFlags: {}, featureFlagPayloads: {} };

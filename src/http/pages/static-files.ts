@@ -1,5 +1,6 @@
-// The scripts of the npm package posthog-js, for pages that load the SDK from here with the HTML snippet, and for what the SDK loads later.
-// All are read at start, and a name that was not there then is nothing: no request names a file. Compressed are those that are asked for.
+// The scripts of the npm package posthog-js, for pages that load the SDK from here with the HTML
+// snippet, and for what the SDK loads later. All are read at start, and a name that was not there
+// then is nothing: no request names a file. Compressed are those that are asked for.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -38,8 +39,9 @@ const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the process runs or this program is, or else
- * the copy that a bundle carries. Undefined where there is none, or for `off`.
+ * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the
+ * process runs or this program is, or else the copy that a bundle carries. Undefined where there is
+ * none, or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -75,10 +77,12 @@ class Script {
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
       // Some milliseconds of work for the pool: until they are over, it goes as it is.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
-        if (error === null) this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
+        if (error === null)
+          this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
       });
     }
-    const { whole, notModified, etag } = (takesGzip(acceptEncoding) ? this.#zipped : undefined) ?? this.#plain;
+    const { whole, notModified, etag } =
+      (takesGzip(acceptEncoding) ? this.#zipped : undefined) ?? this.#plain;
     return isNamedIn(ifNoneMatch, etag) ? notModified : whole;
   }
 }
@@ -92,7 +96,11 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   ] as const;
   const type = ["Content-Type", "text/javascript; charset=utf-8"] as const;
   const headers = [type, nosniff, ...own, ...kept];
-  return { etag, whole: { status: 200, headers, body }, notModified: { status: 304, headers: kept, body: "" } };
+  return {
+    etag,
+    whole: { status: 200, headers, body },
+    notModified: { status: 304, headers: kept, body: "" },
+  };
 }
 
 /** Compared weakly: a proxy that compresses makes a tag a weak one. */
@@ -103,7 +111,9 @@ function isNamedIn(ifNoneMatch: string, etag: string): boolean {
 }
 
 function takesGzip(acceptEncoding: string): boolean {
-  return acceptEncoding.split(",").some((entry) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$)|$)/i.test(entry));
+  return acceptEncoding
+    .split(",")
+    .some((entry) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$)|$)/i.test(entry));
 }
 
 function nearestPackage(): string | undefined {
@@ -113,14 +123,17 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // Last, so that a version that was installed beside a bundle counts. Outside of node_modules, where npm would take it away.
+  // Last, so that a version that was installed beside a bundle counts. Outside of node_modules,
+  // where npm would take it away.
   candidates.push(fileURLToPath(new URL("../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }
 
 function versionIn(folder: string): string {
   try {
-    const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version?: unknown };
+    const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+      version?: unknown;
+    };
     return typeof version === "string" ? version : "unknown";
   } catch {
     return "unknown";

@@ -1,4 +1,5 @@
-// What a body is that is no JSON, told by its first bytes: so that an answer can say what to send instead.
+// What a body is that is no JSON, told by its first bytes: so that an answer can say what to send
+// instead.
 
 import type { Buffer } from "node:buffer";
 
@@ -20,11 +21,14 @@ export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
   const known = byFirstBytes.find(([bytes]) => first.startsWith(bytes));
   if (known !== undefined) return known[1];
-  if (body.length > 1 && (body[0] === 0 || body[1] === 0)) return "it looks like UTF-16: send UTF-8";
+  if (body.length > 1 && (body[0] === 0 || body[1] === 0))
+    return "it looks like UTF-16: send UTF-8";
   const text = body.toString("latin1", 0, bytesRead).trimStart();
-  if (text.startsWith("--")) return "it looks like multipart/form-data: send the JSON as the body itself";
+  if (text.startsWith("--"))
+    return "it looks like multipart/form-data: send the JSON as the body itself";
   if (text.startsWith("<")) return "it looks like XML or HTML: send JSON";
-  if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text)) return "it looks like base64 that is cut or damaged";
+  if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text))
+    return "it looks like base64 that is cut or damaged";
   // A name, and no quote before it: JSON begins with none.
   if (/^[\w.$%[\]+-]{1,64}=/.test(text)) {
     return "it looks like a form: send JSON, or a form whose field data holds the JSON";

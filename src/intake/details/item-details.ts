@@ -1,4 +1,5 @@
-// What an answer says of an item that is not stored: what is missing, and what looks like a slip for it. Only for those an answer names.
+// What an answer says of an item that is not stored: what is missing, and what looks like a slip
+// for it. Only for those an answer names.
 
 import type { DropCode, ItemErrorCode } from "../../base/errors.ts";
 import type { ItemView } from "../../events/item-view.ts";
@@ -32,7 +33,9 @@ export function textOf({ detail, hint }: Said): string {
 /** Of one that an answer does not name. */
 export const unsaid: Said = { detail: "", hint: "" };
 
-/** Why the item is left out. `isBatch`: it is one of a batch or an array, and not the body itself. */
+/**
+ * Why the item is left out. `isBatch`: it is one of a batch or an array, and not the body itself.
+ */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -40,7 +43,10 @@ export function dropDetail(
 ): Said {
   switch (drop) {
     case "not_an_object":
-      return { detail: `The item is ${itemWord(item)}, and must be an object: it is not stored`, hint: "" };
+      return {
+        detail: `The item is ${itemWord(item)}, and must be an object: it is not stored`,
+        hint: "",
+      };
     case "no_event": {
       const type = fieldType(item, FieldShift.Event);
       const names: MeantName[] = isBatch ? ["event"] : ["batch", "event"];
@@ -51,7 +57,10 @@ export function dropDetail(
       const type = fieldType(item, FieldShift.DistinctId);
       const inProperties = fieldType(item, FieldShift.PropertiesDistinctId);
       if (type === TokenType.Absent && inProperties !== TokenType.Absent) {
-        return { detail: `properties.distinct_id is ${words[inProperties]}: the event is not stored`, hint: "" };
+        return {
+          detail: `properties.distinct_id is ${words[inProperties]}: the event is not stored`,
+          hint: "",
+        };
       }
       const hint = type === TokenType.Absent ? idHint(item, slips) : "";
       return { detail: `distinct_id is ${words[type]}: the event is not stored`, hint };
@@ -69,7 +78,9 @@ const meantBy: Partial<Record<ItemErrorCode, readonly MeantName[]>> = {
 export function errorHint(code: ItemErrorCode, item: ItemView, slips: Slips): string {
   const names = meantBy[code];
   if (names === undefined) return "";
-  return hasProperties(item) ? slips.hint(propertiesSpan(item), ...names) : slips.hint(itemSpan(item), "properties");
+  return hasProperties(item)
+    ? slips.hint(propertiesSpan(item), ...names)
+    : slips.hint(itemSpan(item), "properties");
 }
 
 function idHint(item: ItemView, slips: Slips): string {

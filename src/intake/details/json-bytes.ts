@@ -1,5 +1,6 @@
-// Where the tokens of a JSON text begin and end, told from its bytes alone, within bounds. Of what is no JSON the answers mean nothing, but
-// they stay within the bounds, and take time in proportion to them.
+// Where the tokens of a JSON text begin and end, told from its bytes alone, within bounds. Of what
+// is no JSON the answers mean nothing, but they stay within the bounds, and take time in proportion
+// to them.
 
 import type { Buffer } from "node:buffer";
 
@@ -19,7 +20,12 @@ export const Byte = {
 } as const;
 
 function isSpace(byte: number | undefined): boolean {
-  return byte === Byte.Space || byte === Byte.LineFeed || byte === Byte.CarriageReturn || byte === Byte.Tab;
+  return (
+    byte === Byte.Space ||
+    byte === Byte.LineFeed ||
+    byte === Byte.CarriageReturn ||
+    byte === Byte.Tab
+  );
 }
 
 export function spaceEnd(body: Buffer, start: number, end: number): number {
@@ -42,7 +48,10 @@ export function stringEnd(body: Buffer, start: number, end: number): number {
   return Math.min(at, end);
 }
 
-/** Where the opening quote is, from the closing one; -1 where it is not reached, or the text has escapes. */
+/**
+ * Where the opening quote is, from the closing one; -1 where it is not reached, or the text has
+ * escapes.
+ */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Byte.Quote) return -1;
   for (let at = closing - 1; at >= start; at--) {
@@ -77,7 +86,9 @@ function endOfWord(body: Buffer, start: number, end: number): number {
 }
 
 function isWordEnd(byte: number | undefined): boolean {
-  return byte === Byte.Comma || byte === Byte.CloseBrace || byte === Byte.CloseBracket || isSpace(byte);
+  return (
+    byte === Byte.Comma || byte === Byte.CloseBrace || byte === Byte.CloseBracket || isSpace(byte)
+  );
 }
 
 /** Where a text, number or word starts that ends before `end`; below `start` for anything else. */

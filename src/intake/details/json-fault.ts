@@ -1,5 +1,5 @@
-// What is wrong with a body that is not JSON, in words, and a few characters of it for whoever sent it. Reads a bounded part around the
-// place where it stops to be JSON. Must not show a key.
+// What is wrong with a body that is not JSON, in words, and a few characters of it for whoever sent
+// it. Reads a bounded part around the place where it stops to be JSON. Must not show a key.
 
 import type { Buffer } from "node:buffer";
 import { stars, withoutKeys } from "../../base/without-keys.ts";
@@ -18,8 +18,9 @@ const lineFeed = 0x0a;
 const backslash = 0x5c;
 
 /**
- * `offset`: the first byte that no JSON text has there; the length, where the text just ends. `bytesBefore`: so much stood before the body in
- * what was sent, and counts for whoever looks there.
+ * `offset`: the first byte that no JSON text has there; the length, where the text just ends.
+ * `bytesBefore`: so much stood before the body in what was sent, and counts for whoever looks
+ * there.
  */
 export function jsonFault(
   body: Buffer,
@@ -28,7 +29,10 @@ export function jsonFault(
 ): { readonly detail: string; readonly excerpt: string } {
   const at = `byte offset ${bytesBefore + offset}`;
   const hint = kindOfBody(body) ?? (offset < body.length ? hintAt(body, offset) : undefined);
-  const what = offset < body.length ? `unexpected ${nameOf(body[offset]!)} at ${at}` : `it ends too early, at ${at}`;
+  const what =
+    offset < body.length
+      ? `unexpected ${nameOf(body[offset]!)} at ${at}`
+      : `it ends too early, at ${at}`;
   const detail = `The body is not valid JSON: ${what}${hint === undefined ? "" : `: ${hint}`}`;
   return { detail, excerpt: excerptOf(body, offset) };
 }
@@ -47,15 +51,19 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const last = before.trimEnd().at(-1) ?? "";
   const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
   if (controlHint !== undefined) return controlHint;
-  if (body[offset - 1] === backslash) return "JSON has no such escape: a backslash itself is written twice";
+  if (body[offset - 1] === backslash)
+    return "JSON has no such escape: a backslash itself is written twice";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
   if (character === "'" || character === "`") return "names and texts stand in double quotes";
-  if ((character === "}" || character === "]") && last === ",") return "the comma before it is one too many";
+  if ((character === "}" || character === "]") && last === ",")
+    return "the comma before it is one too many";
   if (character === "#" || /^\/[/*]/.test(behind)) return "JSON has no comments";
-  if (character === "," && /[,[{:]/.test(last)) return "something is missing before the comma, or it is one too many";
+  if (character === "," && /[,[{:]/.test(last))
+    return "something is missing before the comma, or it is one too many";
   const word = wordHint(before, behind);
   if (word !== undefined) return word;
-  if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character)) return behindValue(body, offset, character);
+  if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character))
+    return behindValue(body, offset, character);
   return undefined;
 }
 
@@ -85,7 +93,10 @@ const isSpace = /[ \t\r\n]/;
 /** Of punctuation, numbers, `true`, `false` and `null`. */
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
-/** Whether a part of a JSON text that begins within a string, or does not, ends within one; undefined where no part of one is so. */
+/**
+ * Whether a part of a JSON text that begins within a string, or does not, ends within one;
+ * undefined where no part of one is so.
+ */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
   /** The last character that is not white space, outside of strings; the quote that ended one. */
@@ -101,7 +112,8 @@ function endsWithinString(text: string, beginsWithin: boolean): boolean | undefi
       if (last !== "" && !"{[:,".includes(last)) return undefined;
       isWithin = true;
     } else if (!isSpace.test(character)) {
-      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character))) return undefined;
+      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character)))
+        return undefined;
       last = character;
     }
   }
@@ -120,13 +132,16 @@ const notJson: ReadonlyMap<string, string> = new Map([
   ["false", "false"],
 ]);
 
-/** Words as other languages write them, names and texts without quotes, and numbers that are none. */
+/**
+ * Words as other languages write them, names and texts without quotes, and numbers that are none.
+ */
 function wordHint(before: string, behind: string): string | undefined {
   const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
   const rest = /^[\w$]{0,24}/.exec(behind)?.[0] ?? "";
   const word = head + rest;
   const meant = notJson.get(word.toLowerCase());
-  if (meant !== undefined && word !== meant) return `JSON has no such word: ${meant} is meant, or a text in quotes`;
+  if (meant !== undefined && word !== meant)
+    return `JSON has no such word: ${meant} is meant, or a text in quotes`;
   const last =
     before
       .slice(0, before.length - head.length)
@@ -135,9 +150,11 @@ function wordHint(before: string, behind: string): string | undefined {
   if (/^[A-Za-z_$]/.test(word) && rest !== "" && /^[\w$]*\s*:/.test(behind) && /[{,]/.test(last)) {
     return "names stand in double quotes";
   }
-  if (/^[A-Za-z_$]/.test(rest) && head === "" && /[[,:]/.test(last)) return "texts stand in double quotes";
+  if (/^[A-Za-z_$]/.test(rest) && head === "" && /[[,:]/.test(last))
+    return "texts stand in double quotes";
   if (/^-?0$/.test(head) && /^\d/.test(rest)) return "a number has no zero before it";
-  if (/^[+.]/.test(behind) && /[[,:]/.test(last)) return "a number begins with a digit, or with - and a digit";
+  if (/^[+.]/.test(behind) && /[[,:]/.test(last))
+    return "a number begins with a digit, or with - and a digit";
   return undefined;
 }
 
@@ -146,10 +163,14 @@ function behindValue(body: Buffer, offset: number, character: string): string {
   if (isBehindWholeText(body, offset)) {
     return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
   }
-  return character === '"' ? "a comma or a colon is missing before it" : "a comma is missing before it";
+  return character === '"'
+    ? "a comma or a colon is missing before it"
+    : "a comma is missing before it";
 }
 
-/** Whether the text up to there is JSON by itself: the first of several lines, or of several texts. */
+/**
+ * Whether the text up to there is JSON by itself: the first of several lines, or of several texts.
+ */
 function isBehindWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
     try {
@@ -161,7 +182,9 @@ function isBehindWholeText(body: Buffer, offset: number): boolean {
   }
   if (offset > longLineBytesMax) return false;
   const line = body.subarray(0, offset).indexOf(lineFeed);
-  return line > firstTextBytesMax && line < offset && body.toString("latin1", line, offset).trim() === "";
+  return (
+    line > firstTextBytesMax && line < offset && body.toString("latin1", line, offset).trim() === ""
+  );
 }
 
 /** What stands around the place, in printable ASCII, with stars for whatever may be a key. */

@@ -1,5 +1,5 @@
-// What an answer says of an API key that no project has: so much of it that its owner knows which it is, and never so much that others
-// could use it. And where none came, what looks like it.
+// What an answer says of an API key that no project has: so much of it that its owner knows which
+// it is, and never so much that others could use it. And where none came, what looks like it.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row, TokenType } from "../../scan/table.ts";
@@ -25,7 +25,8 @@ const faults: readonly (readonly [RegExp, string])[] = [
 export function unknownKeyDetail(key: string): string {
   const shown = key.slice(0, key.length < shortChars ? Math.floor(key.length / 2) : charsShown);
   const length = `${key.length} ${key.length === 1 ? "character" : "characters"}`;
-  const which = shown === "" ? `of ${length}` : `that begins with ${shown.replace(/[^!-~]/g, "?")} (${length})`;
+  const which =
+    shown === "" ? `of ${length}` : `that begins with ${shown.replace(/[^!-~]/g, "?")} (${length})`;
   const fault = faults.find(([pattern]) => pattern.test(key));
   return `No project has the API key ${which}${fault === undefined ? "" : `: ${fault[1]}`}`;
 }
@@ -45,7 +46,8 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, slips: Slips): 
 /** The same in the newer protocol, where a key in the body is none, whatever its name. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
   const type = table[Header.KeyType];
-  if (type === TokenType.PlainString || type === TokenType.EscapedString) return "one in the body means nothing";
+  if (type === TokenType.PlainString || type === TokenType.EscapedString)
+    return "one in the body means nothing";
   for (const span of keySpans(body, table)) {
     const slip = slips.find(span, "api_key");
     if (slip !== undefined) return `"${slip.sent}" in the body means nothing`;
@@ -57,7 +59,10 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, slips: Slips): s
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   if (table[Header.BatchType] !== TokenType.Absent) {
-    const skip = rows > 0 ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd } : {};
+    const skip =
+      rows > 0
+        ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd }
+        : {};
     return [{ body, start: 0, end: body.length, ...skip }];
   }
   // One event, or those of an array: one key is enough for all, and not all items are objects.

@@ -1,5 +1,5 @@
-// The names of an object's members, read from the bytes of valid JSON for answers that say what is wrong with it. Reads a bounded
-// part, passes over what it is told to, and keeps no value.
+// The names of an object's members, read from the bytes of valid JSON for answers that say what is
+// wrong with it. Reads a bounded part, passes over what it is told to, and keeps no value.
 
 import type { Buffer } from "node:buffer";
 
@@ -24,7 +24,13 @@ const membersMax = 64;
 /** No name that is looked for has as many characters, nor one that comes near it. */
 export const nameBytesMax = 32;
 
-const Byte = { Quote: 0x22, Comma: 0x2c, OpenBracket: 0x5b, Backslash: 0x5c, CloseBracket: 0x5d } as const;
+const Byte = {
+  Quote: 0x22,
+  Comma: 0x2c,
+  OpenBracket: 0x5b,
+  Backslash: 0x5c,
+  CloseBracket: 0x5d,
+} as const;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const plainName = /^[!-[\]-~]+$/;

@@ -1,5 +1,5 @@
-// What is found out of a request only once it is refused, so that whoever made the mistake finds it: a name that looks like a slip, and
-// which SDK it was. Decides nothing.
+// What is found out of a request only once it is refused, so that whoever made the mistake finds
+// it: a name that looks like a slip, and which SDK it was. Decides nothing.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
@@ -18,7 +18,10 @@ interface Scanned {
 export interface Mending {
   /** Tells the exchange which SDK made the body, while a remark on it would be kept. */
   noteLibrary(exchange: Exchange, scanned: Scanned): void;
-  /** The problem that the envelope has, with what looks like the key where none came, or like the batch. */
+  /**
+   * The problem that the envelope has, with what looks like the key where none came, or like the
+   * batch.
+   */
   ofEnvelope(problem: Problem, exchange: Exchange, scanned: Scanned): Problem;
 }
 
@@ -42,7 +45,8 @@ export function createMending(slips: Slips, remarks: RemarkTaker | undefined): M
       return problem.code === "missing_api_key" ? missingKeyHint(body, table, slips) : "";
     }
     if (problem.code === "missing_api_key") return keyInBodyHint(body, table, slips);
-    const lacksBatch = problem.code === "invalid_payload" && table[Header.BatchType] === TokenType.Absent;
+    const lacksBatch =
+      problem.code === "invalid_payload" && table[Header.BatchType] === TokenType.Absent;
     return lacksBatch ? slips.hint({ body, start: 0, end: body.length }, "batch") : "";
   }
 

@@ -1,5 +1,6 @@
-// A name that looks like a slip for one that is missing, as `evnt` for `event`: so that an answer can say what to write. Names a member
-// only if it comes near what is looked for, never a value. The work of a turn of the event loop is bounded, whatever bodies hold.
+// A name that looks like a slip for one that is missing, as `evnt` for `event`: so that an answer
+// can say what to write. Names a member only if it comes near what is looked for, never a value.
+// The work of a turn of the event loop is bounded, whatever bodies hold.
 
 import type { Buffer } from "node:buffer";
 import { lettersApart } from "../../base/letters-apart.ts";
@@ -30,7 +31,10 @@ const meant = {
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 
-/** Bytes read and letters compared in one turn of the event loop, of all requests: 0.5 ms where all names are nearly right. */
+/**
+ * Bytes read and letters compared in one turn of the event loop, of all requests: 0.5 ms where all
+ * names are nearly right.
+ */
 const stepsATurnMax = 16_384;
 /** A name so short is near to too many words for two letters to be wrong. */
 const twoSlipsFrom = 6;
@@ -46,7 +50,10 @@ export class Slips {
   #stepsLeft = stepsATurnMax;
   #isRefilling = false;
 
-  /** The member of the object that comes nearest to one of the names, in their order, and that name; undefined where none is near. */
+  /**
+   * The member of the object that comes nearest to one of the names, in their order, and that name;
+   * undefined where none is near.
+   */
   find(
     span: ObjectSpan,
     ...names: readonly MeantName[]
@@ -87,7 +94,8 @@ export class Slips {
     if (sent === wanted) return 0;
     if (also.includes(sent)) return 2;
     const most = wanted.length < twoSlipsFrom ? 1 : 2;
-    if (sent === "" || Math.abs(sent.length - wanted.length) > most) return Number.POSITIVE_INFINITY;
+    if (sent === "" || Math.abs(sent.length - wanted.length) > most)
+      return Number.POSITIVE_INFINITY;
     if (!this.#spend(sent.length * wanted.length)) return Number.POSITIVE_INFINITY;
     const distance = lettersApart(sent, wanted);
     return distance <= most ? 2 * distance - 1 : Number.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
-// What an event of the newer protocol (v1) says outside of its properties and PostHog keeps inside: session, window, options, SDK. Makes the
-// members to be put there. Of what `properties` have already, that counts, so these come first and the last of each name is kept.
+// What an event of the newer protocol (v1) says outside of its properties and PostHog keeps inside:
+// session, window, options, SDK. Makes the members to be put there. Of what `properties` have
+// already, that counts, so these come first and the last of each name is kept.
 
 import type { Buffer } from "node:buffer";
 import { extraTypes, type ItemView, isNothing, isString, typeAt } from "../../events/item-view.ts";
@@ -12,20 +13,28 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const SPACE = 0x20;
 
-const parts = (0xf << ExtraShift.SessionId) | (0xf << ExtraShift.WindowId) | (0xf << ExtraShift.Options);
+const parts =
+  (0xf << ExtraShift.SessionId) | (0xf << ExtraShift.WindowId) | (0xf << ExtraShift.Options);
 const switches = [
   ["cookieless_mode", "$cookieless_mode"],
   ["disable_skew_correction", "$ignore_sent_at"],
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
-/** Members of a JSON object, parted by commas, or "" for none; undefined where one of them is not what it must be. `lib`: those of each event. */
+/**
+ * Members of a JSON object, parted by commas, or "" for none; undefined where one of them is not
+ * what it must be. `lib`: those of each event.
+ */
 export function additionsTo(item: ItemView, lib: string): string | undefined {
   const types = extraTypes(item);
   if ((types & parts) === 0) return lib;
   const { body, table, row } = item;
   const extra = extraOf(table, row);
-  const spanOf = (at: number): Span => ({ body, start: table[extra + at]!, end: table[extra + at + 1]! });
+  const spanOf = (at: number): Span => ({
+    body,
+    start: table[extra + at]!,
+    end: table[extra + at + 1]!,
+  });
   const all = [
     idMember("$session_id", typeAt(types, ExtraShift.SessionId), spanOf(Extra.SessionIdStart)),
     idMember("$window_id", typeAt(types, ExtraShift.WindowId), spanOf(Extra.WindowIdStart)),
@@ -85,11 +94,23 @@ export function takesAdditions({ table, row }: ItemView): boolean {
 
 /** Bytes that `writeWithAdditions` writes at most. */
 export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
-  return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]! + 3 * additions.length + '"properties":{},'.length;
+  return (
+    table[row + Row.ItemEnd]! -
+    table[row + Row.ItemStart]! +
+    3 * additions.length +
+    '"properties":{},'.length
+  );
 }
 
-/** Writes the item, with the members in its `properties`, from the target's start on; answers where it ends. */
-export function writeWithAdditions({ body, table, row }: ItemView, additions: string, target: Buffer): number {
+/**
+ * Writes the item, with the members in its `properties`, from the target's start on; answers where
+ * it ends.
+ */
+export function writeWithAdditions(
+  { body, table, row }: ItemView,
+  additions: string,
+  target: Buffer,
+): number {
   const [itemStart, itemEnd] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);

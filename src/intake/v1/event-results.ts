@@ -1,8 +1,15 @@
-// What became of each event of a request of the newer protocol (v1), and the answer that says so, uuid by uuid, in the order of the batch.
-// Some bytes an event and no object, because a batch may hold half a million of them.
+// What became of each event of a request of the newer protocol (v1), and the answer that says so,
+// uuid by uuid, in the order of the batch. Some bytes an event and no object, because a batch may
+// hold half a million of them.
 
 import { Buffer } from "node:buffer";
-import { type DropCode, dropTable, type ErrorCode, errorTable, warningCodes } from "../../base/errors.ts";
+import {
+  type DropCode,
+  dropTable,
+  type ErrorCode,
+  errorTable,
+  warningCodes,
+} from "../../base/errors.ts";
 import type { FrameOutcome, V1Request } from "../../base/types.ts";
 import { uuidBytes } from "../../events/uuid.ts";
 import type { LoopShare } from "../loop-share.ts";
@@ -58,10 +65,18 @@ export class EventResults {
     this.#details[index] = warnings;
   }
 
-  /** The frame that has what was placed of the events from `first` to `last`. Of one that may be stored or not, the client is to send the events again. */
-  settled({ first, last }: { first: number; last: number }, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+  /**
+   * The frame that has what was placed of the events from `first` to `last`. Of one that may be
+   * stored or not, the client is to send the events again.
+   */
+  settled(
+    { first, last }: { first: number; last: number },
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+  ): void {
     const isStored = outcome === "stored" || outcome === "duplicate";
-    const detail = detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
+    const detail =
+      detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
     for (let index = first; index <= last; index++) {
       if (this.#states[index] !== State.Placed) continue;
       this.#states[index] = isStored ? State.Stored : State.Refused;
@@ -81,7 +96,10 @@ export class EventResults {
     return counts;
   }
 
-  /** `notSent`: why no more was sent to the store, if not all was. A long answer is put together in slices. Fails only for want of memory. */
+  /**
+   * `notSent`: why no more was sent to the store, if not all was. A long answer is put together in
+   * slices. Fails only for want of memory.
+   */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     const writer = new ResultWriter(this.#uuids, {
       states: this.#states,

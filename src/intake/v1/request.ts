@@ -1,5 +1,6 @@
-// What a request of the newer protocol (v1) says beside its events, and that each of these has a uuid of its own: whatever has the whole
-// request refused is found here, before anything of it is placed.
+// What a request of the newer protocol (v1) says beside its events, and that each of these has a
+// uuid of its own: whatever has the whole request refused is found here, before anything of it is
+// placed.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
@@ -27,13 +28,22 @@ const sdkInfoCharactersMax = 200;
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** A header that is absent says nothing; one that says something else than it should is refused. */
-export function readV1Head({ requestId, attempt, requestTimestamp, sdkInfo }: V1Request): V1Head | Problem {
-  if (requestId !== "" && !uuidPattern.test(requestId)) return invalidHeader("PostHog-Request-Id must be a UUID");
-  if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt)) return invalidHeader("PostHog-Attempt must be 1, 2 and so on");
+export function readV1Head({
+  requestId,
+  attempt,
+  requestTimestamp,
+  sdkInfo,
+}: V1Request): V1Head | Problem {
+  if (requestId !== "" && !uuidPattern.test(requestId))
+    return invalidHeader("PostHog-Request-Id must be a UUID");
+  if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt))
+    return invalidHeader("PostHog-Attempt must be 1, 2 and so on");
   const sentAt = Buffer.from(requestTimestamp);
   const sentAtMs = sentAt.length === 0 ? Number.NaN : timestampMs(sentAt, 0, sentAt.length);
   if (sentAt.length > 0 && Number.isNaN(sentAtMs)) {
-    return invalidHeader("PostHog-Request-Timestamp must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z");
+    return invalidHeader(
+      "PostHog-Request-Timestamp must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z",
+    );
   }
   return { requestId: requestId.toLowerCase(), sentAtMs, lib: libOf(sdkInfo) };
 }
@@ -47,7 +57,10 @@ function libOf(sdkInfo: string): string {
   return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
 }
 
-/** Whose it is and on which lane it goes, or what is wrong with its shape. The key is in a header: one in the body means nothing. */
+/**
+ * Whose it is and on which lane it goes, or what is wrong with its shape. The key is in a header:
+ * one in the body means nothing.
+ */
 export function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },
   apiKey: string,
@@ -58,13 +71,18 @@ export function readV1Envelope(
   if ("code" in project) return project;
   if (table[Header.RootType] !== TokenType.Object)
     return invalidPayload("The body must be a JSON object with created_at and batch");
-  if (table[Header.BatchType] !== TokenType.Array) return invalidPayload("batch must be an array of events");
+  if (table[Header.BatchType] !== TokenType.Array)
+    return invalidPayload("batch must be an array of events");
   if (table[Header.ItemCount] === 0) return invalidPayload("batch holds no event");
   const [start, end] = [table[Header.CreatedAtStart]!, table[Header.CreatedAtEnd]!];
   const createdAtMs =
-    table[Header.CreatedAtType] === TokenType.Absent ? Number.NaN : timestampTokenMs(body, start, end);
+    table[Header.CreatedAtType] === TokenType.Absent
+      ? Number.NaN
+      : timestampTokenMs(body, start, end);
   if (Number.isNaN(createdAtMs)) {
-    return invalidPayload("created_at must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z");
+    return invalidPayload(
+      "created_at must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z",
+    );
   }
   const lane = laneOf(table);
   return typeof lane === "string" ? { project, lane } : lane;
@@ -81,7 +99,10 @@ export function readUuids(scanned: Scanned): Known | Problem {
 }
 
 /** The same of any batch. Afterwards the table holds its first rows again. */
-export async function readUuidsInTurns(scanned: Scanned, share: LoopShare): Promise<Known | Problem> {
+export async function readUuidsInTurns(
+  scanned: Scanned,
+  share: LoopShare,
+): Promise<Known | Problem> {
   const reader = new UuidReader(scanned);
   for (let rows = rowCount(scanned); rows > 0; rows = await nextRows(scanned)) {
     for (let start = 0; start < rows; start += readAtOnceMax) {
@@ -120,21 +141,27 @@ class UuidReader {
     const type = (table[row + Row.FieldTypes]! >>> FieldShift.Uuid) & 0xf;
     const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
     const body = this.#body;
-    const isPlain = type === TokenType.PlainString && uuidForm(body, start + 1, end - 1) !== UuidForm.None;
-    const unescaped = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+    const isPlain =
+      type === TokenType.PlainString && uuidForm(body, start + 1, end - 1) !== UuidForm.None;
+    const unescaped =
+      type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
     if (!isPlain && unescaped === undefined) {
-      const what = type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is none";
+      const what =
+        type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is none";
       this.problem = invalidPayload(`Each event must have a uuid, and batch[${index}] ${what}`);
       return;
     }
-    const equal = unescaped === undefined ? this.uuids.add(body, start + 1) : this.uuids.add(unescaped, 0);
-    if (equal >= 0) this.problem = invalidPayload(`batch[${index}] has the same uuid as batch[${equal}]`);
+    const equal =
+      unescaped === undefined ? this.uuids.add(body, start + 1) : this.uuids.add(unescaped, 0);
+    if (equal >= 0)
+      this.problem = invalidPayload(`batch[${index}] has the same uuid as batch[${equal}]`);
   }
 }
 
 const missingKey: Problem = {
   code: "missing_api_key",
-  detail: "The key of the project must be in the header Authorization, as Bearer <key>, or in PostHog-Api-Token",
+  detail:
+    "The key of the project must be in the header Authorization, as Bearer <key>, or in PostHog-Api-Token",
 };
 
 function invalidHeader(detail: string): Problem {

@@ -1,5 +1,6 @@
-// Frames of their own for the events of a request of the newer protocol (v1), however few they are, so that each event learns what became
-// of its frame, and a frame that comes again is known: its id is made of the request's and of the bytes of the events in it.
+// Frames of their own for the events of a request of the newer protocol (v1), however few they are,
+// so that each event learns what became of its frame, and a frame that comes again is known: its id
+// is made of the request's and of the bytes of the events in it.
 
 import type { Buffer } from "node:buffer";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -22,15 +23,20 @@ export interface ResultFramesOf {
   readonly scanner: { readonly table: Uint32Array };
 }
 
-/** A frame takes no more once the events in it come to this part of what frames of large requests hold, so that the last mostly fits into that. */
+/**
+ * A frame takes no more once the events in it come to this part of what frames of large requests
+ * hold, so that the last mostly fits into that.
+ */
 const fullShare = 3 / 4;
 /** About what a record takes beyond its event. */
 const overheadBytes = 256;
 
 /**
- * A client that hears of each event sends again the events of some frames and not of others, without what was between them. So that they come
- * into the same frames, where a frame ends is told by the events in it and by nothing else: it ends with the event that fills it, and not
- * before the one that does not fit, which may not come again. And by what the client sent, not by lines, in which there is also its address.
+ * A client that hears of each event sends again the events of some frames and not of others,
+ * without what was between them. So that they come into the same frames, where a frame ends is told
+ * by the events in it and by nothing else: it ends with the event that fills it, and not before the
+ * one that does not fit, which may not come again. And by what the client sent, not by lines, in
+ * which there is also its address.
  */
 export class ResultFrames extends OwnFrames {
   readonly #of: ResultFramesOf;
@@ -59,7 +65,10 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /** Made of the events, not of the whole body, so that a frame is never taken for one of other events. */
+  /**
+   * Made of the events, not of the whole body, so that a frame is never taken for one of other
+   * events.
+   */
   protected messageIdOf({ events }: FrameSink): string {
     return `${this.#hash.end()}-${events}`;
   }
@@ -69,12 +78,16 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#of.results, this.options.pending, range);
   }
 
-  /** Also where the store takes no frame with `bytes` more, which only an event of hundreds of kilobytes comes to. */
+  /**
+   * Also where the store takes no frame with `bytes` more, which only an event of hundreds of
+   * kilobytes comes to.
+   */
   #isFull(bytes: number): boolean {
     const { publisher } = this.options;
     if (this.frame === undefined) return false;
     return (
-      this.#bytesFilled >= ownFrameBytes(publisher) * fullShare || this.frame.length + bytes > publisher.frameBytesMax
+      this.#bytesFilled >= ownFrameBytes(publisher) * fullShare ||
+      this.frame.length + bytes > publisher.frameBytesMax
     );
   }
 
@@ -95,7 +108,10 @@ export class ResultFrames extends OwnFrames {
   /** With room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher, lane, project } = this.options;
-    const capacity = Math.max(frame.length + bytes, Math.min(2 * frame.buffer.length, publisher.frameBytesMax));
+    const capacity = Math.max(
+      frame.length + bytes,
+      Math.min(2 * frame.buffer.length, publisher.frameBytesMax),
+    );
     const grown = publisher.ownFrame(lane, project, capacity);
     frame.buffer.copy(grown.buffer, 0, 0, frame.length);
     grown.length = frame.length;
@@ -111,13 +127,22 @@ class ResultWaiter implements FrameWaiter {
   readonly #pending: PendingRequest;
   readonly #range: { readonly first: number; readonly last: number };
 
-  constructor(results: EventResults, pending: PendingRequest, range: { first: number; last: number }) {
+  constructor(
+    results: EventResults,
+    pending: PendingRequest,
+    range: { first: number; last: number },
+  ) {
     this.#results = results;
     this.#pending = pending;
     this.#range = range;
   }
 
-  frameSettled(outcome: FrameOutcome, code: ErrorCode | undefined, events: number, bytes: number): void {
+  frameSettled(
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+    events: number,
+    bytes: number,
+  ): void {
     // First, because the pending request may answer.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes);

@@ -1,4 +1,5 @@
-// Counts what became of the events of a request of the newer protocol (v1), and notes it for each of them.
+// Counts what became of the events of a request of the newer protocol (v1), and notes it for each
+// of them.
 
 import type { DropCode, ErrorCode, ItemErrorCode, Problem } from "../../base/errors.ts";
 import type { Exchange, V1Request } from "../../base/types.ts";
@@ -8,7 +9,10 @@ import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";
 
 /** There is no memory for the answer, say. */
-const notTold: Problem = { code: "unavailable", detail: "The answer cannot be given: send the request again" };
+const notTold: Problem = {
+  code: "unavailable",
+  detail: "The answer cannot be given: send the request again",
+};
 
 export class ResultTally extends Tally {
   readonly #v1: V1Request;

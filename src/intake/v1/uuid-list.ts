@@ -1,5 +1,5 @@
-// The uuids of a request's events, each once, in the order in which they came: 16 bytes each and no string, and the same time for each
-// whichever a client chooses.
+// The uuids of a request's events, each once, in the order in which they came: 16 bytes each and no
+// string, and the same time for each whichever a client chooses.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -12,10 +12,13 @@ const DASH = 0x2d;
 export class UuidList {
   #length = 0;
   readonly #words: Uint32Array;
-  /** An open hash table: index of a uuid and 1, or 0 for a free slot. At most half of it is in use. */
+  /**
+   * An open hash table: index of a uuid and 1, or 0 for a free slot. At most half of it is in use.
+   */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // Odd numbers nobody else knows: of a product with one of them only the upper bits count, so nobody can choose uuids that meet in a slot.
+  // Odd numbers nobody else knows: of a product with one of them only the upper bits count, so
+  // nobody can choose uuids that meet in a slot.
   readonly #factors = randomFillSync(new Uint32Array(wordsPerUuid)).map((word) => word | 1);
 
   constructor(capacity: number) {
@@ -29,7 +32,10 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Takes the canonical text form text[start, start + 36), in either case. Answers -1, or the index of the one before that is equal. */
+  /**
+   * Takes the canonical text form text[start, start + 36), in either case. Answers -1, or the index
+   * of the one before that is equal.
+   */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;
@@ -68,7 +74,8 @@ export class UuidList {
 
   #areEqual(one: number, other: number): boolean {
     const words = this.#words;
-    for (let at = 0; at < wordsPerUuid; at++) if (words[one + at] !== words[other + at]) return false;
+    for (let at = 0; at < wordsPerUuid; at++)
+      if (words[one + at] !== words[other + at]) return false;
     return true;
   }
 }

@@ -1,5 +1,6 @@
-// What one project has sent to this process: token buckets that hold it against its limits, and counts for its usage record.
-// Plain numbers: a request costs a few additions, no timer, no memory. Must not know requests or NATS.
+// What one project has sent to this process: token buckets that hold it against its limits, and
+// counts for its usage record. Plain numbers: a request costs a few additions, no timer, no memory.
+// Must not know requests or NATS.
 
 import type { Excess, ProjectLimits, ProjectMeter, RequestCost } from "../../base/types.ts";
 
@@ -20,14 +21,17 @@ export interface Counts {
 }
 
 /**
- * A burst is at least what an SDK sends at once, so that a limit, however low, is one of rate and shuts no client out. A request may cost
- * two of them, of which one can be debt.
+ * A burst is at least what an SDK sends at once, so that a limit, however low, is one of rate and
+ * shuts no client out. A request may cost two of them, of which one can be debt.
  */
 const burstEventsMin = 100;
 const burstBytesMin = 65_536;
 const burstsARequestMax = 2;
 
-/** So many bytes a minute a project may store however little was sent for them: equal events compress a thousand times and more. */
+/**
+ * So many bytes a minute a project may store however little was sent for them: equal events
+ * compress a thousand times and more.
+ */
 const expansionBytesAMinute = 8_388_608;
 const minuteMs = 60_000;
 
@@ -38,9 +42,11 @@ interface Rate {
 }
 
 /**
- * Tokens that come back at a rate, up to a burst. Whoever comes while there is one may take more than there are: the debt is paid off
- * before the next, so that a request larger than the burst gets through. All that passes is paid for in full, so the rate holds; and the
- * debt is a burst at most, because keys are public, and one request of a stranger must not shut a project out for hours.
+ * Tokens that come back at a rate, up to a burst. Whoever comes while there is one may take more
+ * than there are: the debt is paid off before the next, so that a request larger than the burst
+ * gets through. All that passes is paid for in full, so the rate holds; and the debt is a burst at
+ * most, because keys are public, and one request of a stranger must not shut a project out for
+ * hours.
  */
 class TokenBucket {
   #perSecond: number;
@@ -72,11 +78,16 @@ class TokenBucket {
     return this.#perSecond;
   }
 
-  /** 0 while there is a token and the debt would not come to more than a burst, else how long until that is so, at least 1. */
+  /**
+   * 0 while there is a token and the debt would not come to more than a burst, else how long until
+   * that is so, at least 1.
+   */
   waitMs(tokens: number, nowMs: number): number {
     this.#fill(nowMs);
     const due = Math.max(0, tokens - this.#burst);
-    return this.#level > 0 && this.#level >= due ? 0 : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
+    return this.#level > 0 && this.#level >= due
+      ? 0
+      : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
   }
 
   /** Only what `waitMs` has let through. */
@@ -95,7 +106,8 @@ class TokenBucket {
     const elapsedMs = nowMs - this.#atMs;
     this.#atMs = nowMs;
     // A clock that went back gives nothing, and takes nothing.
-    if (elapsedMs > 0) this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
+    if (elapsedMs > 0)
+      this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
   }
 }
 
@@ -113,14 +125,20 @@ export class Meter implements ProjectMeter {
   #rateLimitedEvents = 0;
   #rateLimitedBytes = 0;
 
-  /** `nowMs`: monotonic milliseconds; read only where there are limits, and for bodies that expand far. */
+  /**
+   * `nowMs`: monotonic milliseconds; read only where there are limits, and for bodies that expand
+   * far.
+   */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
   /** From now on these limits hold. The same ones again change nothing. */
   limit({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectLimits = unlimited): void {
-    this.#events = this.#bucketOf(this.#events, rateOf(eventsPerSecond, burstSeconds, burstEventsMin));
+    this.#events = this.#bucketOf(
+      this.#events,
+      rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
+    );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
   }
 
@@ -134,7 +152,10 @@ export class Meter implements ProjectMeter {
   takesExpansion(bytes: number): boolean {
     const nowMs = this.#nowMs();
     const back = ((nowMs - this.#expansionAtMs) / minuteMs) * expansionBytesAMinute;
-    this.#expansionBytesLeft = Math.min(expansionBytesAMinute, this.#expansionBytesLeft + Math.max(0, back));
+    this.#expansionBytesLeft = Math.min(
+      expansionBytesAMinute,
+      this.#expansionBytesLeft + Math.max(0, back),
+    );
     this.#expansionAtMs = nowMs;
     if (bytes > this.#expansionBytesLeft) return false;
     this.#expansionBytesLeft -= bytes;
@@ -145,7 +166,10 @@ export class Meter implements ProjectMeter {
     if (this.#events === undefined && this.#bytes === undefined) return 0;
     const nowMs = this.#nowMs();
     const tokens = eventTokens(cost.events);
-    const waitMs = Math.max(this.#events?.waitMs(tokens, nowMs) ?? 0, this.#bytes?.waitMs(cost.bytes, nowMs) ?? 0);
+    const waitMs = Math.max(
+      this.#events?.waitMs(tokens, nowMs) ?? 0,
+      this.#bytes?.waitMs(cost.bytes, nowMs) ?? 0,
+    );
     if (waitMs > 0) {
       this.#rateLimitedRequests++;
       this.#rateLimitedEvents += cost.events;
@@ -206,11 +230,21 @@ export class Meter implements ProjectMeter {
 
 const unlimited: ProjectLimits = { burstSeconds: 0 };
 
-function rateOf(perSecond: number | undefined, burstSeconds: number, burstMin: number): Rate | undefined {
-  return perSecond === undefined ? undefined : { perSecond, burst: Math.max(perSecond * burstSeconds, burstMin) };
+function rateOf(
+  perSecond: number | undefined,
+  burstSeconds: number,
+  burstMin: number,
+): Rate | undefined {
+  return perSecond === undefined
+    ? undefined
+    : { perSecond, burst: Math.max(perSecond * burstSeconds, burstMin) };
 }
 
-function excessOf(what: Excess["what"], bucket: TokenBucket | undefined, tokens: number): Excess | undefined {
+function excessOf(
+  what: Excess["what"],
+  bucket: TokenBucket | undefined,
+  tokens: number,
+): Excess | undefined {
   if (bucket === undefined || tokens <= bucket.requestMax) return undefined;
   return { what, perSecond: bucket.perSecond, requestMax: bucket.requestMax };
 }

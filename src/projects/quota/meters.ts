@@ -1,5 +1,6 @@
-// The meters of all projects by id. A project that is deleted keeps its meter for a while, so that one that is added again under its id
-// goes on with the counts and the debt there were. Must not know requests or NATS.
+// The meters of all projects by id. A project that is deleted keeps its meter for a while, so that
+// one that is added again under its id goes on with the counts and the debt there were. Must not
+// know requests or NATS.
 
 import { Meter } from "./meter.ts";
 
@@ -11,7 +12,10 @@ export interface KnownMeter {
 export interface Meters {
   /** The project's own, made when there is none. */
   of(projectId: string): Meter;
-  /** The project is gone, until its meter is asked for again. Of those that are gone only the last few keep their meters. */
+  /**
+   * The project is gone, until its meter is asked for again. Of those that are gone only the last
+   * few keep their meters.
+   */
   leave(projectId: string): void;
   all(): Iterable<KnownMeter>;
 }

@@ -1,11 +1,15 @@
-// What a project may send, as the registry's entry says it and as a person reads it. Counting is done in meter.ts.
+// What a project may send, as the registry's entry says it and as a person reads it. Counting is
+// done in meter.ts.
 
 import type { ProjectLimits } from "../../base/types.ts";
 
 /** Without a burst of its own: as long as SDKs gather events before they send them. */
 export const burstSecondsDefault = 10;
 
-/** Limits, undefined for none, or what is wrong with them, in words that hold nothing of their content. */
+/**
+ * Limits, undefined for none, or what is wrong with them, in words that hold nothing of their
+ * content.
+ */
 export type ParsedLimits =
   | { readonly ok: true; readonly limits: ProjectLimits | undefined }
   | { readonly ok: false; readonly fault: string };
@@ -17,7 +21,11 @@ export function parseLimits(value: unknown): ParsedLimits {
     return { ok: false, fault: "limits is not an object" };
   }
   const { events_per_second, bytes_per_second, burst_seconds } = value as Record<string, unknown>;
-  for (const [name, number] of Object.entries({ events_per_second, bytes_per_second, burst_seconds })) {
+  for (const [name, number] of Object.entries({
+    events_per_second,
+    bytes_per_second,
+    burst_seconds,
+  })) {
     if (number !== undefined && !isPositive(number)) {
       return { ok: false, fault: `limits.${name} is not a positive number` };
     }
@@ -30,8 +38,16 @@ export function parseLimits(value: unknown): ParsedLimits {
   return { ok: true, limits };
 }
 
-export function limitsValue({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectLimits): object {
-  return { events_per_second: eventsPerSecond, bytes_per_second: bytesPerSecond, burst_seconds: burstSeconds };
+export function limitsValue({
+  eventsPerSecond,
+  bytesPerSecond,
+  burstSeconds,
+}: ProjectLimits): object {
+  return {
+    events_per_second: eventsPerSecond,
+    bytes_per_second: bytesPerSecond,
+    burst_seconds: burstSeconds,
+  };
 }
 
 /** As a line for people, "" for none. */

@@ -1,5 +1,6 @@
-// How the registry's bucket stands, as its leader says. A member of a group without a leader answers too, in newer nats-servers, from a
-// store that may have been cut back at its start: what it says is no fact, so it counts as no answer.
+// How the registry's bucket stands, as its leader says. A member of a group without a leader
+// answers too, in newer nats-servers, from a store that may have been cut back at its start: what
+// it says is no fact, so it counts as no answer.
 
 import {
   JetStreamApiError,
@@ -25,7 +26,10 @@ export interface BucketReader {
   readonly name: string;
   /** Undefined: there is no such bucket. Rejects when nobody answers who must know. */
   state(): Promise<BucketState | undefined>;
-  /** The first entry at this sequence or after it, as the leader has it; undefined when there is none. */
+  /**
+   * The first entry at this sequence or after it, as the leader has it; undefined when there is
+   * none.
+   */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
@@ -41,7 +45,10 @@ const apiTimeoutMs = 3_000;
 const streamNotFound = 10_059;
 
 /** `bucket`: its name, without the stream's prefix. */
-export async function bucketReader(connection: NatsConnection, bucket: string): Promise<BucketReader> {
+export async function bucketReader(
+  connection: NatsConnection,
+  bucket: string,
+): Promise<BucketReader> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
   const name = streamOf(bucket);
   const subjects = `$KV.${bucket}.`;
@@ -76,7 +83,10 @@ async function stateOf(manager: JetStreamManager, name: string): Promise<BucketS
   return { created, config, lastSequence: state.last_seq, entries: state.messages };
 }
 
-/** A server that is not in a cluster says nothing of one. A member does not name itself among the others, but does name the leader. */
+/**
+ * A server that is not in a cluster says nothing of one. A member does not name itself among the
+ * others, but does name the leader.
+ */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;
   const { leader, replicas = [] } = cluster;

@@ -1,7 +1,12 @@
-// The registry's bucket in JetStream, and what one value of it looks like. Both sides of the registry, the watch and
-// the commands, read values through here only.
+// The registry's bucket in JetStream, and what one value of it looks like. Both sides of the
+// registry, the watch and the commands, read values through here only.
 
-import { JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  jetstream,
+  jetstreamManager,
+  type StreamConfig,
+} from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../base/types.ts";
@@ -9,11 +14,16 @@ import { limitsValue, parseLimits } from "../quota/quota.ts";
 import { bucketReader } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
-/** Which bucket: one per subject prefix. `replicas` counts when it is created, and a gateway raises it to its own. */
+/**
+ * Which bucket: one per subject prefix. `replicas` counts when it is created, and a gateway raises
+ * it to its own.
+ */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
-  /** Beside a leaf node: the JetStream domain of the hub, of whose bucket the one here is a mirror. */
+  /**
+   * Beside a leaf node: the JetStream domain of the hub, of whose bucket the one here is a mirror.
+   */
   readonly hubDomain?: string | undefined;
 }
 
@@ -27,8 +37,9 @@ export function bucketName(prefix: string): string {
 }
 
 /**
- * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, when the bucket has no leader, and for a
- * mirror that has not yet had all that the hub has: until then projects that exist would be unknown.
+ * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, when
+ * the bucket has no leader, and for a mirror that has not yet had all that the hub has: until then
+ * projects that exist would be unknown.
  */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
@@ -38,9 +49,11 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const js = jetstream(connection, { timeout: apiTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
   // One value per project: the keys that a rotation took away do not stay behind in older ones.
-  const bucket = await new Kvm(js).create(name, { replicas, history: 1, ...mirror }).catch((error: unknown) => {
-    throw replicasFault(error, replicas);
-  });
+  const bucket = await new Kvm(js)
+    .create(name, { replicas, history: 1, ...mirror })
+    .catch((error: unknown) => {
+      throw replicasFault(error, replicas);
+    });
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
   return bucket;
 }
@@ -53,17 +66,27 @@ function replicasFault(error: unknown, replicas: number): unknown {
 }
 
 /** As openBucket, but creates nothing: undefined where there is none. */
-export async function openExistingBucket(connection: NatsConnection, place: BucketPlace): Promise<KV | undefined> {
+export async function openExistingBucket(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<KV | undefined> {
   const { prefix, hubDomain } = place;
   const name = bucketName(prefix);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
-  // Only binds: to have it created here if it vanished just now is what must not happen. Reads go to the leader.
+  // Only binds: to have it created here if it vanished just now is what must not happen. Reads go
+  // to the leader.
   return await new Kvm(jetstream(connection, { timeout: apiTimeoutMs })).open(name);
 }
 
-/** The subject that projects' entries are written to begins so: beside a leaf node at the hub, whose changes come back through the mirror. */
-export async function entrySubjects(connection: NatsConnection, { prefix }: BucketPlace): Promise<string> {
+/**
+ * The subject that projects' entries are written to begins so: beside a leaf node at the hub, whose
+ * changes come back through the mirror.
+ */
+export async function entrySubjects(
+  connection: NatsConnection,
+  { prefix }: BucketPlace,
+): Promise<string> {
   const name = bucketName(prefix);
   const state = await (await bucketReader(connection, name)).state();
   const hubApi = state?.config.mirror?.external?.api;
@@ -78,10 +101,13 @@ export interface BucketReplicas {
 }
 
 /**
- * Whoever came first created the bucket, perhaps with fewer replicas than the streams have: it gets as many. What JetStream cannot do, as
- * for want of nodes, is told, and the bucket stays as it is.
+ * Whoever came first created the bucket, perhaps with fewer replicas than the streams have: it gets
+ * as many. What JetStream cannot do, as for want of nodes, is told, and the bucket stays as it is.
  */
-export async function raiseReplicas(connection: NatsConnection, options: BucketReplicas): Promise<void> {
+export async function raiseReplicas(
+  connection: NatsConnection,
+  options: BucketReplicas,
+): Promise<void> {
   const { config, replicas, log } = options;
   if (config.num_replicas >= replicas) return;
   const bucket = config.name;
@@ -94,9 +120,15 @@ export async function raiseReplicas(connection: NatsConnection, options: BucketR
   }
 }
 
-/** Watches that a stream may have, where the server would else allow it a thousand. Each gateway process has one. */
+/**
+ * Watches that a stream may have, where the server would else allow it a thousand. Each gateway
+ * process has one.
+ */
 const consumersMax = 100_000;
-/** From 2.15 on nats-server limits the consumers of a stream that says nothing of them, and lets the limit be changed. */
+/**
+ * From 2.15 on nats-server limits the consumers of a stream that says nothing of them, and lets the
+ * limit be changed.
+ */
 const firstWithLimit = [2, 15] as const;
 
 export interface BucketConsumers {
@@ -104,18 +136,25 @@ export interface BucketConsumers {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** Answers the configuration as it is then. A server that will not have it is told of, and the bucket stays as it is. */
+/**
+ * Answers the configuration as it is then. A server that will not have it is told of, and the
+ * bucket stays as it is.
+ */
 export async function raiseConsumers(
   connection: NatsConnection,
   { config, log }: BucketConsumers,
 ): Promise<StreamConfig> {
-  if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? "")) return config;
+  if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? ""))
+    return config;
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
     const raised = { ...config, max_consumers: consumersMax };
     return (await manager.streams.update(config.name, raised)).config;
   } catch (error) {
-    log.warn({ bucket: config.name, reason: (error as Error).message }, "a bucket keeps the server's limit of watches");
+    log.warn(
+      { bucket: config.name, reason: (error as Error).message },
+      "a bucket keeps the server's limit of watches",
+    );
     return config;
   }
 }
@@ -135,7 +174,10 @@ export function isProjectKey(key: string): boolean {
 }
 
 export function isProjectName(name: string): boolean {
-  return name.length <= nameCharsMax && !/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u.test(name);
+  return (
+    name.length <= nameCharsMax &&
+    !/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u.test(name)
+  );
 }
 
 /** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
@@ -155,7 +197,8 @@ export function parseProject(id: string, value: Uint8Array): ParsedProject {
   } catch {
     return { ok: false, fault: "it is not JSON" };
   }
-  if (typeof parsed !== "object" || parsed === null) return { ok: false, fault: "it is not an object" };
+  if (typeof parsed !== "object" || parsed === null)
+    return { ok: false, fault: "it is not an object" };
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
   if (ownId !== id || !isProjectId(id)) {
     const isNobodys = typeof ownId === "string" && !isProjectId(ownId);
@@ -168,16 +211,29 @@ export function parseProject(id: string, value: Uint8Array): ParsedProject {
   }
   const parsedLimits = parseLimits(limits);
   if (!parsedLimits.ok) return parsedLimits;
-  return { ok: true, project: { id, name, keys: keys as string[], enabled, limits: parsedLimits.limits } };
+  return {
+    ok: true,
+    project: { id, name, keys: keys as string[], enabled, limits: parsedLimits.limits },
+  };
 }
 
 export function projectValue({ id, name, keys, enabled, limits }: Project): string {
-  return JSON.stringify({ id, name, keys, enabled, ...(limits === undefined ? {} : { limits: limitsValue(limits) }) });
+  return JSON.stringify({
+    id,
+    name,
+    keys,
+    enabled,
+    ...(limits === undefined ? {} : { limits: limitsValue(limits) }),
+  });
 }
 
-/** What `changed` says instead of the value's own; the rest of it stays, also what only a newer version knows. */
+/**
+ * What `changed` says instead of the value's own; the rest of it stays, also what only a newer
+ * version knows.
+ */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as object;
-  const limits = "limits" in changed ? { limits: changed.limits && limitsValue(changed.limits) } : {};
+  const limits =
+    "limits" in changed ? { limits: changed.limits && limitsValue(changed.limits) } : {};
   return JSON.stringify({ ...entry, ...changed, ...limits });
 }

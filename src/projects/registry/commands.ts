@@ -1,6 +1,8 @@
-// What an operator does to the registry: add a project, list them, give out a new key, switch one off and on, limit it. Changes
-// are compare-and-set, so that two operators at once lose neither's: on the entry, and on the whole bucket where a key is given out, which
-// nobody else may have got meanwhile. Keys are made here. All of them wait some seconds for a cluster that has no leader yet.
+// What an operator does to the registry: add a project, list them, give out a new key, switch one
+// off and on, limit it. Changes are compare-and-set, so that two operators at once lose neither's:
+// on the entry, and on the whole bucket where a key is given out, which nobody else may have got
+// meanwhile. Keys are made here. All of them wait some seconds for a cluster that has no leader
+// yet.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -58,10 +60,16 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const keyRandomChars = 43;
 const triesMax = 30;
 const pauseMsMax = 20;
-/** "wrong last sequence": the entry, or the bucket, is not as the change was made from. nats-server, server/errors.json. */
+/**
+ * "wrong last sequence": the entry, or the bucket, is not as the change was made from. nats-server,
+ * server/errors.json.
+ */
 const wrongRevision = 10_071;
 
-/** Keys that PostHog gives to people and servers. Clients show theirs to everybody, and PostHog takes no events with these. */
+/**
+ * Keys that PostHog gives to people and servers. Clients show theirs to everybody, and PostHog
+ * takes no events with these.
+ */
 const secretKinds = [
   ["phx_", "a personal key"],
   ["phs_", "a secret key"],
@@ -75,10 +83,15 @@ export function newKey(): string {
 }
 
 /** Throws a ProjectError when there is such a project already. */
-export async function addProject(connection: NatsConnection, options: AddProject): Promise<Project> {
+export async function addProject(
+  connection: NatsConnection,
+  options: AddProject,
+): Promise<Project> {
   const { id, name = id, key = newKey() } = options;
-  if (!isProjectId(id)) throw new ProjectError(`add project: the id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
-  if (!isProjectName(name)) throw new ProjectError("add project: the name must be at most 200 printable characters");
+  if (!isProjectId(id))
+    throw new ProjectError(`add project: the id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+  if (!isProjectName(name))
+    throw new ProjectError("add project: the name must be at most 200 printable characters");
   requireKey(key);
   await onceLed(() => openBucket(connection, options));
   const project: Project = { id, name, keys: [key], enabled: true };
@@ -89,13 +102,20 @@ export async function addProject(connection: NatsConnection, options: AddProject
       key,
       projects.filter((other) => other.id !== id),
     );
-    if (entries.get(id)?.operation === "PUT") throw new ProjectError(`add project: there is a project ${id} already`);
+    if (entries.get(id)?.operation === "PUT")
+      throw new ProjectError(`add project: there is a project ${id} already`);
     return { project, value: projectValue(project), expect: { lastSequence } };
   });
 }
 
-/** All projects, by id. Values that are not projects are left out; the gateway ignores them too, and says so in its log. */
-export async function listProjects(connection: NatsConnection, place: BucketPlace): Promise<Project[]> {
+/**
+ * All projects, by id. Values that are not projects are left out; the gateway ignores them too, and
+ * says so in its log.
+ */
+export async function listProjects(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<Project[]> {
   return [...(await onceLed(() => read(connection, place))).projects];
 }
 
@@ -134,11 +154,17 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
 }
 
 /** The newest key alone stays valid: the end of a rotation that kept the old ones for a while. */
-export async function retireKeys(connection: NatsConnection, options: BucketPlace & { id: string }): Promise<Project> {
+export async function retireKeys(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+): Promise<Project> {
   return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
-export async function setEnabled(connection: NatsConnection, options: SetEnabled): Promise<Project> {
+export async function setEnabled(
+  connection: NatsConnection,
+  options: SetEnabled,
+): Promise<Project> {
   const { enabled } = options;
   return await change(connection, options, () => ({ enabled }));
 }
@@ -149,14 +175,22 @@ export async function setLimits(connection: NatsConnection, options: SetLimits):
 }
 
 /**
- * Adds the project `demo` if there is none; one that is there stays as it is. Answers it. Undefined, and nothing added, where the registry
- * has lost projects: a new one would hide that from whoever reads it for the first time, and the demo project may have had another key.
+ * Adds the project `demo` if there is none; one that is there stays as it is. Answers it.
+ * Undefined, and nothing added, where the registry has lost projects: a new one would hide that
+ * from whoever reads it for the first time, and the demo project may have had another key.
  */
-export async function ensureDemoProject(connection: NatsConnection, place: BucketPlace): Promise<Project | undefined> {
+export async function ensureDemoProject(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<Project | undefined> {
   const found = await demoIn(connection, place);
   if (found !== undefined || (await hasLostProjects(connection, place))) return found;
   try {
-    return await addProject(connection, { ...demo, prefix: place.prefix, replicas: place.replicas });
+    return await addProject(connection, {
+      ...demo,
+      prefix: place.prefix,
+      replicas: place.replicas,
+    });
   } catch (error) {
     // Somebody else has added it meanwhile.
     const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
@@ -165,10 +199,16 @@ export async function ensureDemoProject(connection: NatsConnection, place: Bucke
   }
 }
 
-async function demoIn(connection: NatsConnection, place: BucketPlace): Promise<Project | undefined> {
+async function demoIn(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<Project | undefined> {
   const projects = await listProjects(connection, place);
   // Another project has the demo key: that one is then the one to try things with.
-  return projects.find(({ id }) => id === demo.id) ?? projects.find(({ keys }) => keys.includes(demo.key));
+  return (
+    projects.find(({ id }) => id === demo.id) ??
+    projects.find(({ keys }) => keys.includes(demo.key))
+  );
 }
 
 async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
@@ -192,7 +232,11 @@ async function change(
     const found = requireProject(id, entry);
     const changed = edit(found.project);
     const project = { ...found.project, ...changed };
-    return { project, value: changedValue(found.value, changed), expect: { lastSubjectSequence: found.revision } };
+    return {
+      project,
+      value: changedValue(found.value, changed),
+      expect: { lastSubjectSequence: found.revision },
+    };
   });
 }
 
@@ -203,14 +247,23 @@ interface Entry {
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
-/** `make` is asked again on what others have left, where they were faster. Answers the project as it is written. */
-async function write(connection: NatsConnection, place: BucketPlace, make: () => Promise<Entry>): Promise<Project> {
+/**
+ * `make` is asked again on what others have left, where they were faster. Answers the project as it
+ * is written.
+ */
+async function write(
+  connection: NatsConnection,
+  place: BucketPlace,
+  make: () => Promise<Entry>,
+): Promise<Project> {
   const js = jetstream(connection);
   const subjects = await onceLed(() => entrySubjects(connection, place));
   for (let tries = 0; tries < triesMax; tries++) {
     const { project, value, expect } = await onceLed(make);
     try {
-      await onceLed(() => js.publish(subjects + project.id, value, { expect }), { isRepeatable: false });
+      await onceLed(() => js.publish(subjects + project.id, value, { expect }), {
+        isRepeatable: false,
+      });
       return project;
     } catch (error) {
       if (!isConflict(error)) throw error;
@@ -221,7 +274,8 @@ async function write(connection: NatsConnection, place: BucketPlace, make: () =>
 }
 
 function requireId(id: string): void {
-  if (!isProjectId(id)) throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+  if (!isProjectId(id))
+    throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
 }
 
 interface FoundProject {
@@ -234,7 +288,8 @@ function requireProject(id: string, entry: Omit<BucketEntry, "key"> | undefined)
   requireId(id);
   if (entry?.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
   const parsed = parseProject(id, entry.value);
-  if (!parsed.ok) throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
+  if (!parsed.ok)
+    throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
   return { project: parsed.project, value: entry.value, revision: entry.revision };
 }
 
@@ -253,7 +308,8 @@ function requireKey(key: string): void {
 
 function requireFree(key: string, projects: readonly Project[]): void {
   const holder = projects.find(({ keys }) => keys.includes(key));
-  if (holder !== undefined) throw new ProjectError(`the key is in use already, by project ${holder.id}`);
+  if (holder !== undefined)
+    throw new ProjectError(`the key is in use already, by project ${holder.id}`);
 }
 
 function isConflict(error: unknown): boolean {

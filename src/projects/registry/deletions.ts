@@ -1,5 +1,6 @@
-// Which projects were deleted, and by which entry of which bucket: a copy of the bucket from before has them still, and its entry is older
-// than the marker was. Must not grow with every project there ever was.
+// Which projects were deleted, and by which entry of which bucket: a copy of the bucket from before
+// has them still, and its entry is older than the marker was. Must not grow with every project
+// there ever was.
 
 interface Deletion {
   readonly revision: number;
@@ -17,7 +18,8 @@ export class Deletions {
     if (this.isUndoneBy(projectId, deletion)) return;
     this.#deletions.delete(projectId);
     this.#deletions.set(projectId, deletion);
-    if (this.#deletions.size > deletionsMax) this.#deletions.delete(this.#deletions.keys().next().value!);
+    if (this.#deletions.size > deletionsMax)
+      this.#deletions.delete(this.#deletions.keys().next().value!);
   }
 
   /** It was added again. */

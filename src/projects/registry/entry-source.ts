@@ -1,5 +1,6 @@
-// The bucket's entries as they come: the last of each project, then every change. By a watch, or, where the server has as many watches as
-// it allows, by asking the leader for the next entry again and again. Must not judge what entries say.
+// The bucket's entries as they come: the last of each project, then every change. By a watch, or,
+// where the server has as many watches as it allows, by asking the leader for the next entry again
+// and again. Must not judge what entries say.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
@@ -27,7 +28,12 @@ const pollMsMax = 500;
 /** How often one that polls looks whether it may watch again. */
 const watchAgainMs = 60_000;
 
-export async function openEntrySource({ bucket, reader, intervalMs, log }: EntrySourceOptions): Promise<EntrySource> {
+export async function openEntrySource({
+  bucket,
+  reader,
+  intervalMs,
+  log,
+}: EntrySourceOptions): Promise<EntrySource> {
   const watch = await watchIfAllowed(bucket);
   if (watch !== undefined) return watch;
   const reason = "the server has as many watches of the stream as it allows";
@@ -49,7 +55,11 @@ async function watchIfAllowed(bucket: KV): Promise<EntrySource | undefined> {
 }
 
 /** Ends when `mayWatch`: whoever reads it then reads everything anew by a watch. */
-function createPoll(reader: BucketReader, pollMs: number, mayWatch: () => Promise<boolean>): EntrySource {
+function createPoll(
+  reader: BucketReader,
+  pollMs: number,
+  mayWatch: () => Promise<boolean>,
+): EntrySource {
   const stopping = new AbortController();
   const { signal } = stopping;
 

@@ -1,7 +1,13 @@
-// The registry's bucket beside a leaf node: a mirror of the hub's, which is read whether or not the hub is there. Empty for a moment
-// when it is new, so it says in its metadata when it has had everything once. Must not write to the hub.
+// The registry's bucket beside a leaf node: a mirror of the hub's, which is read whether or not the
+// hub is there. Empty for a moment when it is new, so it says in its metadata when it has had
+// everything once. Must not write to the hub.
 
-import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  jetstreamManager,
+  type StreamConfig,
+  type StreamSource,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketReader, isFromLeader } from "./bucket-state.ts";
 import { NoLeaderError } from "./leader-wait.ts";
@@ -34,10 +40,17 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/** Rejects unless the bucket is a mirror of that hub's and has once had all there was. Needs the hub only until then. */
-export async function requireFilled(connection: NatsConnection, { bucket, hubDomain }: HubMirror): Promise<void> {
+/**
+ * Rejects unless the bucket is a mirror of that hub's and has once had all there was. Needs the hub
+ * only until then.
+ */
+export async function requireFilled(
+  connection: NatsConnection,
+  { bucket, hubDomain }: HubMirror,
+): Promise<void> {
   const found = await (await bucketReader(connection, bucket)).state();
-  if (found === undefined) throw new Error(`open the project registry: there is no bucket ${bucket}`);
+  if (found === undefined)
+    throw new Error(`open the project registry: there is no bucket ${bucket}`);
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
@@ -47,16 +60,26 @@ export async function requireFilled(connection: NatsConnection, { bucket, hubDom
   if (isFilled(config)) return;
   const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
   if (lastSequence < atHub) {
-    throw new Error(`open the project registry: its mirror is at ${lastSequence} of ${atHub} entries of the hub's`);
+    throw new Error(
+      `open the project registry: its mirror is at ${lastSequence} of ${atHub} entries of the hub's`,
+    );
   }
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
   const metadata = { ...config.metadata, [filledMark]: new Date().toISOString() };
   await manager.streams.update(config.name, { metadata });
 }
 
-async function lastSequenceAtHub(connection: NatsConnection, stream: string, hubDomain: string): Promise<number> {
+async function lastSequenceAtHub(
+  connection: NatsConnection,
+  stream: string,
+  hubDomain: string,
+): Promise<number> {
   try {
-    const hub = await jetstreamManager(connection, { domain: hubDomain, checkAPI: false, timeout: apiTimeoutMs });
+    const hub = await jetstreamManager(connection, {
+      domain: hubDomain,
+      checkAPI: false,
+      timeout: apiTimeoutMs,
+    });
     const info = await hub.streams.info(stream);
     if (!isFromLeader(info)) throw new NoLeaderError(stream);
     return info.state.last_seq;
@@ -65,6 +88,8 @@ async function lastSequenceAtHub(connection: NatsConnection, stream: string, hub
     const why = missing
       ? "has no projects yet: run `penstock gather` there"
       : `does not answer: ${(error as Error).message}`;
-    throw new Error(`open the project registry: the hub, domain ${hubDomain}, ${why}`, { cause: error });
+    throw new Error(`open the project registry: the hub, domain ${hubDomain}, ${why}`, {
+      cause: error,
+    });
   }
 }

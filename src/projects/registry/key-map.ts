@@ -1,5 +1,6 @@
-// Which project has which key. Changed entry by entry, so that one change costs one project's keys, however many projects there are. A key
-// that two projects claim is nobody's until one gives it up, since every order among them may hand one's events to the other.
+// Which project has which key. Changed entry by entry, so that one change costs one project's keys,
+// however many projects there are. A key that two projects claim is nobody's until one gives it up,
+// since every order among them may hand one's events to the other.
 
 import type { MeteredProject } from "../../base/types.ts";
 
@@ -9,7 +10,9 @@ export interface Clash {
   readonly isOver: boolean;
 }
 
-/** Told once a pair of projects when their first clash begins, and once when their last one ends. */
+/**
+ * Told once a pair of projects when their first clash begins, and once when their last one ends.
+ */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
@@ -40,7 +43,8 @@ export class KeyMap {
 
   /** `before`: the same project as it was, where it was known. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
-    for (const key of before?.keys ?? []) if (!project.keys.includes(key)) this.#drop(key, project.id);
+    for (const key of before?.keys ?? [])
+      if (!project.keys.includes(key)) this.#drop(key, project.id);
     for (const key of project.keys) this.#claim(key, project);
   }
 
@@ -89,6 +93,7 @@ export class KeyMap {
     const count = (this.#clashes.get(pair) ?? 0) + change;
     if (count === 0) this.#clashes.delete(pair);
     else this.#clashes.set(pair, count);
-    if (count === 0 || (count === 1 && change === 1)) this.#onClash({ projects, isOver: count === 0 });
+    if (count === 0 || (count === 1 && change === 1))
+      this.#onClash({ projects, isOver: count === 0 });
   }
 }

@@ -1,12 +1,16 @@
-// The projects as they are known, and what a reading of the bucket may do to them. A project goes by a marker that says so and by nothing
-// else: a reading that lacks one, or is older than what was read before, is a registry in trouble and no fact. Must not ask NATS.
+// The projects as they are known, and what a reading of the bucket may do to them. A project goes
+// by a marker that says so and by nothing else: a reading that lacks one, or is older than what was
+// read before, is a registry in trouble and no fact. Must not ask NATS.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../../base/types.ts";
 import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 
-/** What an entry says: a project, that it was deleted, nothing that can be read, or something that can be no project's. */
+/**
+ * What an entry says: a project, that it was deleted, nothing that can be read, or something that
+ * can be no project's.
+ */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
@@ -28,7 +32,10 @@ interface Known {
   /** As the entry says, without what is measured. */
   readonly stated: Project;
   readonly revision: number;
-  /** When the bucket was made that said so. Revisions of different buckets have nothing to do with each other. */
+  /**
+   * When the bucket was made that said so. Revisions of different buckets have nothing to do with
+   * each other.
+   */
   readonly created: string;
 }
 
@@ -54,7 +61,10 @@ export class KnownProjects {
   /** Those that were deleted, and that the bucket has again as they were before. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
-  /** Not known before, out of a bucket that ends too early: whether they are new shows when it is as far again. */
+  /**
+   * Not known before, out of a bucket that ends too early: whether they are new shows when it is as
+   * far again.
+   */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
   /** How far the bucket had been read when it was last whole. */
@@ -71,11 +81,15 @@ export class KnownProjects {
     return this.#known.size;
   }
 
-  /** What is wrong with the bucket as it was read, beside what was known before; undefined when nothing is. */
+  /**
+   * What is wrong with the bucket as it was read, beside what was known before; undefined when
+   * nothing is.
+   */
   get fault(): string | undefined {
     const { created, sequence } = this.#wholeTo;
     const isSame = created === this.#created;
-    if (this.#isBehind) return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
+    if (this.#isBehind)
+      return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
     if (this.#undeleted.size > 0) {
       const names = firstOf(this.#undeleted).join(", ");
       return `it has projects again that were deleted (${names}): remove them again, or rotate their keys to have them back`;
@@ -112,11 +126,13 @@ export class KnownProjects {
     this.#readTo = lastSequence;
     this.#damaged.clear();
     for (const projectId of expected) if (!entries.has(projectId)) this.#missing.add(projectId);
-    for (const projectId of this.#known.keys()) if (!entries.has(projectId)) this.#missing.add(projectId);
+    for (const projectId of this.#known.keys())
+      if (!entries.has(projectId)) this.#missing.add(projectId);
     this.#undeleted.clear();
     this.#held.clear();
     for (const [projectId, news] of entries) {
-      if (this.#isBehind && news.kind === "project" && !this.#known.has(projectId)) this.#held.set(projectId, news);
+      if (this.#isBehind && news.kind === "project" && !this.#known.has(projectId))
+        this.#held.set(projectId, news);
       else this.#apply(projectId, news);
     }
     this.#noteWhole();
@@ -177,7 +193,8 @@ export class KnownProjects {
   }
 
   #noteWhole(): void {
-    if (this.fault === undefined) this.#wholeTo = { created: this.#created, sequence: this.#readTo };
+    if (this.fault === undefined)
+      this.#wholeTo = { created: this.#created, sequence: this.#readTo };
   }
 }
 

@@ -1,5 +1,6 @@
-// A cluster that has just come up, or has lost a node, has no leader for some seconds. Somebody who runs a command then has made no
-// mistake, so the command waits that long, and says what is missing when it does not come. A gateway waits as long as it takes, by itself.
+// A cluster that has just come up, or has lost a node, has no leader for some seconds. Somebody who
+// runs a command then has made no mistake, so the command waits that long, and says what is missing
+// when it does not come. A gateway waits as long as it takes, by itself.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
@@ -17,16 +18,25 @@ export class NoLeaderError extends Error {
 export interface LeaderWait {
   /** Default 10 s. What is under way by then is still waited for. */
   readonly waitMsMax?: number;
-  /** Whether it may be done again when nobody has answered in time. Default: it may; not what writes, since it may have been written. */
+  /**
+   * Whether it may be done again when nobody has answered in time. Default: it may; not what
+   * writes, since it may have been written.
+   */
   readonly isRepeatable?: boolean;
 }
 
 const waitMsMaxDefault = 10_000;
 const againMs = 200;
-/** JetStream on its way up, a cluster that still forms, or one without a leader: nats-server, server/errors.json. */
+/**
+ * JetStream on its way up, a cluster that still forms, or one without a leader: nats-server,
+ * server/errors.json.
+ */
 const notYet = new Set([10_004, 10_005, 10_007, 10_008, 10_009, 10_076]);
 
-/** What `work` comes to, once there is a leader. Rejects at once for what no waiting can cure, with the error as it is. */
+/**
+ * What `work` comes to, once there is a leader. Rejects at once for what no waiting can cure, with
+ * the error as it is.
+ */
 export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {}): Promise<T> {
   const { waitMsMax = waitMsMaxDefault, isRepeatable = true } = options;
   const untilMs = performance.now() + waitMsMax;
@@ -34,7 +44,8 @@ export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {
     try {
       return await work();
     } catch (error) {
-      const mayPass = isNotYet(error) || (isRepeatable ? error instanceof TimeoutError : wasTakenByNobody(error));
+      const mayPass =
+        isNotYet(error) || (isRepeatable ? error instanceof TimeoutError : wasTakenByNobody(error));
       if (!mayPass) throw error;
       if (performance.now() + againMs > untilMs)
         throw new Error(lastWords(error as Error, waitMsMax), { cause: error });
@@ -45,10 +56,15 @@ export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {
 
 /** Nothing was done, and it may be done in a moment. */
 function isNotYet(error: unknown): boolean {
-  return error instanceof JetStreamApiError ? notYet.has(error.code) : error instanceof NoLeaderError;
+  return error instanceof JetStreamApiError
+    ? notYet.has(error.code)
+    : error instanceof NoLeaderError;
 }
 
-/** As what is published to a stream without a leader. A question to JetStream that nobody takes says that it is off. */
+/**
+ * As what is published to a stream without a leader. A question to JetStream that nobody takes says
+ * that it is off.
+ */
 function wasTakenByNobody(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RequestError && cause.isNoResponders();

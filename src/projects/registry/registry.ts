@@ -1,6 +1,7 @@
-// The projects in memory: follows the bucket by a watch, so that a change counts within a second and a lookup is one
-// Map read, whatever NATS is doing. A watch that is lost is made anew and read from the start. A bucket that is gone, or holds less than
-// what was read before, is an outage: what was known goes on, and no key counts as unknown. Must not write to the bucket.
+// The projects in memory: follows the bucket by a watch, so that a change counts within a second
+// and a lookup is one Map read, whatever NATS is doing. A watch that is lost is made anew and read
+// from the start. A bucket that is gone, or holds less than what was read before, is an outage:
+// what was known goes on, and no key counts as unknown. Must not write to the bucket.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
@@ -18,7 +19,12 @@ import {
   raiseConsumers,
   raiseReplicas,
 } from "./bucket.ts";
-import { type BucketEntry, type BucketReader, type BucketState, bucketReader } from "./bucket-state.ts";
+import {
+  type BucketEntry,
+  type BucketReader,
+  type BucketState,
+  bucketReader,
+} from "./bucket-state.ts";
 import { type EntrySource, openEntrySource } from "./entry-source.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects } from "./known-projects.ts";
@@ -37,13 +43,19 @@ export interface RegistryOptions extends BucketPlace {
   readonly signal?: AbortSignal | undefined;
   /** How often the watch is compared with the bucket. Default 1 s. */
   readonly checkIntervalMs?: number;
-  /** Of whom a registry that is read for the first time must say something, or it has lost them. Default: of nobody. */
+  /**
+   * Of whom a registry that is read for the first time must say something, or it has lost them.
+   * Default: of nobody.
+   */
   readonly storedEvents?: () => Promise<StoredEvents>;
 }
 
 export interface Registry extends ProjectLookup {
   readonly projectsKnown: number;
-  /** Why what is known may not be all there is, and an operator has to do something; undefined when nothing is wrong. */
+  /**
+   * Why what is known may not be all there is, and an operator has to do something; undefined when
+   * nothing is wrong.
+   */
   readonly fault: string | undefined;
   /** What an operator should know, though events can be stored. */
   readonly warnings: readonly string[];
@@ -57,11 +69,12 @@ const retryMsMax = 2_000;
 const warningEveryMs = 5_000;
 const checkIntervalMsDefault = 1_000;
 const warnedPairsMax = 5;
-const noProjects = "there is no project: every request is answered 401; add one with `penstock project add <id>`";
+const noProjects =
+  "there is no project: every request is answered 401; add one with `penstock project add <id>`";
 
 /**
- * Fulfilled when the projects have been read once, however long that takes, or when it is known that they were lost. Rejects only when
- * the signal aborts.
+ * Fulfilled when the projects have been read once, however long that takes, or when it is known
+ * that they were lost. Rejects only when the signal aborts.
  */
 export async function createRegistry(options: RegistryOptions): Promise<Registry> {
   const { connection, log, signal } = options;
@@ -83,18 +96,27 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   let endWatch: (() => void) | undefined;
   /** What is wrong with the bucket itself, beside what it says. */
   let bucketFault: string | undefined;
-  /** Whether a reading has been compared with what the streams say. From then on what is known says more. */
+  /**
+   * Whether a reading has been compared with what the streams say. From then on what is known says
+   * more.
+   */
   let isCompared = false;
   let faultTold = false;
 
   function tellClash({ projects, isOver }: Clash): void {
     if (isOver) log.info({ projects }, "no key is claimed by these two projects any more");
-    else log.error({ projects }, "two projects claim one key: its events are refused until one of them gives it up");
+    else
+      log.error(
+        { projects },
+        "two projects claim one key: its events are refused until one of them gives it up",
+      );
   }
 
   function fault(): string | undefined {
     const found = bucketFault ?? (ready ? known.fault : undefined);
-    return found === undefined ? undefined : `the project registry, stream ${stream}, is not as it was: ${found}`;
+    return found === undefined
+      ? undefined
+      : `the project registry, stream ${stream}, is not as it was: ${found}`;
   }
 
   /** After anything that may begin or end a fault. */
@@ -107,7 +129,8 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
         "the project registry is in doubt: the projects known before go on, other keys are answered 503",
       );
     }
-    if (found === undefined && faultTold) log.info({ projects: known.size }, "the project registry is whole again");
+    if (found === undefined && faultTold)
+      log.info({ projects: known.size }, "the project registry is whole again");
     faultTold = found !== undefined;
   }
 
@@ -119,7 +142,9 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   }
 
   /** Creates the bucket at a first start alone: one that vanishes while this runs is a loss. */
-  async function open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
+  async function open(
+    reader: BucketReader,
+  ): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const isFirst = !ready && !((await reader.state()) === undefined && (await storedNow()).any);
     const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, options);
     const state = bucket === undefined ? undefined : await reader.state();
@@ -181,7 +206,10 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     readonly expected: ReadonlySet<string>;
   }
 
-  /** A reading counts when it is whole: what was known stays until it is. After that every change counts as it comes. */
+  /**
+   * A reading counts when it is whole: what was known stays until it is. After that every change
+   * counts as it comes.
+   */
   async function read(source: EntrySource, reading: Reading): Promise<void> {
     const { reader, state, progress, faultOnceRead, expected } = reading;
     const entries = new Map<string, EntryNews>();
@@ -209,7 +237,9 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       entries.set(entry.key, newsOf(entry));
       if (entry.delta !== 0) continue;
       // What serves the watch may itself be behind the leader.
-      const isBehind = entry.revision < state.lastSequence && (await reader.next(entry.revision + 1)) !== undefined;
+      const isBehind =
+        entry.revision < state.lastSequence &&
+        (await reader.next(entry.revision + 1)) !== undefined;
       if (!isBehind) show();
     }
   }
@@ -229,13 +259,17 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
       const startedAtMs = performance.now();
       try {
         await watchOnce();
-        // After one that failed the pauses stay long, however long it took: the store is in trouble.
+        // After one that failed the pauses stay long, however long it took: the store is in
+        // trouble.
         if (performance.now() - startedAtMs > retryMsMax) waitMs = retryMsMin;
       } catch (error) {
         if (closing.signal.aborted) return;
         if (performance.now() - warnedAtMs >= warningEveryMs) {
           warnedAtMs = performance.now();
-          log.warn({ reason: (error as Error).message }, "the project registry cannot be read, trying again");
+          log.warn(
+            { reason: (error as Error).message },
+            "the project registry cannot be read, trying again",
+          );
         }
       }
       await delay(waitMs, undefined, { signal: closing.signal }).catch(() => {});
@@ -244,7 +278,9 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     firstReading.reject(new Error("read the project registry: the connection is closed"));
   }
 
-  /** The server forgets a watch when it stops: after a reconnect everything is read again at once. */
+  /**
+   * The server forgets a watch when it stops: after a reconnect everything is read again at once.
+   */
   async function renewOnReconnect(): Promise<void> {
     for await (const status of connection.status()) {
       if (closing.signal.aborted) return;
@@ -264,8 +300,12 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     const more = clashes.length - warnedPairsMax;
     return [
       ...(ready && hasNone() ? [noProjects] : []),
-      ...(ready && !following?.isConfirmed ? ["the project registry does not answer: keys it might know get 503"] : []),
-      ...known.damaged.map((entry) => `registry entry ${entry} cannot be read: keys that it might hold get 503`),
+      ...(ready && !following?.isConfirmed
+        ? ["the project registry does not answer: keys it might know get 503"]
+        : []),
+      ...known.damaged.map(
+        (entry) => `registry entry ${entry} cannot be read: keys that it might hold get 503`,
+      ),
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
     ];
@@ -274,9 +314,13 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
   function refusalOf(key: string): string | undefined {
     if (known.keys.isContested(key)) return "More than one project claims this API key";
     if (!ready) return "The project registry has not been read yet";
-    if (fault() !== undefined) return "The project registry is in trouble: the key may be one of those it lacks";
-    if (known.hasDamaged) return "An entry of the project registry cannot be read: the key may be in it";
-    return following?.isConfirmed ? undefined : "The project registry does not answer: the key may be new";
+    if (fault() !== undefined)
+      return "The project registry is in trouble: the key may be one of those it lacks";
+    if (known.hasDamaged)
+      return "An entry of the project registry cannot be read: the key may be in it";
+    return following?.isConfirmed
+      ? undefined
+      : "The project registry does not answer: the key may be new";
   }
 
   // Rejected at a close that nobody waits for any more.
@@ -308,7 +352,8 @@ export async function createRegistry(options: RegistryOptions): Promise<Registry
     get warnings() {
       return warnings();
     },
-    // A Map goes by a seeded hash of the whole text: how long it takes says nothing of how much of a key was right.
+    // A Map goes by a seeded hash of the whole text: how long it takes says nothing of how much of
+    // a key was right.
     byKey: (key) => known.keys.get(key),
     refusalOf,
     meters: meters.all,

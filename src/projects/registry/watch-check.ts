@@ -1,6 +1,7 @@
-// Notices that a watch of the registry's bucket has died: when a node of a cluster is lost, the watch that it served falls silent, and
-// nobody says so. Compares it with the bucket, one small question at a time. A slow store is no lost watch: what it does not answer counts
-// as unknown, so that a store in trouble is not asked for everything anew. Must not read entries.
+// Notices that a watch of the registry's bucket has died: when a node of a cluster is lost, the
+// watch that it served falls silent, and nobody says so. Compares it with the bucket, one small
+// question at a time. A slow store is no lost watch: what it does not answer counts as unknown, so
+// that a store in trouble is not asked for everything anew. Must not read entries.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BucketReader } from "./bucket-state.ts";
@@ -26,7 +27,10 @@ export interface WatchCheck {
 
 export interface WatchChecks {
   stop(): void;
-  /** Settled when the checks have ended. Rejected when the watch was ended because nobody could say how the bucket stands. */
+  /**
+   * Settled when the checks have ended. Rejected when the watch was ended because nobody could say
+   * how the bucket stands.
+   */
   readonly ended: Promise<void>;
 }
 
@@ -37,13 +41,20 @@ const laggingMsMax = 1_000;
 const laggingStepMs = 20;
 const unansweredInARowMax = 3;
 
-/** Ends the watch when the bucket is ahead of it or holds less, or is another bucket or none, or the first reading got stuck. */
-export function checkOften(reader: BucketReader, { watch, progress, intervalMs }: WatchCheck): WatchChecks {
+/**
+ * Ends the watch when the bucket is ahead of it or holds less, or is another bucket or none, or the
+ * first reading got stuck.
+ */
+export function checkOften(
+  reader: BucketReader,
+  { watch, progress, intervalMs }: WatchCheck,
+): WatchChecks {
   const stopping = new AbortController();
   const stop = { signal: stopping.signal, ref: false };
 
   async function isLost(): Promise<boolean> {
-    // As it was when the question left: changes may come in before the answer, which does not know of them.
+    // As it was when the question left: changes may come in before the answer, which does not know
+    // of them.
     const { revision, keys } = progress;
     const entriesMin = keys.size;
     const state = await reader.state();
@@ -52,7 +63,8 @@ export function checkOften(reader: BucketReader, { watch, progress, intervalMs }
     if (state.entries < entriesMin) return true;
     if (state.lastSequence > progress.revision) {
       progress.isConfirmed = false;
-      // Mostly the change is only on its way: then keys are in doubt for a moment and not for a second.
+      // Mostly the change is only on its way: then keys are in doubt for a moment and not for a
+      // second.
       const sinceMs = performance.now();
       while (progress.revision < state.lastSequence) {
         if (performance.now() - sinceMs > laggingMsMax) return true;

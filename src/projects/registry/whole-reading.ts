@@ -1,4 +1,5 @@
-// All entries of the bucket at one moment, for the commands: what the leader has, none of it missing. Must not follow changes.
+// All entries of the bucket at one moment, for the commands: what the leader has, none of it
+// missing. Must not follow changes.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
@@ -6,7 +7,9 @@ import type { KV } from "@nats-io/kv";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface WholeReading {
-  /** Nothing that was written up to here is missing, and nothing that was written later is in it. */
+  /**
+   * Nothing that was written up to here is missing, and nothing that was written later is in it.
+   */
   readonly lastSequence: number;
   /** By the entry's key; markers of what was deleted are among them. */
   readonly entries: ReadonlyMap<string, BucketEntry>;
@@ -16,7 +19,9 @@ const triesMax = 10;
 const againMs = 100;
 const consumersAtLimit = 10_026;
 
-/** Rejects when the leader does not answer, or whoever else reads it out stays behind the leader. */
+/**
+ * Rejects when the leader does not answer, or whoever else reads it out stays behind the leader.
+ */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
     const state = await reader.state();
@@ -29,9 +34,11 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       sequence = Math.max(sequence, entry.revision);
     }
     // Behind the last there may be nothing: entries can be removed for good.
-    const isWhole = sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
+    const isWhole =
+      sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };
-    if (tries === triesMax) throw new Error(`read stream ${reader.name}: a copy that is behind its leader answers`);
+    if (tries === triesMax)
+      throw new Error(`read stream ${reader.name}: a copy that is behind its leader answers`);
     await delay(againMs);
   }
 }
@@ -40,7 +47,8 @@ async function allOf(bucket: KV, reader: BucketReader): Promise<AsyncIterable<Bu
   try {
     return await bucket.history();
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === consumersAtLimit) return oneByOne(reader);
+    if (error instanceof JetStreamApiError && error.code === consumersAtLimit)
+      return oneByOne(reader);
     throw error;
   }
 }

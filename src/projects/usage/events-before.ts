@@ -1,5 +1,6 @@
-// What the streams under the prefix say of projects. Only a project's events are stored, so a registry that says nothing of a project with
-// stored events, neither that it is there nor that it was deleted, has lost it. Must not change anything.
+// What the streams under the prefix say of projects. Only a project's events are stored, so a
+// registry that says nothing of a project with stored events, neither that it is there nor that it
+// was deleted, has lost it. Must not change anything.
 
 import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,7 +11,10 @@ import { NoLeaderError } from "../registry/leader-wait.ts";
 export interface StoredEvents {
   /** Whether there were events ever, also when they have left since. */
   readonly any: boolean;
-  /** Of the events that are there. Those that share their messages with other projects' are not told. */
+  /**
+   * Of the events that are there. Those that share their messages with other projects' are not
+   * told.
+   */
   readonly projectIds: ReadonlySet<string>;
 }
 
@@ -18,11 +22,19 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 
 const apiTimeoutMs = 3_000;
 const lanes = ["live", "historical"];
-/** Streams that are asked at once: with many partitions one after another takes a start too long. */
+/**
+ * Streams that are asked at once: with many partitions one after another takes a start too long.
+ */
 const askedAtOnce = 16;
 
-/** Rejects when somebody who must know does not answer. Not for a leaf's streams, which begin at a sequence made of the time. */
-export async function haveEventsBeenStored(connection: NatsConnection, prefix: string): Promise<boolean> {
+/**
+ * Rejects when somebody who must know does not answer. Not for a leaf's streams, which begin at a
+ * sequence made of the time.
+ */
+export async function haveEventsBeenStored(
+  connection: NatsConnection,
+  prefix: string,
+): Promise<boolean> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
   for (const { name } of await streamsOf(manager, prefix)) {
     if ((await ledInfo(manager, name)).state.last_seq > 0) return true;
@@ -31,13 +43,18 @@ export async function haveEventsBeenStored(connection: NatsConnection, prefix: s
 }
 
 /** As haveEventsBeenStored, and whose events they are. */
-export async function storedEvents(connection: NatsConnection, prefix: string): Promise<StoredEvents> {
+export async function storedEvents(
+  connection: NatsConnection,
+  prefix: string,
+): Promise<StoredEvents> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
   const streams = await streamsOf(manager, prefix);
   const projectIds = new Set<string>();
   let any = false;
   for (let at = 0; at < streams.length; at += askedAtOnce) {
-    const asked = streams.slice(at, at + askedAtOnce).map(({ name, subjects }) => ledInfo(manager, name, subjects));
+    const asked = streams
+      .slice(at, at + askedAtOnce)
+      .map(({ name, subjects }) => ledInfo(manager, name, subjects));
     for (const { state } of await Promise.all(asked)) {
       any ||= state.last_seq > 0;
       for (const subject of Object.keys(state.subjects ?? {})) {
@@ -63,8 +80,15 @@ async function streamsOf(manager: JetStreamManager, prefix: string): Promise<Lan
   return found;
 }
 
-async function ledInfo(manager: JetStreamManager, name: string, subjects?: string): Promise<StreamInfo> {
-  const info = await manager.streams.info(name, subjects === undefined ? undefined : { subjects_filter: subjects });
+async function ledInfo(
+  manager: JetStreamManager,
+  name: string,
+  subjects?: string,
+): Promise<StreamInfo> {
+  const info = await manager.streams.info(
+    name,
+    subjects === undefined ? undefined : { subjects_filter: subjects },
+  );
   if (!isFromLeader(info)) throw new NoLeaderError(name);
   return info;
 }
@@ -75,9 +99,18 @@ export interface BucketExtent {
   readonly entries: number;
 }
 
-/** What a bucket without entries has lost, to one who has never read it before; undefined when nothing says that it has lost anything. */
-export function lossOfAll({ lastSequence, entries }: BucketExtent, stored: StoredEvents): string | undefined {
+/**
+ * What a bucket without entries has lost, to one who has never read it before; undefined when
+ * nothing says that it has lost anything.
+ */
+export function lossOfAll(
+  { lastSequence, entries }: BucketExtent,
+  stored: StoredEvents,
+): string | undefined {
   if (entries > 0) return undefined;
-  if (lastSequence > 0) return "its entries are gone, and nothing in it says that their projects were deleted";
-  return stored.any ? "no project was ever in it, but the streams hold events of projects" : undefined;
+  if (lastSequence > 0)
+    return "its entries are gone, and nothing in it says that their projects were deleted";
+  return stored.any
+    ? "no project was ever in it, but the streams hold events of projects"
+    : undefined;
 }

@@ -1,5 +1,6 @@
-// Writes this process's counts into the usage record: every ten seconds those of the projects that have changed, and all at the end.
-// One value at a time, and not fast: it must never be what events wait for. What cannot be written now is written later.
+// Writes this process's counts into the usage record: every ten seconds those of the projects that
+// have changed, and all at the end. One value at a time, and not fast: it must never be what events
+// wait for. What cannot be written now is written later.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
@@ -36,7 +37,9 @@ interface Seen {
 const intervalMsDefault = 10_000;
 /** A round ends here: the store is in trouble, and each try may take a second. */
 const failuresInARowMax = 3;
-/** 100 values a second: with `sync_interval: always` each is an fsync beside those of the events. */
+/**
+ * 100 values a second: with `sync_interval: always` each is an fsync beside those of the events.
+ */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -62,7 +65,8 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
   let warnedAtMs = Number.NEGATIVE_INFINITY;
 
   async function keepWriting(): Promise<void> {
-    const pause = (ms: number) => delay(ms, undefined, { signal: closing.signal, ref: false }).catch(() => {});
+    const pause = (ms: number) =>
+      delay(ms, undefined, { signal: closing.signal, ref: false }).catch(() => {});
     await pause(intervalMs);
     while (!closing.signal.aborted) {
       let count = 0;
@@ -93,18 +97,23 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
         accepted: counts.accepted - before.counts.accepted,
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
-      yield { key: usageKey(projectId, processId), record: { ...counts, sinceMs, atMs, lately }, now };
+      yield {
+        key: usageKey(projectId, processId),
+        record: { ...counts, sinceMs, atMs, lately },
+        now,
+      };
     }
   }
 
   /**
-   * A meter that is new has counted since the last look at the most. All are looked at before any is written, because a round may end early
-   * and the next one would not know since when.
+   * A meter that is new has counted since the last look at the most. All are looked at before any
+   * is written, because a round may end early and the next one would not know since when.
    */
   function lookAtAll(): KnownMeter[] {
     const all = [...meters()];
     for (const { meter } of all) {
-      if (!seen.has(meter)) seen.set(meter, { counts: noCounts, atMs: lookedAtMs, isWritten: true });
+      if (!seen.has(meter))
+        seen.set(meter, { counts: noCounts, atMs: lookedAtMs, isWritten: true });
     }
     lookedAtMs = wallMs();
     return all;
@@ -121,7 +130,10 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
       bucket = undefined;
       if (performance.now() - warnedAtMs >= warningEveryMs) {
         warnedAtMs = performance.now();
-        log.warn({ reason: (error as Error).message }, "the usage record cannot be written, trying again");
+        log.warn(
+          { reason: (error as Error).message },
+          "the usage record cannot be written, trying again",
+        );
       }
       return false;
     }
@@ -132,7 +144,9 @@ export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
     const rest = [...changes()];
     for (let from = 0; from < rest.length; from += writesAtOnceAtEnd) {
       const some = rest.slice(from, from + writesAtOnceAtEnd);
-      const written = await Promise.all(some.map(({ key, record, now }) => write(key, record, now)));
+      const written = await Promise.all(
+        some.map(({ key, record, now }) => write(key, record, now)),
+      );
       if (!written.includes(true)) return;
     }
   }

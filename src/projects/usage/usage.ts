@@ -1,19 +1,33 @@
-// The usage record: what each project has sent, in a bucket of its own beside the registry's, one value for each project and gateway
-// process. Says what a value looks like, and adds the processes up for an operator. Writing is usage-writer.ts.
+// The usage record: what each project has sent, in a bucket of its own beside the registry's, one
+// value for each project and gateway process. Says what a value looks like, and adds the processes
+// up for an operator. Writing is usage-writer.ts.
 
-import { DiscardPolicy, JetStreamApiError, jetstream, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import {
+  DiscardPolicy,
+  JetStreamApiError,
+  jetstream,
+  jetstreamManager,
+  type StreamConfig,
+} from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Counts } from "../quota/meter.ts";
 import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
 
-/** What one process says of one project. Counts are of the whole life of the process, so a value replaces the one before. */
+/**
+ * What one process says of one project. Counts are of the whole life of the process, so a value
+ * replaces the one before.
+ */
 export interface UsageRecord extends Counts {
   /** Milliseconds since the epoch: counted from, and counted up to. */
   readonly sinceMs: number;
   readonly atMs: number;
   /** The last stretch of counting: how long, and the events in it. */
-  readonly lately: { readonly seconds: number; readonly accepted: number; readonly rateLimited: number };
+  readonly lately: {
+    readonly seconds: number;
+    readonly accepted: number;
+    readonly rateLimited: number;
+  };
 }
 
 /** A project over all processes, those that have ended included, until their record is too old. */
@@ -29,10 +43,16 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const keptMs = 30 * 24 * 3_600_000;
-/** Some 200,000 values. In a full bucket a new one takes the place of those that have gone longest without a change. */
+/**
+ * Some 200,000 values. In a full bucket a new one takes the place of those that have gone longest
+ * without a change.
+ */
 export const usageBytesMax = 67_108_864;
 const streamNotFound = 10_059;
-/** A record older than this says nothing of now. Three times what a busy project's takes to be written anew. */
+/**
+ * A record older than this says nothing of now. Three times what a busy project's takes to be
+ * written anew.
+ */
 const latelyMsMax = 30_000;
 
 export function usageBucketName(prefix: string): string {
@@ -43,22 +63,39 @@ export interface OpenUsageBucket extends BucketPlace {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** Opens the bucket, and creates it if there is none; one with fewer replicas gets those of `place`. Rejects when JetStream does not answer. */
-export async function openUsageBucket(connection: NatsConnection, options: OpenUsageBucket): Promise<KV> {
+/**
+ * Opens the bucket, and creates it if there is none; one with fewer replicas gets those of `place`.
+ * Rejects when JetStream does not answer.
+ */
+export async function openUsageBucket(
+  connection: NatsConnection,
+  options: OpenUsageBucket,
+): Promise<KV> {
   const { prefix, replicas, log } = options;
   const js = jetstream(connection, { timeout: apiTimeoutMs });
   const limits = { replicas, history: 1, ttl: keptMs, max_bytes: usageBytesMax };
   const bucket = await new Kvm(js).create(usageBucketName(prefix), limits);
   const { config } = (await bucket.status()).streamInfo;
-  await raiseReplicas(connection, { config: await makeRoomWhenFull(connection, config), replicas, log });
+  await raiseReplicas(connection, {
+    config: await makeRoomWhenFull(connection, config),
+    replicas,
+    log,
+  });
   return bucket;
 }
 
-/** The client creates a bucket as one that refuses everything when it is full, also what would take the place of an older value. */
-async function makeRoomWhenFull(connection: NatsConnection, config: StreamConfig): Promise<StreamConfig> {
+/**
+ * The client creates a bucket as one that refuses everything when it is full, also what would take
+ * the place of an older value.
+ */
+async function makeRoomWhenFull(
+  connection: NatsConnection,
+  config: StreamConfig,
+): Promise<StreamConfig> {
   if (config.discard === DiscardPolicy.Old) return config;
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
-  return (await manager.streams.update(config.name, { ...config, discard: DiscardPolicy.Old })).config;
+  return (await manager.streams.update(config.name, { ...config, discard: DiscardPolicy.Old }))
+    .config;
 }
 
 /** `processId`: of characters that a project id may have. */
@@ -67,26 +104,41 @@ export function usageKey(projectId: string, processId: string): string {
 }
 
 export function usageValue(record: UsageRecord): string {
-  const { accepted, storedBytes, unknown, dropped, rateLimitedRequests, rateLimitedEvents, rateLimitedBytes, lately } =
-    record;
+  const {
+    accepted,
+    storedBytes,
+    unknown,
+    dropped,
+    rateLimitedRequests,
+    rateLimitedEvents,
+    rateLimitedBytes,
+    lately,
+  } = record;
   return JSON.stringify({
     accepted,
     stored_bytes: storedBytes,
     unknown,
     dropped,
-    rate_limited: { requests: rateLimitedRequests, events: rateLimitedEvents, bytes: rateLimitedBytes },
+    rate_limited: {
+      requests: rateLimitedRequests,
+      events: rateLimitedEvents,
+      bytes: rateLimitedBytes,
+    },
     since: new Date(record.sinceMs).toISOString(),
     at: new Date(record.atMs).toISOString(),
-    lately: { seconds: lately.seconds, accepted: lately.accepted, rate_limited: lately.rateLimited },
+    lately: {
+      seconds: lately.seconds,
+      accepted: lately.accepted,
+      rate_limited: lately.rateLimited,
+    },
   });
 }
 
 /** Undefined for what is no usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
-    const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } = JSON.parse(
-      new TextDecoder().decode(value),
-    );
+    const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
+      JSON.parse(new TextDecoder().decode(value));
     const record = {
       accepted,
       // Older versions did not count these.
@@ -99,8 +151,13 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
       sinceMs: Date.parse(since),
       atMs: Date.parse(at),
     };
-    const stretch = { seconds: lately.seconds, accepted: lately.accepted, rateLimited: lately.rate_limited };
-    if (![...Object.values(record), ...Object.values(stretch)].every(Number.isFinite)) return undefined;
+    const stretch = {
+      seconds: lately.seconds,
+      accepted: lately.accepted,
+      rateLimited: lately.rate_limited,
+    };
+    if (![...Object.values(record), ...Object.values(stretch)].every(Number.isFinite))
+      return undefined;
     return { ...record, lately: stretch };
   } catch {
     return undefined;
@@ -114,8 +171,14 @@ export interface ReadUsage extends BucketPlace {
   readonly nowMs: number;
 }
 
-/** By project id. A project that has sent nothing is not among them. Creates nothing: without a record nothing has been sent. */
-export async function readUsage(connection: NatsConnection, options: ReadUsage): Promise<ProjectUsage[]> {
+/**
+ * By project id. A project that has sent nothing is not among them. Creates nothing: without a
+ * record nothing has been sent.
+ */
+export async function readUsage(
+  connection: NatsConnection,
+  options: ReadUsage,
+): Promise<ProjectUsage[]> {
   const { projectId, nowMs } = options;
   if (projectId !== undefined && !isProjectId(projectId)) return [];
   const js = jetstream(connection, { timeout: apiTimeoutMs });
@@ -168,6 +231,7 @@ function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUs
     sinceMs: Math.min(usage.sinceMs, record.sinceMs),
     atMs: Math.max(usage.atMs, record.atMs),
     acceptedPerSecond: usage.acceptedPerSecond + (isRecent ? lately.accepted / lately.seconds : 0),
-    rateLimitedPerSecond: usage.rateLimitedPerSecond + (isRecent ? lately.rateLimited / lately.seconds : 0),
+    rateLimitedPerSecond:
+      usage.rateLimitedPerSecond + (isRecent ? lately.rateLimited / lately.seconds : 0),
   };
 }

@@ -1,4 +1,5 @@
-// The live page in the browser: listens to /live and shows the events. Event text is a stranger's: it becomes text nodes, never markup.
+// The live page in the browser: listens to /live and shows the events. Event text is a stranger's:
+// it becomes text nodes, never markup.
 
 import { drawGone, drawRemarks, drawState, drawStatus, forgetLooks, storedInAll } from "./state.js";
 import { byId, bytesText, element, say, timeText, whole } from "./text.js";
@@ -69,7 +70,8 @@ function takeEvents({ events: come, skipped: more }) {
   ]);
   const events = come.filter(({ text }) => !known.has(text));
   skipped += more;
-  if (skipped > 0) say("skipped", `At least ${whole.format(skipped)} more events came than are shown here`);
+  if (skipped > 0)
+    say("skipped", `At least ${whole.format(skipped)} more events came than are shown here`);
   byId("skipped").hidden = skipped === 0;
   if (paused) {
     waiting = [...waiting, ...events].slice(-eventsShownMax);
@@ -88,7 +90,10 @@ function showEvents(events) {
 
 /** Those that were there come a stream after another, and stand by when they were received. */
 function firstBefore(list, { receivedAt }) {
-  return [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ?? null;
+  return (
+    [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??
+    null
+  );
 }
 
 /** The rows are one stop for the Tab key; arrows, Home and End go from row to row. */
@@ -102,7 +107,9 @@ function goFromRowToRow(pressed) {
   const summaries = [...byId("events").querySelectorAll("summary")];
   const at = summaries.indexOf(document.activeElement);
   if (at < 0) return;
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: summaries.length - 1 }[pressed.key];
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: summaries.length - 1 }[
+    pressed.key
+  ];
   if (to === undefined || summaries[to] === undefined) return;
   pressed.preventDefault();
   summaries[at].tabIndex = -1;
@@ -112,7 +119,9 @@ function goFromRowToRow(pressed) {
 
 function eventRow(shown) {
   const { project, event, id, kind, receivedAt, historical, text } = shown;
-  const tags = [kind === "custom" ? "" : kind, historical ? "historical" : ""].filter((tag) => tag !== "");
+  const tags = [kind === "custom" ? "" : kind, historical ? "historical" : ""].filter(
+    (tag) => tag !== "",
+  );
   const row = element(
     "details",
     {},
@@ -120,7 +129,12 @@ function eventRow(shown) {
       "summary",
       {},
       element("span", { class: "at" }, timeText(receivedAt)),
-      element("span", { class: "name" }, event, ...tags.map((tag) => element("span", { class: "tag" }, tag))),
+      element(
+        "span",
+        { class: "name" },
+        event,
+        ...tags.map((tag) => element("span", { class: "tag" }, tag)),
+      ),
       element("span", { class: "id mono" }, id),
       element("span", { class: "project mono" }, project),
     ),
@@ -142,7 +156,11 @@ function recordOf({ text, bytes, isCut }) {
   if (isCut) {
     return [
       element("pre", {}, text),
-      element("p", { class: "cut" }, `The first ${whole.format(text.length)} characters of ${bytesText(bytes)}.`),
+      element(
+        "p",
+        { class: "cut" },
+        `The first ${whole.format(text.length)} characters of ${bytesText(bytes)}.`,
+      ),
     ];
   }
   return [element("pre", {}, JSON.stringify(JSON.parse(text), undefined, 2))];
@@ -168,11 +186,15 @@ function drawEmpty() {
     ? `There is no project ${project}. Waiting, in case it comes.`
     : "Waiting for the next event.";
   const title = nothingYet ? "Nothing has arrived yet." : waitingFor;
-  if (byId("empty-title").textContent !== title) byId("empty-title").replaceChildren(element("strong", {}, title));
+  if (byId("empty-title").textContent !== title)
+    byId("empty-title").replaceChildren(element("strong", {}, title));
   if (publicPort === undefined) return;
   const address = `${scheme}://${location.hostname}:${publicPort}`;
   const key = tryKey ?? "YOUR_PROJECT_KEY";
-  say("curl", `curl ${address}/capture/ -d '{"api_key":"${key}","event":"hello","distinct_id":"me"}'`);
+  say(
+    "curl",
+    `curl ${address}/capture/ -d '{"api_key":"${key}","event":"hello","distinct_id":"me"}'`,
+  );
   say(
     "sdk",
     `import { PostHog } from "posthog-node";\n\nconst posthog = new PostHog("${key}", { host: "${address}" });\nposthog.capture({ distinctId: "me", event: "hello" });\nawait posthog.shutdown();`,
@@ -209,7 +231,11 @@ byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {
   submitted.preventDefault();
   project = byId("project").value.trim();
-  history.replaceState(null, "", project === "" ? location.pathname : `?project=${encodeURIComponent(project)}`);
+  history.replaceState(
+    null,
+    "",
+    project === "" ? location.pathname : `?project=${encodeURIComponent(project)}`,
+  );
   clear();
   open();
 });

@@ -1,4 +1,5 @@
-// What the live page shows of the gateway, drawn anew with every look: rates, outcomes, what went wrong, the store.
+// What the live page shows of the gateway, drawn anew with every look: rates, outcomes, what went
+// wrong, the store.
 
 import { byId, bytesText, clock, element, fill, rateText, say, spanText, whole } from "./text.js";
 
@@ -52,7 +53,8 @@ export function drawState(state) {
 }
 
 function remember({ atMs, counts }) {
-  const sum = (wanted) => counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
+  const sum = (wanted) =>
+    counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
   const stored = sum(({ outcome }) => outcome === "stored");
   const dropped = sum(({ outcome }) => outcome === "dropped" || outcome === "error");
   // How many events were in a request that was refused is not known of most.
@@ -86,7 +88,14 @@ function drawTiles() {
   const times = looks.slice(1).map((_, index) => percentile(0.99, index + 1));
   const now = times.at(-1);
   const isLong = now !== undefined && now >= 1;
-  say("time-rate", now === undefined ? "–" : isLong ? now.toFixed(1) : String(Number((now * 1_000).toPrecision(2))));
+  say(
+    "time-rate",
+    now === undefined
+      ? "–"
+      : isLong
+        ? now.toFixed(1)
+        : String(Number((now * 1_000).toPrecision(2))),
+  );
   say("time-unit", now === undefined ? "" : isLong ? "s" : "ms");
   drawLine(
     "time-line",
@@ -103,7 +112,10 @@ function totalText(name, look) {
 function percentile(share, end) {
   const [before, after] = [looks[Math.max(0, end - latencySeconds)], looks[end]];
   const earlier = new Map(before.counts.durations);
-  const grown = after.counts.durations.map(([bound, count]) => [bound, count - (earlier.get(bound) ?? 0)]);
+  const grown = after.counts.durations.map(([bound, count]) => [
+    bound,
+    count - (earlier.get(bound) ?? 0),
+  ]);
   const all = grown.at(-1)?.[1] ?? 0;
   if (all === 0) return undefined;
   let [low, below] = [0, 0];
@@ -173,30 +185,41 @@ function drawTable(id, rows, none) {
     ),
   );
   body.replaceChildren(
-    ...(drawn.length > 0 ? drawn : [element("tr", {}, element("td", { class: "muted", colspan: 3 }, none))]),
+    ...(drawn.length > 0
+      ? drawn
+      : [element("tr", {}, element("td", { class: "muted", colspan: 3 }, none))]),
   );
 }
 
 export function drawRemarks(remarks) {
   byId("no-remarks").hidden = remarks.length > 0;
   byId("remarks").hidden = remarks.length === 0;
-  fill("remarks", remarks.toReversed(), ({ atMs, projectId, path, client, times, status, code, detail, events }) =>
-    element(
-      "li",
-      {},
+  fill(
+    "remarks",
+    remarks.toReversed(),
+    ({ atMs, projectId, path, client, times, status, code, detail, events }) =>
       element(
-        "div",
-        { class: "top" },
-        element("span", { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` }, code),
-        element("span", { class: "muted at" }, clock.format(atMs)),
+        "li",
+        {},
+        element(
+          "div",
+          { class: "top" },
+          element(
+            "span",
+            { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` },
+            code,
+          ),
+          element("span", { class: "muted at" }, clock.format(atMs)),
+        ),
+        element("p", { class: "detail" }, detail),
+        element(
+          "p",
+          { class: "muted" },
+          [answerText({ status, events, times }), path, client, projectId]
+            .filter((part) => part !== "")
+            .join(" · "),
+        ),
       ),
-      element("p", { class: "detail" }, detail),
-      element(
-        "p",
-        { class: "muted" },
-        [answerText({ status, events, times }), path, client, projectId].filter((part) => part !== "").join(" · "),
-      ),
-    ),
   );
 }
 
@@ -210,12 +233,17 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
   const words = connected
     ? `connected to ${server.length > nameCharsMax ? `${server.slice(0, nameCharsMax)}…` : server}, NATS ${version}`
     : `not connected: ${reason}`;
-  byId("nats").replaceChildren(element("span", { class: `dot ${connected ? "ok" : "bad"}` }), `${words}`);
+  byId("nats").replaceChildren(
+    element("span", { class: `dot ${connected ? "ok" : "bad"}` }),
+    `${words}`,
+  );
   fill("streams", streams, ({ name, messages, bytes, bytesMax, lastAtMs }) => {
     const share = bytesMax > 0 ? bytes / bytesMax : 0;
     const size = bytesMax > 0 ? `${bytesText(bytes)} of ${bytesText(bytesMax)}` : bytesText(bytes);
     const last =
-      lastAtMs === 0 ? "empty" : `${whole.format(messages)} messages, last ${spanText(Date.now() - lastAtMs)} ago`;
+      lastAtMs === 0
+        ? "empty"
+        : `${whole.format(messages)} messages, last ${spanText(Date.now() - lastAtMs)} ago`;
     return element(
       "li",
       { class: share > 0.9 ? "full" : "" },
@@ -225,12 +253,16 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
         element("span", { class: "mono" }, name),
         element("span", { class: "muted" }, size),
       ),
-      ...(bytesMax > 0 ? [element("progress", { max: 1, value: share, "aria-label": `${name}: how full` })] : []),
+      ...(bytesMax > 0
+        ? [element("progress", { max: 1, value: share, "aria-label": `${name}: how full` })]
+        : []),
       element("div", { class: "muted" }, last),
     );
   });
   if (streamsTotal > streams.length)
-    byId("streams").append(element("li", { class: "muted" }, `and ${streamsTotal - streams.length} more`));
+    byId("streams").append(
+      element("li", { class: "muted" }, `and ${streamsTotal - streams.length} more`),
+    );
 }
 
 /** After a gap rates begin anew. */
