@@ -30,6 +30,7 @@ interface Options {
   readonly growth: boolean;
   readonly only?: string[];
   readonly rounds?: number;
+  readonly beside?: string[];
   readonly client?: ClosedLoop;
 }
 
@@ -80,6 +81,10 @@ function readOptions(): Options {
     .option("--quick", "one round of the main scenarios, in under two minutes", false)
     .option("--only <names...>", `only these scenarios, of ${names.join(", ")}`, scenarioNames)
     .option("--rounds <count>", "so many rounds of everything", wholeNumber)
+    .option(
+      "--beside <texts...>",
+      "of the neighbours, only beside attacks with one of these in their name",
+    )
     .option(
       "--growth",
       "how cost grows with batch size, connections, event size and projects, and nothing else",
@@ -134,6 +139,7 @@ async function main(): Promise<void> {
   const bench: Bench = {
     quick: options.quick,
     closedLoop,
+    beside: options.beside,
     rounds: (count) => options.rounds ?? (options.quick ? 1 : count),
     note(row) {
       rows.push(row);

@@ -20,6 +20,8 @@ export interface Row {
 export interface Bench {
   readonly quick: boolean;
   readonly closedLoop: ClosedLoop;
+  /** Of the attacks, only those with one of these in their name; undefined: all. */
+  readonly beside: readonly string[] | undefined;
   /** How many rounds instead of so many; less when quick. */
   rounds(usual: number): number;
   note(row: Row): void;

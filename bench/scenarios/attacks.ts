@@ -11,7 +11,9 @@ import { keyOf } from "../harness/nats.ts";
 const mib = 1_048_576;
 
 export interface Attack {
-  readonly load: Load;
+  readonly name: string;
+  /** Made when it is its turn: some bodies have a hundred mebibytes. */
+  readonly load: () => Load;
   /** Which of the neighbour's kinds of request are sent beside it; single events are always. */
   readonly neighbours: readonly ("history" | "gzip")[];
 }
@@ -51,23 +53,21 @@ function attack(
     delivery?: Delivery;
     coding?: Coding;
   } = {},
-): () => Attack {
+): Attack {
   const { connections = 1, neighbours = [], delivery = "whole" } = options;
   const { coding = delivery === "withheld" ? "identity" : "gzip" } = options;
-  return () => ({
-    load: {
-      ...{
-        name,
-        path: "/batch/",
-        bodies: [encoded[coding](body())],
-        eventsPerRequest: 1,
-        connections,
-      },
-      ...(coding === "identity" ? {} : { contentEncoding: coding }),
-      ...{ seconds: 0, attack: delivery },
+  const load = (): Load => ({
+    ...{
+      name,
+      path: "/batch/",
+      bodies: [encoded[coding](body())],
+      eventsPerRequest: 1,
+      connections,
     },
-    neighbours,
+    ...(coding === "identity" ? {} : { contentEncoding: coding }),
+    ...{ seconds: 0, attack: delivery },
   });
+  return { name, load, neighbours };
 }
 
 type Coding = "identity" | "gzip" | "br";
@@ -81,8 +81,7 @@ const tiny = '{"event":"e","distinct_id":1}';
 const tinyEscaped = '{"\\u0065vent":"e","distinct_id":1}';
 const spaces = () => Buffer.alloc(60 * mib, " ");
 
-/** Bodies are made when it is their turn: some have a hundred mebibytes. */
-export const attacks: readonly (() => Attack)[] = [
+export const attacks: readonly Attack[] = [
   attack("1 MiB of tiny events", () => batchOf(tiny, mib - 100)),
   attack("1 MiB of tiny events with an escaped key", () => batchOf(tinyEscaped, mib - 100)),
   attack("1 MiB of 1e1 in one item", () => itemOf("1e1")),

@@ -24,6 +24,7 @@ const secondsOf = (kinds: readonly Kind[]): number => (kinds.includes("gzip") ? 
 const settleMs = 500;
 const slackSeconds = 1;
 
+type Alone = Omit<Attack, "load">;
 type Kind = "single" | "history" | "gzip";
 const titles: Readonly<Record<Kind, string>> = {
   single: "single events",
@@ -67,19 +68,23 @@ function importBody(): Buffer {
 
 export async function neighbours(bench: Bench): Promise<void> {
   const rounds = bench.rounds(1);
+  const chosen = attacks.filter(
+    ({ name }) => bench.beside?.some((text) => name.includes(text)) ?? true,
+  );
+  const kinds = [...new Set(chosen.flatMap(({ neighbours: others }) => others))];
   for (let round = 1; round <= rounds; round++) {
     // Before and after: what the machine itself does is seldom the same for minutes.
-    await measure(bench, round, "alone");
-    for (const make of attacks) await measure(bench, round, make());
-    await measure(bench, round, "alone, at the end");
+    await measure(bench, round, { name: "alone", neighbours: kinds });
+    for (const attack of chosen) await measure(bench, round, attack);
+    await measure(bench, round, { name: "alone, at the end", neighbours: kinds });
   }
 }
 
 /** In fresh processes, so that no attack has what an earlier one left behind. */
-async function measure(bench: Bench, round: number, beside: Attack | string): Promise<void> {
+async function measure(bench: Bench, round: number, beside: Alone | Attack): Promise<void> {
   const { closedLoop } = bench;
-  const attack = typeof beside === "string" ? undefined : beside;
-  const kinds: readonly Kind[] = ["single", ...(attack?.neighbours ?? ["history", "gzip"])];
+  const kinds: readonly Kind[] = ["single", ...beside.neighbours];
+  const attack = "load" in beside ? beside.load() : undefined;
   const seconds = secondsOf(kinds);
   const attackSeconds = seconds + settleMs / 1_000 + slackSeconds;
   const session = await openSession({
@@ -97,7 +102,7 @@ async function measure(bench: Bench, round: number, beside: Attack | string): Pr
     // A scrape begins the window that the next one reads.
     await loopDelayMax(session);
     const attacking =
-      attack && runLoad(session.server.url, { ...attack.load, seconds: attackSeconds }, closedLoop);
+      attack && runLoad(session.server.url, { ...attack, seconds: attackSeconds }, closedLoop);
     if (attack !== undefined) await delay(settleMs);
     const runs = await Promise.all(
       kinds.map((kind) => runLoad(session.server.url, loadsOf(kind, seconds), closedLoop)),
@@ -114,7 +119,7 @@ async function measure(bench: Bench, round: number, beside: Attack | string): Pr
       otherCores: Math.max(0, otherCores),
     };
     for (const [index, kind] of kinds.entries()) {
-      const where = typeof beside === "string" ? `, ${beside}` : ` beside ${beside.load.name}`;
+      const where = attack === undefined ? `, ${beside.name}` : ` beside ${beside.name}`;
       const scenario = titles[kind] + where;
       const values = { ...valuesOf(runs[index]!), ...valuesOfAttack(attacked), ...machine };
       bench.note({
