@@ -2,7 +2,7 @@
 // as an argument. Not on the hot path, so plain node:http. Of its own shows nothing a client sent.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { HttpLog } from "../http/exchange-head.ts";
+import type { Log } from "../base/log.ts";
 import { portFault } from "../http/port-fault.ts";
 
 /** How long an answer about readiness is good for. */
@@ -28,7 +28,7 @@ export interface AdminServerOptions {
    * the path is not its own.
    */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  readonly log: HttpLog;
+  readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
 }
 

@@ -7,7 +7,7 @@ import { createMetrics, type Metrics } from "../admin/metrics/metrics.ts";
 import { createRemarks, type Remarks } from "../admin/metrics/warnings.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { lowerBackgroundThreads } from "../base/background-threads.ts";
-import type { Log } from "../base/log.ts";
+import type { Log, ProcessLog } from "../base/log.ts";
 import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
 import { createRecordWriter } from "../events/record.ts";
 import { createUuidSource } from "../events/uuid.ts";
@@ -36,7 +36,7 @@ import { createStreamWatch } from "../streams/watch.ts";
 import { livePageOf } from "./live.ts";
 
 export interface GatewayDependencies {
-  readonly log: Log;
+  readonly log: ProcessLog;
   /** Gives up a start that still waits for NATS. */
   readonly signal?: AbortSignal;
   /**
@@ -267,7 +267,7 @@ export async function startGateway(
       if (left > 0)
         log.warn({ requests: left }, "drain timed out: requests left without an answer");
       await closeAll(closers);
-      log.info("stopped");
+      log.info({}, "stopped");
     });
     return { port, adminPort, metrics, remarks, readiness, warnings, close };
   } catch (error) {
@@ -294,7 +294,10 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-function connectionIdentity({ proxyProtocol }: Config, log: Log): ConnectionId | undefined {
+function connectionIdentity(
+  { proxyProtocol }: Config,
+  log: Pick<ProcessLog, "debug">,
+): ConnectionId | undefined {
   try {
     return loadConnectionId();
   } catch (error) {

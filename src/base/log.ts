@@ -1,10 +1,25 @@
 // The process log: JSON lines on standard error, ISO time. Callers pass what happened and counts;
-// keys, bodies and event contents never come here.
+// keys, bodies and event contents never come here. Every room writes to a `Log`; that it is made
+// with pino is known here alone.
 
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { destination, pino, stdTimeFunctions } from "pino";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal";
-export type Log = Logger;
+
+/** What rooms write to. Who needs one level asks for `Pick<Log, "warn">`. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** What the process itself has: also what is for debugging, and the words it dies with. */
+export interface ProcessLog extends Log {
+  debug(fields: object, message: string): void;
+  fatal(fields: object, message: string): void;
+  /** A log whose every line has these fields too. */
+  child(fields: object): ProcessLog;
+}
 
 const STANDARD_ERROR = 2;
 
@@ -14,7 +29,7 @@ const STANDARD_ERROR = 2;
  */
 export function createLog(
   level: LogLevel,
-  stream: DestinationStream = destination({ dest: STANDARD_ERROR, sync: true }),
-): Log {
+  stream: { write(line: string): void } = destination({ dest: STANDARD_ERROR, sync: true }),
+): ProcessLog {
   return pino({ level, timestamp: stdTimeFunctions.isoTime, base: { name: "penstock" } }, stream);
 }

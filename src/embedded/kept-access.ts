@@ -6,6 +6,7 @@ import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import type { Log } from "../base/log.ts";
 import { EmbeddedError } from "./data-lock.ts";
 import {
   natsConfigFile,
@@ -28,7 +29,7 @@ export interface WantedAccess {
   readonly token: string | undefined;
   /** Of the nats-server that is to open the store. */
   readonly version: string;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, "warn">;
 }
 
 // Below the range from which the system gives out ports by itself, where a kept one could be

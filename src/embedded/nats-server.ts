@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "../base/log.ts";
 import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
@@ -26,19 +27,13 @@ import {
   untilGone,
 } from "./process-identity.ts";
 
-export interface EmbeddedLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
   /** What the streams will ask JetStream to promise, in all. */
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
-  readonly log: EmbeddedLog;
+  readonly log: Log;
   /**
    * As set. Undefined: those of the last start, at the first one a free port and a random token.
    */
@@ -198,7 +193,7 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
 interface PortWait {
   readonly server: LeashedServer;
   readonly dataDir: string;
-  readonly log: EmbeddedLog;
+  readonly log: Log;
   readonly stop: AbortSignal | undefined;
 }
 

@@ -5,6 +5,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
+import type { Log } from "../base/log.ts";
 import { certificateFile, isPair, keyFile } from "../base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
@@ -15,15 +16,9 @@ const lookEveryMs = 1_000;
  */
 const looksBetweenTries = 60;
 
-export interface CertificateLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface CertificateWatchOptions {
   readonly files: CertificateFiles;
-  readonly log: CertificateLog;
+  readonly log: Log;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
   /** Puts what the files hold into use; throws when that fails. */

@@ -15,7 +15,3 @@ export interface ExchangeHead {
   readonly clientAddress: string;
   readonly senderAddress: string;
 }
-
-export interface HttpLog {
-  error(fields: object, message: string): void;
-}

@@ -1,13 +1,13 @@
 // What the exchanges of one server share, and what they ask of clock and metrics.
 
 import type { ErrorCode } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { Admission, EarlyLook, RemarkTaker } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";
 import type { TurnBudget } from "./body/turn-budget.ts";
 import type { HttpExchange, RouteLabel } from "./exchange.ts";
-import type { HttpLog } from "./exchange-head.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";
 
@@ -31,7 +31,7 @@ export interface Clock {
 export interface ExchangeShared {
   readonly admission: Admission;
   readonly clock: Clock;
-  readonly log: HttpLog;
+  readonly log: Pick<Log, "error">;
   readonly metrics: HttpMetrics;
   readonly remarks: RemarkTaker | undefined;
   readonly reply: ReplyWriter;

@@ -3,6 +3,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { Admission, EarlyLook, Intake, RemarkTaker, Route } from "../base/types.ts";
 import { bodyTooLarge, createBodyReader, problemOf } from "./body/body.ts";
 import { ChunkSenders } from "./body/chunk-senders.ts";
@@ -16,7 +17,6 @@ import type { ConnectionId } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { endpoints, withOneSlash } from "./endpoints.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange, type RouteLabel } from "./exchange.ts";
-import type { HttpLog } from "./exchange-head.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
 import { type CertificateFiles, createListener, type PortSharing } from "./listener.ts";
@@ -42,7 +42,7 @@ export interface HttpServerOptions {
   readonly remarks?: RemarkTaker;
   /** Without it no body has a hint. */
   readonly look?: EarlyLook | undefined;
-  readonly log: HttpLog;
+  readonly log: Pick<Log, "error">;
   readonly clock: Clock;
   /** From 0 to below 1. */
   readonly random: () => number;

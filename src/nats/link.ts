@@ -6,19 +6,13 @@ import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
+import type { Log } from "../base/log.ts";
 import { accessOptions, connectFault, type NatsAccess } from "./access.ts";
-
-/** The part of the log that this folder writes to; pino's shape. */
-export interface PublishLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
 
 export interface NatsLinkOptions {
   /** Where to, and as whom. Its files are read at each connect. */
   readonly access: NatsAccess;
-  readonly log: PublishLog;
+  readonly log: Log;
   /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -107,7 +101,7 @@ function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<
   };
 }
 
-function watch(connection: NatsConnection, log: PublishLog): NatsLink {
+function watch(connection: NatsConnection, log: Log): NatsLink {
   const listeners: ((connected: boolean) => void)[] = [];
   let connected = true;
   const protocol = protocolOf(connection);

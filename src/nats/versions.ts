@@ -2,6 +2,7 @@
 // ended it. One table, for the gateway's log at its start and for doctor. The numbers in brackets
 // are pull requests and issues of the project nats-io/nats-server.
 
+import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
 type Version = readonly [number, number, number];
@@ -100,7 +101,7 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
 export function tellVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,
-  log: { warn(fields: object, message: string): void },
+  log: Pick<Log, "warn">,
 ): void {
   const told = new Set<string>();
   const tell = (): void => {

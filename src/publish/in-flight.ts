@@ -4,10 +4,11 @@
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { FrameOutcome } from "../base/types.ts";
 import { createKeptMessage } from "../nats/kept-message.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
-import type { NatsLink, PublishLog } from "../nats/link.ts";
+import type { NatsLink } from "../nats/link.ts";
 import { doubt, type StreamState } from "../nats/readiness.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import type { Frame } from "./frame.ts";
@@ -20,7 +21,7 @@ export interface InFlightOptions {
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;
   readonly metrics: PublishMetrics;
-  readonly log: PublishLog;
+  readonly log: Log;
   /** Hears once of each frame sent. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
   /** The deadline of some of a frame's waiters is past; the frame goes on for the others. */

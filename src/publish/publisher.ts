@@ -5,6 +5,7 @@
 // request.
 
 import type { ErrorCode } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type {
   Admission,
   FrameOutcome,
@@ -15,7 +16,7 @@ import type {
   Publisher,
 } from "../base/types.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
-import type { NatsLink, PublishLog } from "../nats/link.ts";
+import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
 import {
   createStreamStates,
@@ -49,7 +50,7 @@ export interface PublisherOptions {
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
-  readonly log: PublishLog;
+  readonly log: Log;
   /** Where it is shared with whoever watches them. */
   readonly streams?: StreamStates;
 }

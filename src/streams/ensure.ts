@@ -10,8 +10,9 @@ import {
   type StreamInfo,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../base/log.ts";
 import { headerBytesMax } from "../nats/limits.ts";
-import type { NatsLink, PublishLog } from "../nats/link.ts";
+import type { NatsLink } from "../nats/link.ts";
 import {
   brokenPromises,
   fullMessageBytes,
@@ -51,7 +52,7 @@ const replicasNotSupported = 10_074;
 /** JetStream on its way up, or a cluster without a leader. */
 const transient = new Set([10_004, noSuitablePeers, 10_007, 10_008, 10_009, 10_076]);
 
-export function createStreams(link: NatsLink, settings: StreamSettings, log: PublishLog): Streams {
+export function createStreams(link: NatsLink, settings: StreamSettings, log: Log): Streams {
   const wanted = wantedConfigs(settings);
   const isGathered = settings.hubDomain !== undefined;
   let followsReconnects = false;
@@ -128,7 +129,7 @@ function manager(link: NatsLink, timeout: number): Promise<JetStreamManager> {
 interface EnsureOptions {
   readonly messageBytes: number;
   readonly isGathered: boolean;
-  readonly log: Pick<PublishLog, "info" | "warn">;
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 /**

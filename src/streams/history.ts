@@ -3,13 +3,13 @@
 // when a copy without them came to lead, or a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
-import type { PublishLog } from "../nats/link.ts";
+import type { Log } from "../base/log.ts";
 import type { RegressionCause, StreamMetrics, StreamState, WentBack } from "../nats/readiness.ts";
 
 export interface StreamHistoryOptions {
   readonly state: StreamState;
   readonly metrics: StreamMetrics;
-  readonly log: PublishLog;
+  readonly log: Log;
   readonly nowMs: () => number;
 }
 

@@ -10,8 +10,9 @@ import {
   jetstreamManager,
   type StreamInfo,
 } from "@nats-io/jetstream";
+import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
-import type { NatsLink, PublishLog } from "../nats/link.ts";
+import type { NatsLink } from "../nats/link.ts";
 import type { StreamMetrics } from "../nats/readiness.ts";
 import { refuseSilent, type StreamState, type StreamStates } from "../nats/readiness.ts";
 import {
@@ -32,7 +33,7 @@ export interface StreamWatchOptions {
   readonly settings: StreamSettings;
   readonly streams: StreamStates;
   readonly metrics: StreamMetrics;
-  readonly log: PublishLog;
+  readonly log: Log;
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;
   /** How often each stream is asked for. */

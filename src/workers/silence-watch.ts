@@ -3,12 +3,13 @@
 // of reading a clock, so that a supervisor that was itself stopped for a while, as by Ctrl-Z, takes
 // no worker for silent.
 
+import type { Log } from "../base/log.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 export interface SilenceWatchOptions {
   /** Looked at anew each time. */
   readonly running: ReadonlyMap<number, Pick<WorkerProcess, "pid" | "said" | "ask" | "kill">>;
-  readonly log: { error(fields: object, message: string): void };
+  readonly log: Pick<Log, "error">;
 }
 
 const lookEveryMs = 1_000;

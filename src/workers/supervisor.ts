@@ -3,6 +3,7 @@
 // nothing; later, a worker that does not start is tried again. Handles no request itself.
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "../base/log.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { Remark } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
@@ -15,16 +16,11 @@ import {
   type WorkerProcessOptions,
 } from "./worker-process.ts";
 
-export interface SupervisorLog {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface SupervisorOptions {
   /** As the workers get it. */
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
-  readonly log: SupervisorLog;
+  readonly log: Log;
   /** Gives up a start that takes too long; the rejection is its reason. */
   readonly signal: AbortSignal;
 }

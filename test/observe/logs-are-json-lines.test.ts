@@ -4,7 +4,7 @@ import { createLog } from "../../src/base/log.ts";
 test("a line is JSON with level, ISO time and message; lines below the level are dropped", () => {
   const lines: string[] = [];
   const log = createLog("warn", { write: (line) => void lines.push(line) });
-  log.info("not shown");
+  log.info({}, "not shown");
   log.warn({ frames: 3 }, "Send a frame: no answer");
   expect(lines).toHaveLength(1);
   const { level, time, ...rest } = JSON.parse(lines[0]!);

@@ -6,9 +6,9 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorCode, errorTable, type Problem } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
 import type { Intake } from "../../base/types.ts";
 import type { HttpExchange } from "../exchange.ts";
-import type { HttpLog } from "../exchange-head.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
@@ -66,7 +66,7 @@ export interface BodyReaderOptions {
   readonly growing: GrowingBodies<HttpExchange>;
   readonly chunks: ChunkTurns<HttpExchange>;
   readonly intake: Intake;
-  readonly log: HttpLog;
+  readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
 }
 

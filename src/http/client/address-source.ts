@@ -3,6 +3,7 @@
 // is the client, whatever it sends.
 
 import { createAddressReader } from "../../base/addresses.ts";
+import type { Log } from "../../base/log.ts";
 import { createTrust, type Network } from "../../base/networks.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
@@ -65,7 +66,7 @@ const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 export interface AddressSourceParts {
   readonly connectionId: ConnectionId | undefined;
-  readonly log: { error(fields: object, message: string): void };
+  readonly log: Pick<Log, "error">;
 }
 
 /** Throws when the settings cannot be kept without `connectionId`. */

@@ -9,6 +9,7 @@ import {
 } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
 import type { Project } from "../../base/types.ts";
 import { limitsValue, parseLimits } from "../quota/quota.ts";
 import { bucketReader } from "./bucket-state.ts";
@@ -97,7 +98,7 @@ export interface BucketReplicas {
   /** Of the bucket's stream. */
   readonly config: StreamConfig;
   readonly replicas: number;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, "warn">;
 }
 
 /**
@@ -133,7 +134,7 @@ const firstWithLimit = [2, 15] as const;
 
 export interface BucketConsumers {
   readonly config: StreamConfig;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, "warn">;
 }
 
 /**

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
+import type { Log } from "../../base/log.ts";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface EntrySource extends AsyncIterable<SourcedEntry> {
@@ -20,7 +21,7 @@ export interface EntrySourceOptions {
   readonly bucket: KV;
   readonly reader: BucketReader;
   readonly intervalMs: number;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, "warn">;
 }
 
 const consumersAtLimit = 10_026;

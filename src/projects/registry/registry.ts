@@ -6,6 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
 import type { ProjectLookup } from "../../base/types.ts";
 import { createMeters, type KnownMeter } from "../quota/meters.ts";
 import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-before.ts";
@@ -30,15 +31,9 @@ import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects } from "./known-projects.ts";
 import { checkOften, type WatchProgress } from "./watch-check.ts";
 
-export interface RegistryLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  readonly log: RegistryLog;
+  readonly log: Log;
   /** Gives up waiting for the first reading. */
   readonly signal?: AbortSignal | undefined;
   /** How often the watch is compared with the bucket. Default 1 s. */

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
 import type { Counts, Meter } from "../quota/meter.ts";
 import type { KnownMeter } from "../quota/meters.ts";
 import type { BucketPlace } from "../registry/bucket.ts";
@@ -15,7 +16,7 @@ export interface UsageWriterOptions extends BucketPlace {
   /** Tells the records of processes apart. Of letters, digits, - and _. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, "warn">;
   /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
   /** Default 10 s. */

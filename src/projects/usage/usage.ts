@@ -11,6 +11,7 @@ import {
 } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
 import type { Counts } from "../quota/meter.ts";
 import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
 
@@ -60,7 +61,7 @@ export function usageBucketName(prefix: string): string {
 }
 
 export interface OpenUsageBucket extends BucketPlace {
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, "warn">;
 }
 
 /**
