@@ -5,15 +5,16 @@
 import { errorTable, type Problem } from "../base/errors.ts";
 import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../base/types.ts";
 import type { BodyBuffer } from "./body/body-buffer.ts";
-import type { Compression } from "./body/compression.ts";
+import type { Compression } from "./body/codings.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { ExchangeHead } from "./exchange-head.ts";
 import type { AbortPhase, ExchangeShared } from "./exchange-shared.ts";
-import { type FixedAnswer, writeFixed } from "./pages/fixed-answer.ts";
+import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax } from "./piecewise.ts";
 import { type Written, writeResultsHead } from "./reply.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
+import { writeFixed } from "./write-fixed.ts";
 
 /**
  * Requests answered as they are read, in one turn of the event loop. Those beyond get their answer

@@ -2,7 +2,7 @@
 // compressed, when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`, what
 // a proxy adds) are passed over.
 
-import { type Compression, compressionNamed } from "./body/compression.ts";
+import { type Compression, compressionNamed } from "./body/codings.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
 
 export interface QueryTarget {

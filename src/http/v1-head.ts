@@ -2,7 +2,7 @@
 // knows whose the key is.
 
 import type { V1Request } from "../base/types.ts";
-import { codingOf } from "./body/content-encoding.ts";
+import { codingOf } from "./body/codings.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /** A key stands behind it, however it is written (RFC 9110, section 11.1). */

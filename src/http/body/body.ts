@@ -5,18 +5,25 @@
 // one are copied once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type ErrorCode, errorTable, type Problem } from "../../base/errors.ts";
+import type { Problem } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Intake } from "../../base/types.ts";
 import type { HttpExchange } from "../exchange.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
+import {
+  bodyTooLarge,
+  emptyBody,
+  manyChunks,
+  noRoom,
+  problemOf,
+  tinyChunks,
+} from "./body-problems.ts";
 import type { ChunkTurns } from "./chunk-turns.ts";
-import { looksGzipped } from "./content-encoding.ts";
+import { looksGzipped } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
-import { noRoom } from "./no-room.ts";
 import { beginsAsJson } from "./payload-form.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { createUnpacker } from "./unpacking.ts";
@@ -332,30 +339,4 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     log.error({ err: error, route: exchange.label }, "Take a body: the intake threw");
     exchange.answerProblem(problemOf("unavailable"));
   }
-}
-
-const emptyBody: Problem = { code: "empty_body", detail: "The request has no body" };
-const tinyChunks: Problem = {
-  code: "invalid_framing",
-  detail: "The body comes in chunks of a few bytes each: send larger ones, or a Content-Length",
-};
-const manyChunks: Problem = {
-  code: "overloaded",
-  detail: "The body comes in too many small chunks at once: send larger ones, or a Content-Length",
-};
-
-/** Says what was announced or, where nothing was, what had come when it was too much. */
-export function bodyTooLarge(
-  { bytesDeclared, bytesArrived }: Pick<HttpExchange, "bytesDeclared" | "bytesArrived">,
-  bodyBytesMax: number,
-): Problem {
-  const bytes = Math.max(bytesDeclared, bytesArrived);
-  const came =
-    bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `came to ${bytes} bytes and more`;
-  return { code: "body_too_large", detail: `The body ${came}, and may have ${bodyBytesMax}` };
-}
-
-/** A problem about which there is no more to say than the table does. */
-export function problemOf(code: ErrorCode): Problem {
-  return { code, detail: errorTable[code].title };
 }

@@ -2,7 +2,7 @@
 // `compression`, which says how that is packed. Found in the bytes; `data` is not decoded here.
 // Reads a bounded number of them, but for the search of the end of `data`.
 
-import { type Compression, compressionNamed } from "./compression.ts";
+import { type Compression, compressionNamed } from "./codings.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
 export interface FormFields {

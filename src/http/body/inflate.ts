@@ -4,8 +4,8 @@
 
 import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
-import type { Compression } from "./compression.ts";
-import { type Coding, hasZlibHeader } from "./content-encoding.ts";
+import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
+import { type Coding, hasZlibHeader } from "./codings.ts";
 import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
 
 /** Largest body, compressed, that is tried on the event loop. */
@@ -207,15 +207,6 @@ export function inflatedFault({
 /** What so many bytes may inflate to, whoever sent them. */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
-}
-
-export function inflatedTooLarge(bytesMax: number): Problem {
-  return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };
-}
-
-export function invalidEncoding(coding: Coding | Compression, fault: string): Problem {
-  const action = coding === "base64" ? "Decode" : "Decompress";
-  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${fault}` };
 }
 
 function codeOf(error: unknown): unknown {

@@ -7,8 +7,8 @@
 import type { Problem } from "../../base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
-import { inflatedBytesAtMost, inflatedFault, invalidEncoding } from "./inflate.ts";
-import { noRoomToInflate } from "./no-room.ts";
+import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
+import { inflatedBytesAtMost, inflatedFault } from "./inflate.ts";
 import type { StepDecoder } from "./step-decoder.ts";
 import { joinSurrogates } from "./surrogates.ts";
 

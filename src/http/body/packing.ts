@@ -2,9 +2,8 @@
 // it then. Unpacks nothing.
 
 import type { Problem } from "../../base/errors.ts";
-import type { Compression } from "./compression.ts";
-import { codingOf } from "./content-encoding.ts";
-import { invalidEncoding } from "./inflate.ts";
+import { invalidEncoding } from "./body-problems.ts";
+import { type Compression, codingOf } from "./codings.ts";
 import { Layer } from "./payload-form.ts";
 
 export interface Packed {
@@ -37,25 +36,3 @@ export function faultOf(exchange: Packed, form: "json" | "unknown"): Problem | u
     form === "json" ? "it is JSON as it came" : "incorrect header check",
   );
 }
-
-export const emptyInflated: Problem = {
-  code: "empty_body",
-  detail: "The body is empty after decompression",
-};
-export const emptyPayload: Problem = {
-  code: "empty_body",
-  detail: "The payload is empty: there is nothing in data, or in what it stands for",
-};
-
-export const compressedTwice: Problem = {
-  code: "invalid_encoding",
-  detail: "The body is compressed twice: compress it once, or send it as it is",
-};
-export const dataTwice: Problem = {
-  code: "invalid_payload",
-  detail: "The form has more than one field data: send one",
-};
-export const unsupportedEncoding: Problem = {
-  code: "unsupported_encoding",
-  detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
-};

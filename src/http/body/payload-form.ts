@@ -2,8 +2,7 @@
 // around it. Headers and content types are not believed where the bytes say it: JSON begins with a
 // brace, gzip with its magic bytes. Decodes no more than a few bytes.
 
-import type { Compression } from "./compression.ts";
-import { looksGzipped } from "./content-encoding.ts";
+import { type Compression, looksGzipped } from "./codings.ts";
 import { type FormFields, fieldsOf } from "./form-fields.ts";
 
 /** What has been taken off a body already, as bits: each comes once. */

@@ -3,8 +3,7 @@
 // body is left as it is.
 
 import { BodyMemory } from "./body-memory.ts";
-import type { Compression } from "./compression.ts";
-import type { BodyCoding } from "./content-encoding.ts";
+import type { BodyCoding, Compression } from "./codings.ts";
 import { inflateStart } from "./inflate.ts";
 import { LzDecoder } from "./lz-decoder.ts";
 import { formOf, Layer } from "./payload-form.ts";

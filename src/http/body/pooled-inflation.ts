@@ -6,16 +6,9 @@ import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
-import { type Coding, hasZlibHeader } from "./content-encoding.ts";
-import {
-  brotliWindowBits,
-  inflatedFault,
-  invalidEncoding,
-  messageOf,
-  sizeHint,
-  zstdParams,
-} from "./inflate.ts";
-import { noRoomToInflate } from "./no-room.ts";
+import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
+import { type Coding, hasZlibHeader } from "./codings.ts";
+import { brotliWindowBits, inflatedFault, messageOf, sizeHint, zstdParams } from "./inflate.ts";
 import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
 
 const OUTPUT_CHUNK_BYTES = 262_144;

@@ -4,7 +4,7 @@
 
 import type { Problem } from "../../base/errors.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
-import { invalidEncoding } from "./inflate.ts";
+import { invalidEncoding } from "./body-problems.ts";
 
 export interface StepDecoder {
   /** About what is left to do, in bytes. */

@@ -8,21 +8,21 @@ import type { Problem } from "../../base/errors.ts";
 import type { HttpExchange } from "../exchange.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
-import { type Coding, codingOf, looksGzipped } from "./content-encoding.ts";
+import {
+  compressedTwice,
+  dataTwice,
+  emptyInflated,
+  emptyPayload,
+  noRoom,
+  tooManyToInflate,
+  unsupportedEncoding,
+} from "./body-problems.ts";
+import { type Coding, codingOf, looksGzipped } from "./codings.ts";
 import type { FormFields } from "./form-fields.ts";
 import { atOnceInflatedBytesMax, inflateAtOnce, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
 import { LzDecoder } from "./lz-decoder.ts";
-import { noRoom } from "./no-room.ts";
-import {
-  compressedTwice,
-  compressionOf,
-  dataTwice,
-  emptyInflated,
-  emptyPayload,
-  faultOf,
-  unsupportedEncoding,
-} from "./packing.ts";
+import { compressionOf, faultOf } from "./packing.ts";
 import { formOf, Layer } from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
@@ -329,11 +329,6 @@ function queued(exchange: HttpExchange, part: QueuedPart, step: QueuedWork["step
       return part.bytesLeft;
     },
     step,
-    late: () => exchange.answerProblem(tooManyBefore),
+    late: () => exchange.answerProblem(tooManyToInflate),
   };
 }
-
-const tooManyBefore: Problem = {
-  code: "overloaded",
-  detail: "Too many bodies to decompress came before this one",
-};

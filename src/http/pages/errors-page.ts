@@ -9,8 +9,7 @@ import {
   errorTable,
   warningTable,
 } from "../../base/errors.ts";
-import type { FixedAnswer } from "./fixed-answer.ts";
-import { fixedPage } from "./fixed-page.ts";
+import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
 
 export const errorsPath = "/docs/errors";
 
@@ -55,7 +54,7 @@ const statusWords: Record<ErrorRow["status"], string> = {
 };
 
 export function errorsPage(): FixedAnswer {
-  return fixedPage(pageText(), { style, seconds: 3_600 });
+  return fixedPage(pageText(), { style, cachedSeconds: 3_600 });
 }
 
 function pageText(): string {

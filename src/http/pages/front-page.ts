@@ -1,8 +1,7 @@
 // What a person sees who opens the public port in a browser, and what a crawler is told. Says what
 // this is and where the documents are, and nothing of this installation.
 
-import type { FixedAnswer } from "./fixed-answer.ts";
-import { fixedPage, nosniff } from "./fixed-page.ts";
+import { type FixedAnswer, fixedPage, nosniff } from "./fixed-answer.ts";
 
 const style =
   "body{font:1rem/1.5 system-ui,sans-serif;max-width:38rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}code{overflow-wrap:anywhere}";
@@ -26,7 +25,7 @@ What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
 </ul>
 `;
 
-export const frontPage = fixedPage(html, { style, seconds: 300 });
+export const frontPage = fixedPage(html, { style, cachedSeconds: 300 });
 
 export const robots: FixedAnswer = {
   status: 200,

@@ -8,8 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../base/posthog-js.ts";
-import type { FixedAnswer } from "./fixed-answer.ts";
-import { nosniff } from "./fixed-page.ts";
+import { type FixedAnswer, nosniff } from "./fixed-answer.ts";
 
 /** What a request says of what it has, and can read. */
 export interface FileRequest {

@@ -1,24 +1,42 @@
-// Which coding a body is in: by its Content-Encoding, or by gzip's magic bytes where there is none.
+// The codings that a body may be in, by the names that clients have for them: in Content-Encoding,
+// in a query, in a field of a form; and gzip's magic bytes, which count where nothing is said.
 // Decodes nothing.
 
-import type { Compression } from "./compression.ts";
-
+/** The codings of HTTP that the decompressors know. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
-/** Beside those of HTTP, what PostHog's clients call so. */
+/**
+ * How clients say that their payload is packed, beside Content-Encoding. `lz64` is lz-string's
+ * compressToBase64.
+ */
+export type Compression = "gzip" | "lz64" | "base64";
+/** PostHog's clients send compressions in Content-Encoding, too. */
 export type BodyCoding = Coding | Compression | "identity";
 
-const codings: Readonly<Record<string, BodyCoding>> = {
+const compressions: Readonly<Record<string, Compression>> = {
   gzip: "gzip",
-  "x-gzip": "gzip",
   "gzip-js": "gzip",
-  deflate: "deflate",
-  br: "br",
-  zstd: "zstd",
   lz64: "lz64",
   "lz-string": "lz64",
   base64: "base64",
   b64: "base64",
 };
+
+const codings: Readonly<Record<string, BodyCoding>> = {
+  ...compressions,
+  "x-gzip": "gzip",
+  deflate: "deflate",
+  br: "br",
+  zstd: "zstd",
+};
+
+/**
+ * The compression that a query, or a field of a form, names; undefined for an unknown name, which
+ * is ignored.
+ */
+export function compressionNamed(value: string): Compression | undefined {
+  const name = value.trim().toLowerCase();
+  return Object.hasOwn(compressions, name) ? compressions[name] : undefined;
+}
 
 /**
  * The coding a Content-Encoding names; `identity` for none, undefined for one that is not
@@ -39,14 +57,14 @@ export function codingOf(header: string): BodyCoding | undefined {
   return found;
 }
 
-/** Magic bytes and the one method there is: no JSON text begins so. RFC 1952. */
+/** Tells gzip by its magic bytes and its only method: no JSON text begins so. RFC 1952. */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
 /**
- * `deflate` is zlib-wrapped by RFC 9110, but some send it bare: true when the two bytes are a zlib
- * header. RFC 1950.
+ * True when the first two bytes are a zlib header (RFC 1950). `deflate` has one by RFC 9110, but
+ * some clients send it without.
  */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
