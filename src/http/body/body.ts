@@ -26,7 +26,7 @@ import type { GrowingBodies } from "./growing-bodies.ts";
 import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
 import { beginsAsJson } from "./payload-form.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
-import { createUnpacker } from "./unpacking.ts";
+import { Unpacker } from "./unpacking.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
@@ -89,7 +89,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     monotonicMs,
   } = options;
   const memory = new BodyMemory();
-  const unpacker = createUnpacker({ inflatedBytesMax, memory, monotonicMs, hold, gather, handOn });
+  const unpacker = new Unpacker({ inflatedBytesMax, memory, monotonicMs, hold, gather, handOn });
   let slowCheck: NodeJS.Timeout | undefined;
 
   return { refuse, drop, makeRoom, chunk };
