@@ -6,8 +6,9 @@
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { managerOf } from "../src/nats/api.ts";
 import { freePort } from "../test/kit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../test/kit/nats-server.ts";
 import {
@@ -310,7 +311,7 @@ async function askAny<T>(
 async function ask<T>(
   node: TestNatsServer,
   question: Question<T>,
-  timeout = askTimeoutMs,
+  timeoutMs = askTimeoutMs,
 ): Promise<T | undefined> {
   try {
     const connection = await connect({
@@ -319,10 +320,7 @@ async function ask<T>(
       reconnect: false,
     });
     try {
-      return await question(
-        await jetstreamManager(connection, { checkAPI: false, timeout }),
-        connection,
-      );
+      return await question(await managerOf(connection, { timeoutMs }), connection);
     } finally {
       await connection.close();
     }

@@ -1,6 +1,7 @@
 // `gather`: run at a hub, makes its streams gather what the gateways beside its leaf nodes have
 // stored, and shows how far it is.
 
+import { bucketStream } from "../nats/names.ts";
 import { openBucket, raiseReplicas } from "../projects/registry/bucket.ts";
 import { onceLed } from "../projects/registry/leader-wait.ts";
 import { openUsageBucket, usageBucketName } from "../projects/usage/usage.ts";
@@ -52,7 +53,7 @@ export async function gather(
     await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
     const streams = await ensureStreams(connection, config, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {
-      streams: [...streams, `KV_${usageBucketName(place.prefix)}`],
+      streams: [...streams, bucketStream(usageBucketName(place.prefix))],
       leaves,
     });
     if (gathered.length === 0) say("gathers from no leaf node yet: name their JetStream domains");

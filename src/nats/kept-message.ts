@@ -2,7 +2,8 @@
 // knowing message ids after a purge, after the deletion of a message, and of what a failing disk
 // has lost.
 
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import { managerOf } from "./api.ts";
 import type { NatsLink } from "./link.ts";
 
 /**
@@ -17,7 +18,7 @@ export function createKeptMessage(
 ): KeptMessage {
   let manager: Promise<JetStreamManager> | undefined;
   return async (stream, sequence, messageId) => {
-    manager ??= jetstreamManager(link.connection, { checkAPI: false, timeout: timeoutMs });
+    manager ??= managerOf(link.connection, { timeoutMs });
     const message = await (await manager).streams.getMessage(stream, { seq: sequence });
     return message?.header.get("Nats-Msg-Id") === messageId;
   };

@@ -26,6 +26,11 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
+/** The stream that holds a key-value bucket. */
+export function bucketStream(bucket: string): string {
+  return `KV_${bucket}`;
+}
+
 /**
  * In place of the project id, in the subject of messages that hold events of several projects. No
  * project id has a `~`.

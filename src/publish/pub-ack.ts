@@ -1,8 +1,8 @@
-// What JetStream's reply to a frame means. Knows the codes of nats-server's errors.json, of 2.10 to
-// 2.15; decides nothing. Whoever may publish may also subscribe to the subject and reply: so a
+// What JetStream's reply to a frame means; decides nothing. Whoever may publish may also subscribe to the subject and reply: so a
 // reply is taken for what it says only when it names the stream that is meant.
 
 import type { Msg } from "@nats-io/transport-node";
+import { apiCodes, noRoomCodes } from "../nats/api.ts";
 
 export interface StreamMeant {
   readonly name: string;
@@ -53,30 +53,25 @@ const noRespondersStatus = 503;
  * that would come of a stream that is not what it should be. Any other code is `failed`: it may be
  * stored.
  */
-const meanings: ReadonlyMap<number, NoPubAck> = new Map([
-  [10_002, "server_full"], // JSAccountResourcesExceededErr
-  [10_023, "server_full"], // JSInsufficientResourcesErr
-  [10_028, "server_full"], // JSMemoryResourcesExceededErr
-  [10_047, "server_full"], // JSStorageResourcesExceededErr
-  [10_120, "server_full"], // JSNoLimitsErr: no limit of the account applies to this number of replicas
-  [10_054, "too_large"], // JSStreamMessageExceedsMaximumErr
-  [10_097, "too_large"], // JSStreamHeaderExceedsMaximumErr
-  [10_158, "in_flight"], // JSStreamDuplicateMessageConflict, 2.11; before it sequence 0 with duplicate: true
-  [10_007, "refused"], // JSClusterNotAssignedErr
-  [10_008, "refused"], // JSClusterNotAvailErr
-  [10_009, "refused"], // JSClusterNotLeaderErr
-  [10_035, "refused"], // JSNoAccountErr
-  [10_039, "refused"], // JSNotEnabledForAccountErr
-  [10_060, "refused"], // JSStreamNotMatchErr
-  [10_076, "refused"], // JSNotEnabledErr
-  [10_109, "refused"], // JSStreamSealedErr
-  [10_118, "refused"], // JSStreamOfflineErr
-  [10_194, "refused"], // JSStreamOfflineReasonErrF, 2.12
-  [10_167, "refused"], // JSStreamTooManyRequests, 2.11
-  [10_169, "refused"], // JSMessageIncrMissingErr, 2.12: the stream counts, and stores no messages
+const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
+  ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
+  [apiCodes.noLimits, "server_full"],
+  [apiCodes.streamMessageExceedsMaximum, "too_large"],
+  [apiCodes.streamHeaderExceedsMaximum, "too_large"],
+  [apiCodes.streamDuplicateMessageConflict, "in_flight"],
+  [apiCodes.clusterNotAssigned, "refused"],
+  [apiCodes.clusterNotAvailable, "refused"],
+  [apiCodes.clusterNotLeader, "refused"],
+  [apiCodes.noAccount, "refused"],
+  [apiCodes.notEnabledForAccount, "refused"],
+  [apiCodes.streamNotMatch, "refused"],
+  [apiCodes.notEnabled, "refused"],
+  [apiCodes.streamSealed, "refused"],
+  [apiCodes.streamOffline, "refused"],
+  [apiCodes.streamOfflineReason, "refused"],
+  [apiCodes.streamTooManyRequests, "refused"],
+  [apiCodes.messageIncrementMissing, "refused"],
 ]);
-/** JSStreamStoreFailedF: the store's own error; its text says which. */
-const storeFailedCode = 10_077;
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
 /**
@@ -116,7 +111,10 @@ function meaningOf(error: unknown): NoPubAck {
   // lead any more.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";
-  if (code === storeFailedCode && streamFullText.test(String(fieldOf(error, "description"))))
+  if (
+    code === apiCodes.streamStoreFailed &&
+    streamFullText.test(String(fieldOf(error, "description")))
+  )
     return "stream_full";
   return (typeof code === "number" && meanings.get(code)) || "failed";
 }

@@ -4,6 +4,7 @@
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
+import { nanosPerMs } from "../nats/api.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import { lanes, streamName, streamSubject } from "../nats/names.ts";
 
@@ -19,7 +20,6 @@ export interface StreamSettings {
   readonly hubDomain?: string | undefined;
 }
 
-const nanosPerMs = 1_000_000;
 const duplicateWindowMs = 120_000;
 /** Events that leave sooner than this were hardly stored. */
 const readableMs = 3_600_000;

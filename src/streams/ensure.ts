@@ -3,14 +3,10 @@
 // a stream.
 
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  JetStreamApiError,
-  type JetStreamManager,
-  jetstreamManager,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
+import { apiCodes, isNotReady, ledStreamInfo, managerOf, noRoomCodes } from "../nats/api.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import {
@@ -22,7 +18,6 @@ import {
   type WantedConfig,
   wantedConfigs,
 } from "./desired.ts";
-import { hasLeader } from "./watch.ts";
 
 export interface Streams {
   /**
@@ -41,16 +36,6 @@ export class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-
-// Error codes of JetStream's API: nats-server, server/errors.json.
-const streamNotFound = 10_059;
-const notEnoughRoom = new Set([10_002, 10_023, 10_028, 10_047]);
-/** No peer can take it: for lack of room, or because the cluster is still forming. */
-const noSuitablePeers = 10_005;
-/** More than one, of a server that is in no cluster. */
-const replicasNotSupported = 10_074;
-/** JetStream on its way up, or a cluster without a leader. */
-const transient = new Set([10_004, noSuitablePeers, 10_007, 10_008, 10_009, 10_076]);
 
 export function createStreams(link: NatsLink, settings: StreamSettings, log: Log): Streams {
   const wanted = wantedConfigs(settings);
@@ -72,7 +57,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
     for (;;) {
       signal?.throwIfAborted();
       try {
-        await ensureOne(await manager(link, ensureTimeoutMs), config, {
+        await ensureOne(await managerOf(link.connection, { timeoutMs: ensureTimeoutMs }), config, {
           messageBytes: messageBytes(),
           isGathered,
           log,
@@ -122,10 +107,6 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
   };
 }
 
-function manager(link: NatsLink, timeout: number): Promise<JetStreamManager> {
-  return jetstreamManager(link.connection, { checkAPI: false, timeout });
-}
-
 interface EnsureOptions {
   readonly messageBytes: number;
   readonly isGathered: boolean;
@@ -141,7 +122,7 @@ export async function ensureStreams(
   settings: StreamSettings,
   log: EnsureOptions["log"],
 ): Promise<string[]> {
-  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: ensureTimeoutMs });
+  const jsm = await managerOf(connection, { timeoutMs: ensureTimeoutMs });
   const messageBytes = Math.min(
     settings.frameBytesMax + headerBytesMax,
     connection.info?.max_payload ?? 0,
@@ -158,7 +139,7 @@ async function ensureOne(
   options: EnsureOptions,
 ): Promise<void> {
   const { messageBytes, isGathered, log } = options;
-  const existing = await streamInfoOf(jsm, wanted.name);
+  const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
     // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk,
     // goes on above any before it: from 1 on, a hub of nats-server 2.10 would pass over what comes
@@ -173,8 +154,6 @@ async function ensureOne(
     );
     return;
   }
-  // Without a leader a member answers what it has, which may be old.
-  if (!hasLeader(existing)) throw new Error(`stream ${wanted.name} has no leader`);
   const { config } = existing;
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
@@ -193,25 +172,12 @@ async function ensureOne(
   log.warn({ stream: wanted.name, raised }, "stream had smaller limits than the settings: raised");
 }
 
-/** Undefined when there is no such stream. */
-export async function streamInfoOf(
-  jsm: JetStreamManager,
-  name: string,
-): Promise<StreamInfo | undefined> {
-  try {
-    return await jsm.streams.info(name);
-  } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === streamNotFound) return undefined;
-    throw error;
-  }
-}
-
 /**
  * What the server said to a create or an update: a StreamError when waiting cannot help, else the
  * error itself.
  */
 function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
-  if (!(error instanceof JetStreamApiError) || transient.has(error.code)) return error;
+  if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
     `${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`,
     {
@@ -224,9 +190,9 @@ function hintOf(
   code: number,
   { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig,
 ): string {
-  if (notEnoughRoom.has(code)) {
+  if (noRoomCodes.includes(code)) {
     return `: the server cannot promise it ${bytesMax} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`;
   }
-  if (code !== replicasNotSupported) return "";
+  if (code !== apiCodes.streamReplicasNotSupported) return "";
   return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
 }

@@ -1,8 +1,9 @@
 // What the streams of a hub gather: the streams of the same names in the JetStream domains of its
 // leaf nodes. Adds, and never takes away.
 
-import { type JetStreamManager, jetstreamManager, type StreamSource } from "@nats-io/jetstream";
+import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { apiPrefixOf, managerOf, nanosPerMs } from "../nats/api.ts";
 
 /** How one leaf's stream is gathered. */
 export interface GatheredStream {
@@ -17,7 +18,6 @@ export interface GatheredStream {
 }
 
 const apiTimeoutMs = 5_000;
-const nanosPerMs = 1_000_000;
 
 /**
  * Makes each stream gather from each leaf; those it gathers from already stay. The streams must be
@@ -27,7 +27,7 @@ export async function gatherFrom(
   connection: NatsConnection,
   { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },
 ): Promise<GatheredStream[]> {
-  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const jsm = await managerOf(connection, { timeoutMs: apiTimeoutMs });
   const gathered: GatheredStream[] = [];
   for (const stream of streams) gathered.push(...(await gatherOne(jsm, stream, leaves)));
   return gathered;
@@ -55,7 +55,7 @@ async function gatherOne(
 }
 
 function sourceOf(stream: string, leaf: string): StreamSource {
-  return { name: stream, external: { api: `$JS.${leaf}.API`, deliver: "" } };
+  return { name: stream, external: { api: apiPrefixOf(leaf), deliver: "" } };
 }
 
 function leafOf({ name, external }: Pick<StreamSource, "name" | "external">): string {

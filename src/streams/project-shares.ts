@@ -4,9 +4,10 @@
 // stream, now and then and for the few that matter, never kept in a ledger that purges or restarts
 // falsify.
 
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Problem } from "../base/errors.ts";
 import type { Lane, ProjectShares } from "../base/types.ts";
+import { managerOf } from "../nats/api.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
@@ -208,10 +209,7 @@ export function createProjectShares(options: ProjectSharesOptions): WatchedShare
     stream.isAsking = true;
     if (whom === "all") stream.sinceLookMs = 0;
     try {
-      const jsm = await jetstreamManager(link.connection, {
-        checkAPI: false,
-        timeout: askTimeoutMs,
-      });
+      const jsm = await managerOf(link.connection, { timeoutMs: askTimeoutMs });
       const { acked } = stream;
       const info = await jsm.streams.info(stream.name);
       stream.bytes = info.state.bytes;

@@ -4,14 +4,10 @@
 // answers: the list of all would be gathered from every server, and one that is frozen would cost
 // the answer. Changes no stream.
 
-import {
-  JetStreamApiError,
-  type JetStreamManager,
-  jetstreamManager,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
+import { apiCodes, isApiError, isFromLeader, managerOf, nanosPerMs } from "../nats/api.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { StreamMetrics } from "../nats/readiness.ts";
 import { refuseSilent, type StreamState, type StreamStates } from "../nats/readiness.ts";
@@ -106,8 +102,7 @@ const missingMsMax = 1_000;
 /** How long a stream counts as silent when nobody sends anything that would prove it. */
 const silentMsMax = 10_000;
 /** Members of a stream answer their leader about once a second. */
-const heardNsMax = 3e9;
-const streamNotFound = 10_059;
+const heardMsMax = 3_000;
 /** So long after an acknowledgement a server serves, whatever it answers. */
 const stuckMsMax = 2_000;
 /**
@@ -164,19 +159,20 @@ export function createStreamWatch(options: StreamWatchOptions): StreamWatch {
 
   async function hear(stream: Watched, asked: Asked): Promise<void> {
     try {
-      manager ??= jetstreamManager(link.connection, { checkAPI: false, timeout: askTimeoutMs });
+      manager ??= managerOf(link.connection, { timeoutMs: askTimeoutMs });
       const info = await (await manager).streams.info(stream.wanted.name);
       stream.unheard = undefined;
       stream.missingAtMs = undefined;
-      stream.isStuck = !hasLeader(info) || !hasQuorum(info);
-      if (hasLeader(info)) read(stream, info, asked);
+      const isLed = isFromLeader(info);
+      stream.isStuck = !isLed || !hasQuorum(info);
+      if (isLed) read(stream, info, asked);
       else {
         // Without a leader a member answers what it has, which may be old.
         stream.history.interrupted();
         stream.faults = [`stream ${stream.wanted.name} has no leader`];
       }
     } catch (error) {
-      const isMissing = error instanceof JetStreamApiError && error.code === streamNotFound;
+      const isMissing = isApiError(error, apiCodes.streamNotFound);
       stream.isStuck = !isMissing;
       if (isMissing) notFound(stream);
       else stream.unheard = (error as Error).message;
@@ -395,12 +391,7 @@ function hasQuorum({ cluster }: StreamInfo): boolean {
   // One that it never heard from was active 0 ns ago.
   const heard = others.filter(
     ({ offline, current, active }) =>
-      offline !== true && active < heardNsMax && (current || active > 0),
+      offline !== true && active < heardMsMax * nanosPerMs && (current || active > 0),
   ).length;
   return (1 + heard) * 2 > 1 + others.length;
-}
-
-/** Whether what it says is a leader's. A server alone, or a stream of one copy, leads. */
-export function hasLeader({ cluster }: StreamInfo): boolean {
-  return cluster === undefined || Boolean(cluster.leader);
 }

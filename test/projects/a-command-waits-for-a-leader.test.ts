@@ -4,13 +4,14 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
+import { NoLeaderError } from "../../src/nats/api.ts";
 import {
   addProject,
   listProjects,
   rotateKey,
   setEnabled,
 } from "../../src/projects/registry/commands.ts";
-import { NoLeaderError, onceLed } from "../../src/projects/registry/leader-wait.ts";
+import { onceLed } from "../../src/projects/registry/leader-wait.ts";
 import { leaderless, newPlace, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -4,7 +4,7 @@
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { isFromLeader } from "../../src/projects/registry/bucket-state.ts";
+import { isFromLeader } from "../../src/nats/api.ts";
 import { addProject } from "../../src/projects/registry/commands.ts";
 import { createRegistry } from "../../src/projects/registry/registry.ts";
 import { leaderless, newPlace, registryOn, registryRig } from "./registry-kit.ts";

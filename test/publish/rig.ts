@@ -2,10 +2,11 @@
 // waiters and metrics heard.
 
 import { setImmediate as turn } from "node:timers/promises";
-import { jetstreamManager } from "@nats-io/jetstream";
+
 import { expect } from "vitest";
 import type { ErrorCode } from "../../src/base/errors.ts";
 import type { FrameOutcome, FrameSink, Lane, Project } from "../../src/base/types.ts";
+import { managerOf } from "../../src/nats/api.ts";
 import { connectNats, type NatsLink } from "../../src/nats/link.ts";
 import type { FrameScope } from "../../src/nats/names.ts";
 import { streamName } from "../../src/nats/names.ts";
@@ -232,7 +233,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
 }
 
 async function readStream(link: NatsLink, name: string): Promise<StoredFrame[]> {
-  const jsm = await jetstreamManager(link.connection, { checkAPI: false });
+  const jsm = await managerOf(link.connection, { timeoutMs: 5_000 });
   const { state } = await jsm.streams.info(name);
   const frames: StoredFrame[] = [];
   for (let seq = state.first_seq; seq <= state.last_seq; seq++) {

@@ -3,8 +3,8 @@
 // that what is watched never stands before what is stored.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { managerOf } from "../../nats/api.ts";
 
 export interface StreamLook {
   readonly name: string;
@@ -84,7 +84,7 @@ export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions
       const why = open === undefined ? reason : "the connection is lost";
       return { ...server, connected: false, reason: why, streams: [], streamsTotal: 0 };
     }
-    const manager = await jetstreamManager(open, { checkAPI: false, timeout: askTimeoutMs });
+    const manager = await managerOf(open, { timeoutMs: askTimeoutMs });
     const page = await manager.streams.list(`${subjectPrefix}.>`).next();
     const streams = page.slice(0, streamsMax).map(({ config, state }) => ({
       name: config.name,

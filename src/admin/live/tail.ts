@@ -12,6 +12,7 @@ import {
   type OrderedConsumerOptions,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { nanosPerMs } from "../../nats/api.ts";
 
 export interface TailSource {
   readonly stream: string;
@@ -40,7 +41,6 @@ const messagesBefore = 10;
 const inactiveMs = 30_000;
 /** How long a server has to remove them when it is asked to. */
 const leaveMs = 500;
-const nanosPerMs = 1_000_000;
 
 interface Budget {
   startMs: number;

@@ -10,6 +10,7 @@ import { readNatsConfig } from "../../embedded/nats-config.ts";
 import { loadConnectionId } from "../../http/client/connection-id.ts";
 import { readStaticFiles } from "../../http/pages/static-files.ts";
 import type { NatsAccess } from "../../nats/access.ts";
+import { bucketStream } from "../../nats/names.ts";
 import { bucketName } from "../../projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../projects/usage/usage.ts";
 import { loadAddon } from "../../scan/native.ts";
@@ -128,10 +129,10 @@ async function lookAtNats(
   try {
     const wanted = wantedConfigs(config);
     const { subjectPrefix, hubDomain } = config;
-    const registryStream = `KV_${bucketName(subjectPrefix)}`;
+    const registryStream = bucketStream(bucketName(subjectPrefix));
     const buckets = new Map([
       [registryStream, 0],
-      [`KV_${usageBucketName(subjectPrefix)}`, usageBytesMax],
+      [bucketStream(usageBucketName(subjectPrefix)), usageBytesMax],
     ]);
     const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
     const facts = await askNats(connection, {

@@ -1,10 +1,10 @@
 // Beside a leaf node: whether the hub answers, and whether the registry here is the mirror of the
 // hub's that a gateway asks for (as projects/registry/hub-mirror.ts says it). Only asks.
 
-import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { managerOf, streamInfoOf } from "../../nats/api.ts";
 import { isFilled, isMirrorOf } from "../../projects/registry/hub-mirror.ts";
-import { streamInfoOf } from "../../streams/ensure.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 /** The registry's stream at a leaf. */
@@ -42,8 +42,7 @@ export async function checkHub(
   const check = checkOf("hub");
   const { hubDomain, name, info } = mirror;
   try {
-    const options = { domain: hubDomain, checkAPI: false, timeout: timeoutMs };
-    const hub = await jetstreamManager(connection, options);
+    const hub = await managerOf(connection, { domain: hubDomain, timeoutMs });
     const there = await streamInfoOf(hub, name);
     if (there === undefined) {
       const found = `domain ${hubDomain} answers, and has no registry for the leaf nodes to mirror`;

@@ -1,6 +1,7 @@
 // The monitoring endpoints of nats-server (`http: 8222` in its configuration), which say what the
 // client API does not. Only reads /varz, which 2.9 to 2.15 answer alike in the parts read here.
 
+import { nanosPerMs } from "../../nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 export interface MonitorFacts {
@@ -57,7 +58,7 @@ export async function readMonitor(url: string, timeoutMs: number): Promise<Monit
         : {
             isDurable: config.sync_always === true,
             syncIntervalMs:
-              config.sync_interval === undefined ? undefined : config.sync_interval / 1_000_000,
+              config.sync_interval === undefined ? undefined : config.sync_interval / nanosPerMs,
             storeBytesMax: config.max_storage ?? 0,
             reservedBytes: stats?.reserved_storage ?? 0,
             clusterSize: meta?.cluster_size ?? 1,

@@ -1,15 +1,10 @@
 // What NATS answers about itself, asked once for all checks: the server, the account, the streams.
 // Only asks: it makes no stream, no bucket and no durable consumer. Judges nothing.
 
-import {
-  type JetStreamAccountStats,
-  type JetStreamManager,
-  jetstreamManager,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
-import { streamInfoOf } from "../../streams/ensure.ts";
+import { managerOf, streamInfoOf } from "../../nats/api.ts";
 
 export interface NatsFacts {
   readonly connectMs: number;
@@ -94,10 +89,15 @@ async function askJetStream(
 ): Promise<NatsFacts["jetStream"]> {
   const { timeoutMs } = questions;
   try {
-    const account = await (await managerOf(connection, timeoutMs())).getAccountInfo();
-    const streams = await findStreams(await managerOf(connection, timeoutMs()), questions);
+    const account = await (
+      await managerOf(connection, { timeoutMs: timeoutMs() })
+    ).getAccountInfo();
+    const streams = await findStreams(
+      await managerOf(connection, { timeoutMs: timeoutMs() }),
+      questions,
+    );
     const clock = await readClock(
-      await managerOf(connection, timeoutMs()),
+      await managerOf(connection, { timeoutMs: timeoutMs() }),
       streams,
       questions.wallMs,
     );
@@ -105,10 +105,6 @@ async function askJetStream(
   } catch (error) {
     return { fault: (error as Error).message };
   }
-}
-
-async function managerOf(connection: NatsConnection, timeout: number): Promise<JetStreamManager> {
-  return await jetstreamManager(connection, { checkAPI: false, timeout });
 }
 
 /**

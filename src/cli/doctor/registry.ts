@@ -6,8 +6,9 @@ import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../base/types.ts";
+import { bucketStream } from "../../nats/names.ts";
 import { bucketName, parseProject } from "../../projects/registry/bucket.ts";
-import { streamOf } from "../../projects/registry/bucket-state.ts";
+
 import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
@@ -91,7 +92,7 @@ async function emptyFinding(
     return check.warn("there are no projects yet: every key is answered 401", add);
   }
   return check.fail(
-    `${streamOf(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
+    `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
       `projects it knew and answers other keys 503, one that starts now answers 503`,
     "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
       "`penstock project add <id> --key <key>`; a gateway's log names those it knew (`missing`)",

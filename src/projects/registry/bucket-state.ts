@@ -2,15 +2,10 @@
 // answers too, in newer nats-servers, from a store that may have been cut back at its start: what
 // it says is no fact, so it counts as no answer.
 
-import {
-  JetStreamApiError,
-  type JetStreamManager,
-  jetstreamManager,
-  type StreamConfig,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { NoLeaderError } from "./leader-wait.ts";
+import { ledStreamInfo, managerOf } from "../../nats/api.ts";
+import { bucketStream } from "../../nats/names.ts";
 
 export interface BucketState {
   /** When the stream was made: tells a bucket from another one of the same name. */
@@ -41,16 +36,16 @@ export interface BucketEntry {
   readonly value: Uint8Array;
 }
 
-const apiTimeoutMs = 3_000;
-const streamNotFound = 10_059;
+/** How long the registry's questions to JetStream may take. */
+export const registryTimeoutMs = 3_000;
 
 /** `bucket`: its name, without the stream's prefix. */
 export async function bucketReader(
   connection: NatsConnection,
   bucket: string,
 ): Promise<BucketReader> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
-  const name = streamOf(bucket);
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const name = bucketStream(bucket);
   const subjects = `$KV.${bucket}.`;
   return {
     name,
@@ -71,29 +66,9 @@ export async function bucketReader(
   };
 }
 
-export function streamOf(bucket: string): string {
-  return `KV_${bucket}`;
-}
-
 async function stateOf(manager: JetStreamManager, name: string): Promise<BucketState | undefined> {
-  const info = await manager.streams.info(name).catch(undefinedIfAbsent);
+  const info = await ledStreamInfo(manager, name);
   if (info === undefined) return undefined;
-  if (!isFromLeader(info)) throw new NoLeaderError(name);
   const { created, config, state } = info;
   return { created, config, lastSequence: state.last_seq, entries: state.messages };
-}
-
-/**
- * A server that is not in a cluster says nothing of one. A member does not name itself among the
- * others, but does name the leader.
- */
-export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
-  if (cluster === undefined) return true;
-  const { leader, replicas = [] } = cluster;
-  return leader !== undefined && leader !== "" && !replicas.some(({ name }) => name === leader);
-}
-
-export function undefinedIfAbsent(error: unknown): undefined {
-  if (error instanceof JetStreamApiError && error.code === streamNotFound) return undefined;
-  throw error;
 }

@@ -1,18 +1,14 @@
 // The registry's bucket in JetStream, and what one value of it looks like. Both sides of the
 // registry, the watch and the commands, read values through here only.
 
-import {
-  JetStreamApiError,
-  jetstream,
-  jetstreamManager,
-  type StreamConfig,
-} from "@nats-io/jetstream";
+import { jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import type { Project } from "../../base/types.ts";
+import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
 import { limitsValue, parseLimits } from "../quota/quota.ts";
-import { bucketReader } from "./bucket-state.ts";
+import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
 /**
@@ -28,8 +24,6 @@ export interface BucketPlace {
   readonly hubDomain?: string | undefined;
 }
 
-const apiTimeoutMs = 3_000;
-const replicasNotSupported = 10_074;
 const nameCharsMax = 200;
 const keyCharsMax = 200;
 
@@ -47,7 +41,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   if (found !== undefined) return found;
   const { prefix, replicas, hubDomain } = place;
   const name = bucketName(prefix);
-  const js = jetstream(connection, { timeout: apiTimeoutMs });
+  const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
   // One value per project: the keys that a rotation took away do not stay behind in older ones.
   const bucket = await new Kvm(js)
@@ -61,7 +55,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
 
 /** Names the setting where the server has no cluster for so many copies. */
 function replicasFault(error: unknown, replicas: number): unknown {
-  if (!(error instanceof JetStreamApiError) || error.code !== replicasNotSupported) return error;
+  if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
   const mend = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
   return new Error(`create the project registry: ${error.message}: ${mend}`, { cause: error });
 }
@@ -77,7 +71,7 @@ export async function openExistingBucket(
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
   // Only binds: to have it created here if it vanished just now is what must not happen. Reads go
   // to the leader.
-  return await new Kvm(jetstream(connection, { timeout: apiTimeoutMs })).open(name);
+  return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
 /**
@@ -113,7 +107,7 @@ export async function raiseReplicas(
   if (config.num_replicas >= replicas) return;
   const bucket = config.name;
   try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+    const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
     await manager.streams.update(bucket, { ...config, num_replicas: replicas });
     log.warn({ bucket, replicas }, "a bucket had fewer replicas than the settings: raised");
   } catch (error) {
@@ -148,7 +142,7 @@ export async function raiseConsumers(
   if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? ""))
     return config;
   try {
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+    const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
     const raised = { ...config, max_consumers: consumersMax };
     return (await manager.streams.update(config.name, raised)).config;
   } catch (error) {

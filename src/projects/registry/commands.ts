@@ -6,9 +6,10 @@
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { JetStreamApiError, jetstream } from "@nats-io/jetstream";
+import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectLimits } from "../../base/types.ts";
+import { apiCodes, isApiError } from "../../nats/api.ts";
 import { lossOfAll, storedEvents } from "../usage/events-before.ts";
 import {
   type BucketPlace,
@@ -60,11 +61,6 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const keyRandomChars = 43;
 const triesMax = 30;
 const pauseMsMax = 20;
-/**
- * "wrong last sequence": the entry, or the bucket, is not as the change was made from. nats-server,
- * server/errors.json.
- */
-const wrongRevision = 10_071;
 
 /**
  * Keys that PostHog gives to people and servers. Clients show theirs to everybody, and PostHog
@@ -313,5 +309,5 @@ function requireFree(key: string, projects: readonly Project[]): void {
 }
 
 function isConflict(error: unknown): boolean {
-  return error instanceof JetStreamApiError && error.code === wrongRevision;
+  return isApiError(error, apiCodes.streamWrongLastSequence);
 }

@@ -3,9 +3,9 @@
 // and again. Must not judge what entries say.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { JetStreamApiError } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
 import type { Log } from "../../base/log.ts";
+import { apiCodes, isApiError } from "../../nats/api.ts";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface EntrySource extends AsyncIterable<SourcedEntry> {
@@ -24,7 +24,6 @@ export interface EntrySourceOptions {
   readonly log: Pick<Log, "warn">;
 }
 
-const consumersAtLimit = 10_026;
 const pollMsMax = 500;
 /** How often one that polls looks whether it may watch again. */
 const watchAgainMs = 60_000;
@@ -50,7 +49,7 @@ async function watchIfAllowed(bucket: KV): Promise<EntrySource | undefined> {
   try {
     return await bucket.watch();
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === consumersAtLimit) return undefined;
+    if (isApiError(error, apiCodes.maximumConsumersLimit)) return undefined;
     throw error;
   }
 }

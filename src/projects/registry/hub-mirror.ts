@@ -2,20 +2,21 @@
 // hub is there. Empty for a moment when it is new, so it says in its metadata when it has had
 // everything once. Must not write to the hub.
 
-import {
-  JetStreamApiError,
-  jetstreamManager,
-  type StreamConfig,
-  type StreamSource,
-} from "@nats-io/jetstream";
+import type { StreamConfig, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { bucketReader, isFromLeader } from "./bucket-state.ts";
-import { NoLeaderError } from "./leader-wait.ts";
+import {
+  apiCodes,
+  apiPrefixOf,
+  isApiError,
+  isFromLeader,
+  managerOf,
+  NoLeaderError,
+} from "../../nats/api.ts";
+import { bucketStream } from "../../nats/names.ts";
+import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 
 /** In the metadata of the bucket's stream, from when it has first caught up with the hub on. */
 const filledMark = "penstock-filled";
-const streamNotFound = 10_059;
-const apiTimeoutMs = 3_000;
 
 export interface HubMirror {
   /** Its name. */
@@ -23,16 +24,12 @@ export interface HubMirror {
   readonly hubDomain: string;
 }
 
-function apiOf(domain: string): string {
-  return `$JS.${domain}.API`;
-}
-
 export function mirrorOf(bucket: string, hubDomain: string): StreamSource {
-  return { name: `KV_${bucket}`, external: { api: apiOf(hubDomain), deliver: "" } };
+  return { name: bucketStream(bucket), external: { api: apiPrefixOf(hubDomain), deliver: "" } };
 }
 
 export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean {
-  return mirror?.external?.api === apiOf(hubDomain);
+  return mirror?.external?.api === apiPrefixOf(hubDomain);
 }
 
 /** Whether it has once had all that the hub had. */
@@ -64,7 +61,7 @@ export async function requireFilled(
       `open the project registry: its mirror is at ${lastSequence} of ${atHub} entries of the hub's`,
     );
   }
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
   const metadata = { ...config.metadata, [filledMark]: new Date().toISOString() };
   await manager.streams.update(config.name, { metadata });
 }
@@ -75,16 +72,15 @@ async function lastSequenceAtHub(
   hubDomain: string,
 ): Promise<number> {
   try {
-    const hub = await jetstreamManager(connection, {
+    const hub = await managerOf(connection, {
       domain: hubDomain,
-      checkAPI: false,
-      timeout: apiTimeoutMs,
+      timeoutMs: registryTimeoutMs,
     });
     const info = await hub.streams.info(stream);
     if (!isFromLeader(info)) throw new NoLeaderError(stream);
     return info.state.last_seq;
   } catch (error) {
-    const missing = error instanceof JetStreamApiError && error.code === streamNotFound;
+    const missing = isApiError(error, apiCodes.streamNotFound);
     const why = missing
       ? "has no projects yet: run `penstock gather` there"
       : `does not answer: ${(error as Error).message}`;

@@ -3,17 +3,8 @@
 // when it does not come. A gateway waits as long as it takes, by itself.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { JetStreamApiError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/nats-core";
-
-/** Whoever answered knows no leader of the stream. */
-export class NoLeaderError extends Error {
-  override name = "NoLeaderError";
-
-  constructor(stream: string) {
-    super(`stream ${stream} has no leader`);
-  }
-}
+import { isNotReady, NoLeaderError } from "../../nats/api.ts";
 
 export interface LeaderWait {
   /** Default 10 s. What is under way by then is still waited for. */
@@ -27,12 +18,6 @@ export interface LeaderWait {
 
 const waitMsMaxDefault = 10_000;
 const againMs = 200;
-/**
- * JetStream on its way up, a cluster that still forms, or one without a leader: nats-server,
- * server/errors.json.
- */
-const notYet = new Set([10_004, 10_005, 10_007, 10_008, 10_009, 10_076]);
-
 /**
  * What `work` comes to, once there is a leader. Rejects at once for what no waiting can cure, with
  * the error as it is.
@@ -56,9 +41,7 @@ export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {
 
 /** Nothing was done, and it may be done in a moment. */
 function isNotYet(error: unknown): boolean {
-  return error instanceof JetStreamApiError
-    ? notYet.has(error.code)
-    : error instanceof NoLeaderError;
+  return isNotReady(error) || error instanceof NoLeaderError;
 }
 
 /**

@@ -8,6 +8,7 @@ import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import type { ProjectLookup } from "../../base/types.ts";
+import { bucketStream } from "../../nats/names.ts";
 import { createMeters, type KnownMeter } from "../quota/meters.ts";
 import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-before.ts";
 import {
@@ -73,7 +74,7 @@ const noProjects =
  */
 export async function createRegistry(options: RegistryOptions): Promise<Registry> {
   const { connection, log, signal } = options;
-  const stream = `KV_${bucketName(options.prefix)}`;
+  const stream = bucketStream(bucketName(options.prefix));
   const closing = new AbortController();
   const firstReading = Promise.withResolvers<void>();
   const meters = createMeters({ nowMs: () => performance.now() });

@@ -2,8 +2,8 @@
 // missing. Must not follow changes.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { JetStreamApiError } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
+import { apiCodes, isApiError } from "../../nats/api.ts";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface WholeReading {
@@ -17,7 +17,6 @@ export interface WholeReading {
 
 const triesMax = 10;
 const againMs = 100;
-const consumersAtLimit = 10_026;
 
 /**
  * Rejects when the leader does not answer, or whoever else reads it out stays behind the leader.
@@ -47,8 +46,7 @@ async function allOf(bucket: KV, reader: BucketReader): Promise<AsyncIterable<Bu
   try {
     return await bucket.history();
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === consumersAtLimit)
-      return oneByOne(reader);
+    if (isApiError(error, apiCodes.maximumConsumersLimit)) return oneByOne(reader);
     throw error;
   }
 }

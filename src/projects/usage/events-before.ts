@@ -2,11 +2,12 @@
 // registry that says nothing of a project with stored events, neither that it is there nor that it
 // was deleted, has lost it. Must not change anything.
 
-import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { isFromLeader, managerOf, NoLeaderError } from "../../nats/api.ts";
+import { lanes } from "../../nats/names.ts";
 import { isProjectId } from "../registry/bucket.ts";
-import { isFromLeader } from "../registry/bucket-state.ts";
-import { NoLeaderError } from "../registry/leader-wait.ts";
+import { registryTimeoutMs } from "../registry/bucket-state.ts";
 
 export interface StoredEvents {
   /** Whether there were events ever, also when they have left since. */
@@ -20,8 +21,6 @@ export interface StoredEvents {
 
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
-const apiTimeoutMs = 3_000;
-const lanes = ["live", "historical"];
 /**
  * Streams that are asked at once: with many partitions one after another takes a start too long.
  */
@@ -35,7 +34,7 @@ export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,
 ): Promise<boolean> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
   for (const { name } of await streamsOf(manager, prefix)) {
     if ((await ledInfo(manager, name)).state.last_seq > 0) return true;
   }
@@ -47,7 +46,7 @@ export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
 ): Promise<StoredEvents> {
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
   const streams = await streamsOf(manager, prefix);
   const projectIds = new Set<string>();
   let any = false;

@@ -2,16 +2,11 @@
 // value for each project and gateway process. Says what a value looks like, and adds the processes
 // up for an operator. Writing is usage-writer.ts.
 
-import {
-  DiscardPolicy,
-  JetStreamApiError,
-  jetstream,
-  jetstreamManager,
-  type StreamConfig,
-} from "@nats-io/jetstream";
+import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
+import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
 import type { Counts } from "../quota/meter.ts";
 import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
 
@@ -49,7 +44,6 @@ const keptMs = 30 * 24 * 3_600_000;
  * without a change.
  */
 export const usageBytesMax = 67_108_864;
-const streamNotFound = 10_059;
 /**
  * A record older than this says nothing of now. Three times what a busy project's takes to be
  * written anew.
@@ -94,7 +88,7 @@ async function makeRoomWhenFull(
   config: StreamConfig,
 ): Promise<StreamConfig> {
   if (config.discard === DiscardPolicy.Old) return config;
-  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: apiTimeoutMs });
+  const manager = await managerOf(connection, { timeoutMs: apiTimeoutMs });
   return (await manager.streams.update(config.name, { ...config, discard: DiscardPolicy.Old }))
     .config;
 }
@@ -196,7 +190,7 @@ export async function readUsage(
 }
 
 function noneIfAbsent(error: unknown): never[] {
-  if (error instanceof JetStreamApiError && error.code === streamNotFound) return [];
+  if (isApiError(error, apiCodes.streamNotFound)) return [];
   throw error;
 }
 
