@@ -1,5 +1,6 @@
-// What JetStream's reply to a frame means; decides nothing. Whoever may publish may also subscribe to the subject and reply: so a
-// reply is taken for what it says only when it names the stream that is meant.
+// What JetStream's reply to a frame means; decides nothing. Whoever may publish may also subscribe to
+// the subject and reply: so a reply is taken for what it says only when it names the stream that is
+// meant.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, noRoomCodes } from "../nats/api.ts";
