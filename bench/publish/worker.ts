@@ -58,9 +58,7 @@ async function frames(): Promise<void> {
     let open = way.waiting;
     const next = (waiter: FrameWaiter): void => {
       const frame = publisher.sharedFrame("live", project, line.length);
-      line.copy(frame.buffer, frame.length);
-      frame.length += line.length;
-      frame.events++;
+      frame.commit(frame.length + line.copy(frame.buffer, frame.length), 1);
       publisher.join(frame, waiter, nowMs() + 30_000);
     };
     for (let index = 0; index < way.waiting; index++) {

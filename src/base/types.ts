@@ -280,14 +280,17 @@ export interface Admission {
 }
 
 /**
- * An open or submitted frame. Lines are written to `buffer` from `length` on, and `length`,
- * `events` advanced by the writer. `buffer` is replaced when the publisher grows the frame: read it
- * anew after `openFrame`.
+ * An open or submitted frame. Lines are written to `buffer` from `length` on, and then committed.
+ * The publisher replaces `buffer` when it grows the frame: read it anew after `sharedFrame`.
  */
 export interface FrameSink {
-  buffer: Buffer;
-  length: number;
-  events: number;
+  readonly buffer: Buffer;
+  readonly length: number;
+  readonly events: number;
+  /** The lines of `events` more events stand in `buffer`, from `length` up to `end`. */
+  commit(end: number, events: number): void;
+  /** Takes back the lines that no waiter has joined with. */
+  rollback(): void;
 }
 
 /**

@@ -128,8 +128,7 @@ export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWrit
     }
     target[at] = CLOSE_BRACE;
     target[at + 1] = LINE_FEED;
-    sink.length = at + closingBytes;
-    sink.events++;
+    sink.commit(at + closingBytes, 1);
   }
 
   /**

@@ -32,9 +32,6 @@ export interface RequestFrames {
 export class SharedFrames implements RequestFrames {
   readonly #options: RequestFramesOptions;
   #frame: FrameSink | undefined = undefined;
-  // Where this request's lines begin in the frame.
-  #length = 0;
-  #events = 0;
 
   constructor(options: RequestFramesOptions) {
     this.#options = options;
@@ -44,20 +41,14 @@ export class SharedFrames implements RequestFrames {
     const { publisher, lane, project } = this.#options;
     if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax)
       this.finish();
-    if (this.#frame === undefined) {
+    if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes)
       this.#frame = publisher.sharedFrame(lane, project, bytes);
-      this.#length = this.#frame.length;
-      this.#events = this.#frame.events;
-    } else if (this.#frame.buffer.length - this.#frame.length < bytes) {
-      this.#frame = publisher.sharedFrame(lane, project, bytes);
-    }
     return this.#frame;
   }
 
+  /** Before each call others have joined with theirs, so what is taken back is this request's. */
   abandon(): void {
-    if (this.#frame === undefined) return;
-    this.#frame.length = this.#length;
-    this.#frame.events = this.#events;
+    this.#frame?.rollback();
     this.#frame = undefined;
   }
 

@@ -61,8 +61,7 @@ export function takeExpired(frame: Frame, nowMs: number, { outcome }: Expiry): E
   }
   if (cuts) {
     frame.joinedBytes = to;
-    frame.length = to;
-    frame.events = frame.joinedEvents;
+    frame.rollback();
   }
   return { waiters: gone, shares: goneShares, bytesCut: bytesBefore - frame.joinedBytes };
 }

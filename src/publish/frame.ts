@@ -110,6 +110,16 @@ export class Frame implements FrameSink {
     this.buffer = roomForLines(memory);
   }
 
+  commit(end: number, events: number): void {
+    this.length = end;
+    this.events += events;
+  }
+
+  rollback(): void {
+    this.length = this.joinedBytes;
+    this.events = this.joinedEvents;
+  }
+
   /**
    * The lines since the last call are this waiter's. Lines follow one another in the order of the
    * waiters. Answers their bytes.

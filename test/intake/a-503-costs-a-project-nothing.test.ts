@@ -21,6 +21,7 @@ import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { costOf } from "../kit/cost-of.ts";
+import { FakeFrame } from "./fake-frame.ts";
 
 let meter: Meter;
 let intake: Intake;
@@ -33,11 +34,7 @@ let counted: [string, number][];
 let sharedBytes: number;
 
 function publisher(): Publisher {
-  const frame = (bytes: number): FrameSink => ({
-    buffer: Buffer.alloc(Math.max(bytes, 65_536)),
-    length: 0,
-    events: 0,
-  });
+  const frame = (bytes: number): FrameSink => new FakeFrame(Math.max(bytes, 65_536));
   const settle = ({ events, length }: FrameSink, waiter: FrameWaiter) =>
     waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length);
   return {

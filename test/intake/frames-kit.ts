@@ -16,6 +16,7 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
+import { FakeFrame } from "./fake-frame.ts";
 
 export interface Submitted {
   readonly messageId: string;
@@ -74,7 +75,7 @@ export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => 
       join: () => expect.unreachable("no shared frames"),
     },
     sharedFrame: () => expect.unreachable("no shared frames"),
-    ownFrame: (_lane, _project, bytes) => ({ buffer: Buffer.alloc(bytes), length: 0, events: 0 }),
+    ownFrame: (_lane, _project, bytes) => new FakeFrame(bytes),
     submit(sink: FrameSink, messageId: string, waiter: FrameWaiter) {
       const lines = sink.buffer.toString("utf8", 0, sink.length).trimEnd().split("\n");
       const uuids = lines.map((line) => (JSON.parse(line) as { uuid: string }).uuid);

@@ -20,6 +20,7 @@ import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { borrowedBytesMax } from "../../src/intake/work.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
+import { FakeFrame } from "./fake-frame.ts";
 
 const frameBytesMax = 524_288;
 let admitted: number[];
@@ -46,11 +47,7 @@ let answers: string[];
 let intake: Intake;
 
 function recordingPublisher(): Publisher {
-  const frame = (bytes: number): FrameSink => ({
-    buffer: Buffer.alloc(Math.max(bytes, 65_536)),
-    length: 0,
-    events: 0,
-  });
+  const frame = (bytes: number): FrameSink => new FakeFrame(Math.max(bytes, 65_536));
   function take(sink: FrameSink, waiter: FrameWaiter): void {
     const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
     placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));

@@ -20,6 +20,7 @@ import { createIntake } from "../../src/intake/intake.ts";
 import { borrowedBytesMax } from "../../src/intake/work.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
+import { FakeFrame } from "./fake-frame.ts";
 
 export interface Sent {
   /** `stored N`, or the problem's code; undefined while there is none. */
@@ -145,11 +146,7 @@ export class IntakeKit {
 
   #publisher(): Publisher {
     const frame = (bytes: number, project: string): FrameSink => {
-      const sink = {
-        buffer: Buffer.allocUnsafe(Math.max(bytes, frameBytesMax)),
-        length: 0,
-        events: 0,
-      };
+      const sink = new FakeFrame(Math.max(bytes, frameBytesMax));
       this.#projectOf.set(sink, project);
       return sink;
     };

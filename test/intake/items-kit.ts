@@ -10,6 +10,7 @@ import { readSentAt } from "../../src/intake/sent-at.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
+import { FakeFrame } from "./fake-frame.ts";
 
 /** When everything is received. */
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
@@ -72,7 +73,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     sentAtMs: sentAt.ms,
     clientAddress,
   });
-  const sink = { buffer: Buffer.alloc(4 * bytes.length + 65_536), length: 0, events: 0 };
+  const sink = new FakeFrame(4 * bytes.length + 65_536);
   let room = 0;
   const measured: number[] = [];
   const tally = new Tally();

@@ -13,6 +13,7 @@ import type { RequestFrames } from "../../src/intake/request-frames.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
+import { FakeFrame } from "./fake-frame.ts";
 
 const records = createRecordWriter({
   uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
@@ -28,7 +29,7 @@ beforeEach(() => {
   onBug.mockReset();
   scanner = createNativeScanner(16);
   slowScanner = createNativeScanner(16);
-  sink = { buffer: Buffer.alloc(65_536), length: 0, events: 0 };
+  sink = new FakeFrame(65_536);
 });
 
 interface Taken {
@@ -120,7 +121,7 @@ test("a distinct id that is cut where a character of several bytes stands is sto
       const { tally } = take(ids.map((id) => `{"event":"e","distinct_id":${id}}`).join());
       expect(tally.errors).toEqual([]);
       expect(tally.accepted).toBe(4);
-      sink.length = 0;
+      sink.rollback();
     }
   }
   expect(onBug).not.toHaveBeenCalled();

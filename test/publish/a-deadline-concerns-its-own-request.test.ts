@@ -101,8 +101,8 @@ test("each waiter is told of its own part of the frame", async () => {
           { id: "alpha", name: "", keys: [], enabled: true },
           line.length,
         );
-        sink.length += sink.buffer.write(line, sink.length);
-        sink.events += line.split("\n").length - 1;
+        const end = sink.length + sink.buffer.write(line, sink.length);
+        sink.commit(end, line.split("\n").length - 1);
         const frameSettled = (
           _outcome: string,
           _code: unknown,

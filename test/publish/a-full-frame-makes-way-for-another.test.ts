@@ -30,12 +30,10 @@ test("a frame may be joined after a later line of the same turn made it full", a
   const deadlineMs = performance.now() + 5_000;
 
   const first = rig.publisher.sharedFrame("live", project, 8_000);
-  first.length += first.buffer.write(`${"1".repeat(7_999)}\n`, first.length);
-  first.events++;
+  first.commit(first.length + first.buffer.write(`${"1".repeat(7_999)}\n`, first.length), 1);
   const second = rig.publisher.sharedFrame("live", project, 8_000);
   expect(second).not.toBe(first);
-  second.length += second.buffer.write(`${"2".repeat(7_999)}\n`, second.length);
-  second.events++;
+  second.commit(second.length + second.buffer.write(`${"2".repeat(7_999)}\n`, second.length), 1);
   rig.publisher.join(first, waiter, deadlineMs);
   rig.publisher.join(second, waiter, deadlineMs);
   await rig.publisher.drain(deadlineMs);

@@ -13,8 +13,7 @@ test("a waiter that throws is logged once, and its neighbours hear their outcome
   const project = projectOf("alpha");
   for (const line of ["bad 1\n", "bad 2\n"]) {
     const sink = rig.publisher.sharedFrame("live", project, line.length);
-    sink.length += sink.buffer.write(line, sink.length);
-    sink.events++;
+    sink.commit(sink.length + sink.buffer.write(line, sink.length), 1);
     const frameSettled = (): void => {
       throw new Error("a bug");
     };

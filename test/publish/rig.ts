@@ -124,8 +124,7 @@ function recordingMetrics(heard: Rig["heard"]): PublishMetrics & StreamMetrics {
 }
 
 function append(sink: FrameSink, line: string): void {
-  sink.length += sink.buffer.write(`${line}\n`, sink.length);
-  sink.events++;
+  sink.commit(sink.length + sink.buffer.write(`${line}\n`, sink.length), 1);
 }
 
 export async function startRig(server: TestNatsServer, options: RigOptions = {}): Promise<Rig> {

@@ -114,8 +114,7 @@ export class ResultFrames extends OwnFrames {
     );
     const grown = publisher.ownFrame(lane, project, capacity);
     frame.buffer.copy(grown.buffer, 0, 0, frame.length);
-    grown.length = frame.length;
-    grown.events = frame.events;
+    grown.commit(frame.length, frame.events);
     publisher.discard(frame);
     return grown;
   }
