@@ -222,7 +222,7 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Warnings, by code",
-        description: "Remarks on events that were stored.",
+        description: "Warnings on events that were stored.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_warnings_total", "code"), legend: "{{code}}" }],
       }),

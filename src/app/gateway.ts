@@ -3,8 +3,8 @@
 
 import { randomBytes, randomFillSync } from "node:crypto";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
+import { type ClientWarnings, createClientWarnings } from "../admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../admin/metrics/metrics.ts";
-import { createRemarks, type Remarks } from "../admin/metrics/warnings.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { lowerBackgroundThreads } from "../base/background-threads.ts";
 import type { Log, ProcessLog } from "../base/log.ts";
@@ -60,7 +60,7 @@ export interface Gateway {
   readonly adminPort: number;
   readonly metrics: Metrics;
   /** What went wrong for clients lately. */
-  readonly remarks: Remarks;
+  readonly clientWarnings: ClientWarnings;
   /** What keeps events from being stored now; empty when nothing does. */
   readiness(): Promise<readonly string[]>;
   /** What an operator should know though events can be stored. */
@@ -103,12 +103,12 @@ export async function startGateway(
     const readiness = () => whyNotReady();
     let warningsNow: () => readonly string[] = () => [];
     const warnings = () => warningsNow();
-    const remarks = createRemarks(clock);
+    const clientWarnings = createClientWarnings(clock);
     const live = worker
       ? undefined
       : livePageOf(config, {
           counts: async () => metrics.counts(),
-          remarks: async () => remarks.latest(),
+          clientWarnings: async () => clientWarnings.latest(),
           readiness,
           publicPort: () => publicPort,
           tryKey,
@@ -190,7 +190,7 @@ export async function startGateway(
       metrics,
       shares,
       caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
-      remarks,
+      clientWarnings,
       nowMs,
       nextTurn: setImmediate,
       onBug: (bug) =>
@@ -213,7 +213,7 @@ export async function startGateway(
       intake,
       admission,
       metrics,
-      remarks,
+      clientWarnings,
       look: createEarlyLook(registry),
       log,
       clock,
@@ -269,7 +269,7 @@ export async function startGateway(
       await closeAll(closers);
       log.info({}, "stopped");
     });
-    return { port, adminPort, metrics, remarks, readiness, warnings, close };
+    return { port, adminPort, metrics, clientWarnings, readiness, warnings, close };
   } catch (error) {
     await closeAll(closers);
     throw error;

@@ -12,7 +12,7 @@ import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 
-export interface LiveSources extends Pick<LiveSource, "counts" | "remarks" | "readiness"> {
+export interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   /** Undefined until it is known. */
   readonly publicPort: () => number | undefined;
   /** A key to try the gateway with, where one was made for that. */

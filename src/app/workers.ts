@@ -23,7 +23,7 @@ export async function startWorkers(
   let publicPort: number | undefined;
   const live = livePageOf(config, {
     counts: () => supervisor.counts(),
-    remarks: () => supervisor.remarks(),
+    clientWarnings: () => supervisor.clientWarnings(),
     readiness: () => supervisor.readiness(),
     publicPort: () => publicPort,
     tryKey,

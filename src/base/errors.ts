@@ -274,7 +274,7 @@ export const dropTable = {
 } as const satisfies Record<string, Pick<ErrorRow, "when" | "remedy">>;
 export type DropCode = keyof typeof dropTable;
 
-/** The remarks an item can be stored with, in the same place. */
+/** The warnings an item can be stored with, in the same place. */
 export const warningTable = {
   missing_set: {
     when: "$identify without $set",

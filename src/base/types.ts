@@ -134,8 +134,8 @@ export interface IntakeReport {
   warningsTotal: number;
 }
 
-/** Where a remark comes from. Each is "" where it is not known. */
-export interface RemarkOrigin {
+/** Where a warning comes from. Each is "" where it is not known. */
+export interface ClientWarningOrigin {
   readonly projectId: string;
   /**
    * As it was asked for, without what may be a key; of a path at which there is nothing, the
@@ -151,7 +151,7 @@ export interface RemarkOrigin {
  * it may hold a path, names that look like slips, and the beginning of a key that nobody has: no
  * value of an event, and no key.
  */
-export interface Remark extends RemarkOrigin {
+export interface ClientWarning extends ClientWarningOrigin {
   /** Wall clock, milliseconds since the epoch; of the last time. */
   readonly atMs: number;
   /** How often, of those times that are kept account of: of a flood, some a second. */
@@ -165,13 +165,16 @@ export interface Remark extends RemarkOrigin {
 }
 
 /** Hears of requests that did not end well. Cheap however often it is called. */
-export interface RemarkTaker {
-  /** Whether another remark would be kept now: it is worth finding out where it comes from. */
+export interface ClientWarningTaker {
+  /** Whether another warning would be kept now: it is worth finding out where it comes from. */
   readonly hasRoom: boolean;
-  /** A request was answered with the problem. The origin is read if the remark is kept. */
-  refused(origin: RemarkOrigin, problem: Problem): void;
+  /** A request was answered with the problem. The origin is read if the warning is kept. */
+  refused(origin: ClientWarningOrigin, problem: Problem): void;
   /** Of a request that is otherwise stored, events that are not. */
-  notStored(origin: RemarkOrigin, why: Pick<Remark, "code" | "detail" | "events">): void;
+  notStored(
+    origin: ClientWarningOrigin,
+    why: Pick<ClientWarning, "code" | "detail" | "events">,
+  ): void;
 }
 
 /**
@@ -196,7 +199,7 @@ export type EarlyLook = (body: Buffer, isWhole: boolean, apiKey?: string) => Bod
  * One HTTP request after its body is whole, as the intake sees it. Either answer may be called
  * once, at any later time; after the client has gone they only count. Owned by http/.
  */
-export interface Exchange extends RemarkOrigin {
+export interface Exchange extends ClientWarningOrigin {
   /** Only of a request of the newer protocol. */
   readonly v1?: V1Request | undefined;
   /** Wall clock, milliseconds since the epoch, when the request's head arrived. */

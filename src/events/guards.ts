@@ -1,5 +1,5 @@
 // The rules for one event, in the order of the design's table: drop, item error, or stored with
-// remarks. One set of rules for every item: whatever was not plain has been normalised and scanned
+// warnings. One set of rules for every item: whatever was not plain has been normalised and scanned
 // again before it comes here. Reads types and bytes from the scan table, builds no object for the
 // event. Must not write anything.
 

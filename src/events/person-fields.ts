@@ -181,7 +181,7 @@ export class PersonFields {
 }
 
 /**
- * The span, or none where what is there is no list of names; which is worth a remark, unless
+ * The span, or none where what is there is no list of names; which is worth a warning, unless
  * nothing is there.
  */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {

@@ -39,7 +39,7 @@ export const warningBit = Object.fromEntries(
 ) as Record<WarningCode, number>;
 
 /**
- * The two remarks that are not of the rules: who repaired the body, or read the envelope, knows of
+ * The two warnings that are not of the rules: who repaired the body, or read the envelope, knows of
  * it.
  */
 export const invalidUtf8Warning = warningBit.invalid_utf8;
@@ -47,7 +47,7 @@ export const invalidSentAtWarning = warningBit.invalid_sent_at;
 
 /** What the rules must know of an event's request. */
 export interface RequestFacts {
-  /** An event without a timestamp is worth a remark: of history, and in the newer protocol. */
+  /** An event without a timestamp is worth a warning: of history, and in the newer protocol. */
   readonly needsTimestamp: boolean;
   /** An object without a name is a `$identify`. */
   readonly isEngage: boolean;

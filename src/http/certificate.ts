@@ -55,7 +55,7 @@ export async function watchCertificate(
   let current = readCertificate(files);
   let closed = false;
   let timer = later();
-  remark(current);
+  warnIfInvalidNow(current);
 
   function later(): NodeJS.Timeout {
     return setTimeout(() => void look(), everyMs).unref();
@@ -95,10 +95,10 @@ export async function watchCertificate(
       { ...files, expires: new Date(next.notAfterMs).toISOString() },
       "the certificate was renewed",
     );
-    remark(next);
+    warnIfInvalidNow(next);
   }
 
-  function remark({ notBeforeMs, notAfterMs }: Certificate): void {
+  function warnIfInvalidNow({ notBeforeMs, notAfterMs }: Certificate): void {
     const now = nowMs();
     const expires = new Date(notAfterMs).toISOString();
     if (now > notAfterMs)

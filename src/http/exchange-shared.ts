@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Admission, EarlyLook, RemarkTaker } from "../base/types.ts";
+import type { Admission, ClientWarningTaker, EarlyLook } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";
@@ -33,7 +33,7 @@ export interface ExchangeShared {
   readonly clock: Clock;
   readonly log: Pick<Log, "error">;
   readonly metrics: HttpMetrics;
-  readonly remarks: RemarkTaker | undefined;
+  readonly clientWarnings: ClientWarningTaker | undefined;
   readonly reply: ReplyWriter;
   readonly growing: GrowingBodies<HttpExchange>;
   readonly chunks: ChunkTurns<HttpExchange>;

@@ -217,7 +217,7 @@ export class HttpExchange implements Exchange {
     if (response === undefined) return;
     this.#closesAfter(response, this.#shared.reply.problem(response, problem, this));
     this.#shared.metrics.problemAnswered(problem.code);
-    this.#shared.remarks?.refused(this, problem);
+    this.#shared.clientWarnings?.refused(this, problem);
     this.#count(errorTable[problem.code].status);
   }
 

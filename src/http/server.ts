@@ -4,7 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Admission, EarlyLook, Intake, RemarkTaker, Route } from "../base/types.ts";
+import type { Admission, ClientWarningTaker, EarlyLook, Intake, Route } from "../base/types.ts";
 import { createBodyReader } from "./body/body.ts";
 import { bodyTooLarge, problemOf, unsupportedEncoding } from "./body/body-problems.ts";
 import { ChunkSenders } from "./body/chunk-senders.ts";
@@ -39,7 +39,7 @@ export interface HttpServerOptions {
   readonly intake: Intake;
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
-  readonly remarks?: RemarkTaker;
+  readonly clientWarnings?: ClientWarningTaker;
   /** Without it no body has a hint. */
   readonly look?: EarlyLook | undefined;
   readonly log: Pick<Log, "error">;
@@ -115,7 +115,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     clock,
     log: options.log,
     metrics,
-    remarks: options.remarks,
+    clientWarnings: options.clientWarnings,
     reply: new ReplyWriter(options.random),
     growing: new GrowingBodies(),
     chunks: new ChunkTurns(setImmediate),

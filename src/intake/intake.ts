@@ -7,12 +7,12 @@ import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
 import type {
   BodyHint,
+  ClientWarningTaker,
   Exchange,
   Intake,
   ProjectLookup,
   ProjectShares,
   Publisher,
-  RemarkTaker,
 } from "../base/types.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
@@ -60,7 +60,7 @@ export interface IntakeOptions {
   readonly metrics: IntakeMetrics;
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
-  readonly remarks?: RemarkTaker;
+  readonly clientWarnings?: ClientWarningTaker;
   /** Hears of an event that a bug made fail, of each kind of bug once. */
   readonly onBug?: (bug: unknown) => void;
   /** Monotonic milliseconds; the clock of the deadlines. */
@@ -81,18 +81,18 @@ export interface IntakeOptions {
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { createScanner, projects, publisher, records, metrics, remarks, nowMs, nextTurn } =
+  const { createScanner, projects, publisher, records, metrics, clientWarnings, nowMs, nextTurn } =
     options;
   const { caps = noCaps, shares, onBug = () => {}, workMs = nowMs } = options;
   const ownScanner = createScanner(rowsAtOnceMax);
   const slips = new Slips();
-  const mending = createMending(slips, remarks);
+  const mending = createMending(slips, clientWarnings);
   const items = createItemTaker({ slowScanner: createScanner(), records, slips, onBug });
   const look = createEarlyLook(projects);
   const share = new LoopShare({ nextTurn, nowMs });
   const arrivals = createArrivals(nowMs);
   const scanners = new ScannerQueue({ createScanner, nowMs });
-  const parts = { publisher, records, metrics, shares, share, remarks };
+  const parts = { publisher, records, metrics, shares, share, clientWarnings };
 
   /** Little bodies of few events go through at once, of others as many as the turn has time for. */
   function intake(exchange: Exchange, received: Buffer): Promise<void> | undefined {

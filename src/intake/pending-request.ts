@@ -5,6 +5,7 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import type {
+  ClientWarningTaker,
   Exchange,
   FrameOutcome,
   FrameWaiter,
@@ -12,7 +13,6 @@ import type {
   MeteredProject,
   ProjectShares,
   Publisher,
-  RemarkTaker,
   RequestCost,
 } from "../base/types.ts";
 import type { Envelope } from "./envelope.ts";
@@ -38,7 +38,7 @@ export interface PendingReports {
   /** Says why a stream is not fit for events any more that were under way to it. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
-  readonly remarks?: RemarkTaker | undefined;
+  readonly clientWarnings?: ClientWarningTaker | undefined;
 }
 
 /** Its cost is its own copy: what it was made of holds the body. */
@@ -166,12 +166,12 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   }
 
   #countTold(): void {
-    const { metrics, remarks } = this.#reports;
+    const { metrics, clientWarnings } = this.#reports;
     const tally = this.#tally;
     tally.countTold(this.#lane, metrics, this.#failure === undefined);
     if (tally.dropped === 0) return;
     this.#project.meter.countDropped(tally.dropped, this);
-    if (remarks !== undefined) tally.remark(this.#exchange, remarks);
+    if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
   /** Some of it is in the store, and the client can be told which. */

@@ -9,12 +9,12 @@ import {
   warningCodes,
 } from "../base/errors.ts";
 import type {
+  ClientWarningOrigin,
+  ClientWarningTaker,
   Exchange,
   IntakeReport,
   ItemNote,
   Lane,
-  RemarkOrigin,
-  RemarkTaker,
 } from "../base/types.ts";
 import type { Verdict } from "../events/verdict.ts";
 import { type Said, textOf } from "./details/item-details.ts";
@@ -65,7 +65,7 @@ const warningDetails: Record<WarningCode, string> = {
   invalid_utf8: "bytes that are not UTF-8: stored with U+FFFD in their place",
 };
 
-// Most requests have nothing to remark: they share this one, which nobody writes to.
+// Most requests have no warning: they share this one, which nobody writes to.
 const noNotes: ItemNote[] = [];
 const noCounts: ReadonlyMap<number, number> = new Map();
 
@@ -76,7 +76,7 @@ export class Tally implements IntakeReport {
   errorsTotal = 0;
   warningsTotal = 0;
   /** Of events that are stored, and of items that are left out. */
-  #remarks = noNotes;
+  #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
   #distinctIdsCut = 0;
@@ -152,26 +152,26 @@ export class Tally implements IntakeReport {
       if ((bits & (1 << bit)) === 0) continue;
       this.warningsTotal++;
       this.#warningCounts.set(bit, (this.#warningCounts.get(bit) ?? 0) + 1);
-      if (this.#remarks.length >= itemNotesMax) continue;
-      if (this.#remarks === noNotes) this.#remarks = [];
-      this.#remarks.push({ index, code, detail: warningDetails[code] });
+      if (this.#storedWarnings.length >= itemNotesMax) continue;
+      if (this.#storedWarnings === noNotes) this.#storedWarnings = [];
+      this.#storedWarnings.push({ index, code, detail: warningDetails[code] });
     }
   }
 
   /** By index. Where there are too many, what is lost goes before what is stored. */
   get warnings(): ItemNote[] {
-    if (this.#drops.length === 0) return this.#remarks;
-    const named = [...this.#drops, ...this.#remarks].slice(0, itemNotesMax);
+    if (this.#drops.length === 0) return this.#storedWarnings;
+    const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
     return named.sort((one, other) => one.index - other.index);
   }
 
-  /** Says what is not stored and why, a remark a reason. */
-  remark(origin: RemarkOrigin, remarks: RemarkTaker): void {
+  /** Says what is not stored and why, a warning a reason. */
+  warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
     for (const [code, events] of this.#dropCounts()) {
-      remarks.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
+      clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
     }
     for (const [code, events] of this.#errorCounts ?? []) {
-      remarks.notStored(origin, { code, detail: detailOf(code, this.errors), events });
+      clientWarnings.notStored(origin, { code, detail: detailOf(code, this.errors), events });
     }
   }
 

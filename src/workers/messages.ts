@@ -3,7 +3,7 @@
 // every list of processes. No runtime code.
 
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { Remark } from "../base/types.ts";
+import type { ClientWarning } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
 
 /**
@@ -44,5 +44,5 @@ export interface WorkerAnswers {
   /** What an operator should know though events can be stored. */
   readonly warnings: readonly string[];
   /** What went wrong for clients lately. */
-  readonly remarks: readonly Remark[];
+  readonly clientWarnings: readonly ClientWarning[];
 }

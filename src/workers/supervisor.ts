@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { Remark } from "../base/types.ts";
+import type { ClientWarning } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import type { WorkerRole } from "./messages.ts";
@@ -48,7 +48,7 @@ export interface Supervisor {
   /** Of those metrics the counters and histograms. Begins no new window of any gauge. */
   counts(): Promise<MetricSnapshot[]>;
   /** Of all workers, the newest last. */
-  remarks(): Promise<Remark[]>;
+  clientWarnings(): Promise<ClientWarning[]>;
   /**
    * Drains all workers, after the delay, which is as set unless given, and ends those that take too
    * long.
@@ -165,9 +165,9 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     return merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  async function remarks(): Promise<Remark[]> {
+  async function clientWarnings(): Promise<ClientWarning[]> {
     const found = await Promise.all(
-      [...running.values()].map((worker) => worker.ask("remarks", metricsTimeoutMs)),
+      [...running.values()].map((worker) => worker.ask("clientWarnings", metricsTimeoutMs)),
     );
     return found
       .flatMap((answer) => answer ?? [])
@@ -204,7 +204,7 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
     await Promise.all(kept);
   }
 
-  return { start, readiness, warnings, metrics, counts, remarks, close };
+  return { start, readiness, warnings, metrics, counts, clientWarnings, close };
 }
 
 /** Rejects with the signal's reason when it aborts. */

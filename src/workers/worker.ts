@@ -3,7 +3,7 @@
 // gone. Knows the gateway as an argument.
 
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { Remark } from "../base/types.ts";
+import type { ClientWarning } from "../base/types.ts";
 import type {
   MessageFromWorker,
   MessageToWorker,
@@ -27,7 +27,7 @@ export interface SupervisorChannel {
 export interface WorkerGateway {
   readonly port: number;
   readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
-  readonly remarks: { latest(): readonly Remark[] };
+  readonly clientWarnings: { latest(): readonly ClientWarning[] };
   readiness(): Promise<readonly string[]>;
   warnings(): readonly string[];
   close(drainDelayMs?: number): Promise<void>;
@@ -61,7 +61,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
     metrics: async () => (await gateway?.metrics.snapshot()) ?? [],
     readiness: reasons,
     warnings: async () => gateway?.warnings() ?? [],
-    remarks: async () => gateway?.remarks.latest() ?? [],
+    clientWarnings: async () => gateway?.clientWarnings.latest() ?? [],
   };
 
   channel.on("message", (message) => {

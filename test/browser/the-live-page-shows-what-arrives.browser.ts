@@ -190,7 +190,7 @@ test("requests that are refused count as not stored, and a path that is not ther
     .poll(async () => Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10))
     .toBe(before + 1);
   await expect
-    .poll(() => page.locator("#remarks li").first().textContent())
+    .poll(() => page.locator("#client-warnings li").first().textContent())
     .toContain("There is nothing at /captur");
 });
 
@@ -279,7 +279,7 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
     drawn = await looks[0][1].locator("#stored-total").textContent();
   }
   for (const [name, page] of looks) {
-    await expect.poll(() => page.locator("#remarks li").count()).toBeGreaterThan(2);
+    await expect.poll(() => page.locator("#client-warnings li").count()).toBeGreaterThan(2);
     await expect
       .poll(() => page.locator("#stored-line .stroke").getAttribute("d"))
       .toMatch(/^M.*L/);

@@ -182,7 +182,7 @@ test("each is answered for what it is, and stored as what it is or not at all", 
       return [name, [statuses[0], /"code":"(\w+)"/.exec(text.slice(0, 600))?.[1]]] as const;
     }),
   );
-  // A 200 may name the code of a remark.
+  // A 200 may name the code of a warning.
   const answers = heard.map(([name, [status, code]]) => [
     name,
     status === 200 ? [200, undefined] : [status, code],

@@ -2,7 +2,7 @@
 // the same way is counted, not kept again.
 
 import { expect, test } from "vitest";
-import { createRemarks } from "../../src/admin/metrics/warnings.ts";
+import { createClientWarnings } from "../../src/admin/metrics/client-warnings.ts";
 
 const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") => ({
   projectId,
@@ -12,18 +12,18 @@ const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") =>
 
 test("twenty a second, fifty in all", () => {
   let nowMs = 0;
-  const remarks = createRemarks({ wallMs: () => nowMs, monotonicMs: () => nowMs });
+  const clientWarnings = createClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
   for (let second = 0; second < 4; second++) {
     nowMs = second * 1_000;
     for (let index = 0; index < 1_000; index++) {
-      expect(remarks.hasRoom).toBe(index < 20);
-      remarks.refused(from(`shop ${index}`, `/${second}`), {
+      expect(clientWarnings.hasRoom).toBe(index < 20);
+      clientWarnings.refused(from(`shop ${index}`, `/${second}`), {
         code: "overloaded",
         detail: `${second} ${index}`,
       });
     }
   }
-  const kept = remarks.latest();
+  const kept = clientWarnings.latest();
   expect(kept.map(({ detail }) => detail)).toEqual([
     ...Array.from({ length: 10 }, (_, index) => `1 ${index + 10}`),
     ...[2, 3].flatMap((second) => Array.from({ length: 20 }, (_, index) => `${second} ${index}`)),
@@ -39,19 +39,19 @@ test("twenty a second, fifty in all", () => {
   });
 });
 
-test("the same for the same project, path and client is one remark, with the last words and the last time", () => {
+test("the same for the same project, path and client is one warning, with the last words and the last time", () => {
   let nowMs = 0;
-  const remarks = createRemarks({ wallMs: () => nowMs, monotonicMs: () => nowMs });
+  const clientWarnings = createClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
   const refused = (origin: ReturnType<typeof from>, detail: string) =>
-    remarks.refused(origin, { code: "invalid_json", detail });
+    clientWarnings.refused(origin, { code: "invalid_json", detail });
   refused(from("shop"), "first");
   refused(from("shop", "/batch/"), "elsewhere");
   refused(from("shop", "/e/", "curl 8"), "another");
   nowMs = 5_000;
   refused(from("shop"), "last");
-  remarks.notStored(from("shop"), { code: "no_event", detail: "x", events: 3 });
-  remarks.notStored(from("shop"), { code: "no_event", detail: "y", events: 4 });
-  expect(remarks.latest()).toMatchObject([
+  clientWarnings.notStored(from("shop"), { code: "no_event", detail: "x", events: 3 });
+  clientWarnings.notStored(from("shop"), { code: "no_event", detail: "y", events: 4 });
+  expect(clientWarnings.latest()).toMatchObject([
     { path: "/batch/", times: 1, detail: "elsewhere" },
     { client: "curl 8", times: 1, detail: "another" },
     { code: "invalid_json", times: 2, detail: "last", atMs: 5_000, events: 0 },
@@ -60,7 +60,7 @@ test("the same for the same project, path and client is one remark, with the las
 });
 
 test("where there is no room, where it came from is not even asked", () => {
-  const remarks = createRemarks({ wallMs: () => 0, monotonicMs: () => 0 });
+  const clientWarnings = createClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
   let asked = 0;
   const origin = {
     ...from("shop"),
@@ -70,6 +70,6 @@ test("where there is no room, where it came from is not even asked", () => {
     },
   };
   for (let index = 0; index < 1_000; index++)
-    remarks.refused(origin, { code: "invalid_json", detail: "" });
+    clientWarnings.refused(origin, { code: "invalid_json", detail: "" });
   expect(asked).toBe(20);
 });

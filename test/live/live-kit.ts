@@ -21,7 +21,7 @@ export interface TestViewer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   /** Data of all messages of a name, in order. */
-  said<T>(name: "state" | "remarks" | "events" | "unknown"): T[];
+  said<T>(name: "state" | "clientWarnings" | "events" | "unknown"): T[];
   /** All events it was shown. */
   events(): ShownEvent[];
   skipped(): number;

@@ -48,7 +48,7 @@ test("so do the connection and the looks", async () => {
         onLook();
         return [];
       },
-      remarks: async () => [],
+      clientWarnings: async () => [],
       readiness: async () => [],
       about: () => ({}),
       upMs: () => 0,

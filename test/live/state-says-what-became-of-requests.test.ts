@@ -24,7 +24,7 @@ interface State {
   };
 }
 
-interface Remark {
+interface ClientWarning {
   readonly projectId: string;
   readonly status: number;
   readonly code: string;
@@ -35,7 +35,7 @@ interface Remark {
   readonly times: number;
 }
 
-test("counts, remarks, store and readiness", async () => {
+test("counts, warnings, store and readiness", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();
@@ -77,10 +77,10 @@ test("counts, remarks, store and readiness", async () => {
   expect(said.counts.events).toContainEqual({ outcome: "dropped", reason: "no_event", count: 1 });
   expect(said.counts.events).toContainEqual({ outcome: "stored", reason: "none", count: 1 });
 
-  await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === 5);
-  const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
+  await until(() => viewer.said<ClientWarning[]>("clientWarnings").at(-1)?.length === 5);
+  const clientWarnings = viewer.said<ClientWarning[]>("clientWarnings").at(-1)!;
   expect(
-    remarks.map(({ projectId, status, code, events }) => [projectId, status, code, events]),
+    clientWarnings.map(({ projectId, status, code, events }) => [projectId, status, code, events]),
   ).toEqual([
     [id, 200, "no_event", 1],
     [id, 200, "missing_survey_id", 1],
@@ -88,7 +88,7 @@ test("counts, remarks, store and readiness", async () => {
     ["", 401, "unknown_api_key", 0],
     ["", 400, "invalid_json", 0],
   ]);
-  const everything = JSON.stringify([viewer.said("state"), viewer.said("remarks")]);
+  const everything = JSON.stringify([viewer.said("state"), viewer.said("clientWarnings")]);
   expect(everything).not.toMatch(/phc_not_a_key|secret of the client/);
   expect(everything).not.toContain(key);
 });
@@ -102,18 +102,18 @@ test("what is left out of a request that comes to a 503 is said once it comes to
   const viewer = await watch(gateway.adminUrl);
   const batch = [{ event: "good", distinct_id: "u" }, { distinct_id: "no name" }];
   const send = () => gateway.post("/batch/", { api_key: key, batch });
-  const remarks = () => viewer.said<Remark[]>("remarks").at(-1) ?? [];
+  const clientWarnings = () => viewer.said<ClientWarning[]>("clientWarnings").at(-1) ?? [];
   gateway.nats.freeze();
   expect(await send()).toMatchObject({ status: 503, json: { code: "timeout" } });
-  await until(() => remarks().some(({ status }) => status === 503));
-  expect(remarks().filter(({ status }) => status === 200)).toEqual([]);
+  await until(() => clientWarnings().some(({ status }) => status === 503));
+  expect(clientWarnings().filter(({ status }) => status === 200)).toEqual([]);
   expect(await gateway.metrics()).toMatch(
     /penstock_events_total\{[^}]*reason="no_event"[^}]*\} 0$/m,
   );
   gateway.nats.thaw();
   await until(async () => (await send()).status === 200);
-  await until(() => remarks().some(({ status }) => status === 200));
-  expect(remarks().filter(({ status }) => status === 200)).toMatchObject([
+  await until(() => clientWarnings().some(({ status }) => status === 200));
+  expect(clientWarnings().filter(({ status }) => status === 200)).toMatchObject([
     { code: "no_event", times: 1, events: 1 },
   ]);
   expect(await gateway.metrics()).toMatch(
@@ -165,10 +165,10 @@ test("where it came from: path, and SDK by the body or by the User-Agent of the 
   await send("/batch/", "{", node);
   await send("/batch/", "{", browser);
   await send("/captur?secret", "{}", "x".repeat(1_000));
-  await until(() => viewer.said<Remark[]>("remarks").at(-1)?.length === 5);
-  const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
+  await until(() => viewer.said<ClientWarning[]>("clientWarnings").at(-1)?.length === 5);
+  const clientWarnings = viewer.said<ClientWarning[]>("clientWarnings").at(-1)!;
   expect(
-    remarks.map(({ projectId, code, path, client, times, events }) => [
+    clientWarnings.map(({ projectId, code, path, client, times, events }) => [
       projectId,
       code,
       path,
@@ -183,7 +183,7 @@ test("where it came from: path, and SDK by the body or by the User-Agent of the 
     ["", "invalid_json", "/batch/", "Chrome 141", 1, 0],
     ["", "not_found", "/captur", "x".repeat(32), 1, 0],
   ]);
-  expect(JSON.stringify(remarks)).not.toContain("secret");
+  expect(JSON.stringify(clientWarnings)).not.toContain("secret");
 });
 
 test("each path as it was asked for, without keys, and the SDK of the newer protocol by its header", async () => {
@@ -221,13 +221,15 @@ test("each path as it was asked for, without keys, and the SDK of the newer prot
   const paths = [...asked, ...refused].map(([, shown]) => [shown, "reqwest 0.12"]);
   const clients = [...new Set(sdks.map(([, shown]) => shown))].map((shown) => [v1, shown]);
   await until(
-    () => viewer.said<Remark[]>("remarks").at(-1)?.length === paths.length + clients.length,
+    () =>
+      viewer.said<ClientWarning[]>("clientWarnings").at(-1)?.length ===
+      paths.length + clients.length,
   );
-  const remarks = viewer.said<Remark[]>("remarks").at(-1)!;
-  expect(remarks.map(({ path, client }) => [path, client]).sort()).toEqual(
+  const clientWarnings = viewer.said<ClientWarning[]>("clientWarnings").at(-1)!;
+  expect(clientWarnings.map(({ path, client }) => [path, client]).sort()).toEqual(
     [...paths, ...clients].sort(),
   );
-  expect(JSON.stringify(remarks)).not.toMatch(/secretkey|cdefghijk/);
+  expect(JSON.stringify(clientWarnings)).not.toMatch(/secretkey|cdefghijk/);
 });
 
 interface Sent {

@@ -1,16 +1,16 @@
-// Who comes while others watch already gets the remarks too, and each event once; who had no room
-// for the remarks gets them when it has. A server that has frozen does not hold up the end.
+// Who comes while others watch already gets the warnings too, and each event once; who had no room
+// for the warnings gets them when it has. A server that has frozen does not hold up the end.
 
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../src/admin/live/viewer.ts";
 import { createWatch, type WatchOptions } from "../../src/admin/live/watch.ts";
-import type { Remark } from "../../src/base/types.ts";
+import type { ClientWarning } from "../../src/base/types.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
 
 const origin = { projectId: "shop", path: "/e/", client: "curl 8" };
-const remark: Remark = {
+const warning: ClientWarning = {
   atMs: 0,
   ...origin,
   times: 1,
@@ -21,7 +21,7 @@ const remark: Remark = {
 };
 const sources: Omit<WatchOptions, "connect"> = {
   counts: async () => [],
-  remarks: async () => [remark],
+  clientWarnings: async () => [warning],
   readiness: async () => [],
   about: () => ({}),
   upMs: () => 0,
@@ -53,10 +53,10 @@ function viewerOf(): TestViewer {
   return viewer;
 }
 
-const remarksTo = ({ sent }: TestViewer): number =>
-  sent.filter((name) => name === "remarks").length;
+const warningsTo = ({ sent }: TestViewer): number =>
+  sent.filter((name) => name === "clientWarnings").length;
 
-test("remarks, once each", async () => {
+test("warnings, once each", async () => {
   const watch = createWatch({
     ...sources,
     showsEvents: false,
@@ -66,17 +66,17 @@ test("remarks, once each", async () => {
   const [first, other, slow] = [viewerOf(), viewerOf(), viewerOf()];
   watch.add(first, undefined);
   const leave = watch.add(other, undefined);
-  await until(() => remarksTo(first) === 1 && remarksTo(other) === 1);
+  await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
   // One leaves and comes back between two looks: as many watch as before.
   leave();
   const again = viewerOf();
   watch.add(again, undefined);
   slow.hasRoom = false;
   watch.add(slow, undefined);
-  await until(() => remarksTo(again) === 1);
+  await until(() => warningsTo(again) === 1);
   slow.hasRoom = true;
-  await until(() => remarksTo(slow) === 1);
-  expect([first, other, again, slow].map(remarksTo)).toEqual([1, 1, 1, 1]);
+  await until(() => warningsTo(slow) === 1);
+  expect([first, other, again, slow].map(warningsTo)).toEqual([1, 1, 1, 1]);
 });
 
 test("events that wait for the next push", async () => {

@@ -38,12 +38,12 @@ test("two workers, one page", async () => {
   expect(state()).toMatchObject({ workers: 2, ready: 2, publicPort: gateway.port });
   expect(state()?.counts.answers["200"]).toBe(connections);
   const times = () =>
-    (viewer.said<{ times: number }[]>("remarks").at(-1) ?? []).reduce(
+    (viewer.said<{ times: number }[]>("clientWarnings").at(-1) ?? []).reduce(
       (sum, one) => sum + one.times,
       0,
     );
   await until(() => times() === connections);
-  for (const { projectId } of viewer.said<{ projectId: string }[]>("remarks").at(-1) ?? [])
+  for (const { projectId } of viewer.said<{ projectId: string }[]>("clientWarnings").at(-1) ?? [])
     expect(projectId).toBe("shop");
   viewer.leave();
   await until(async () => (await consumersOn(nats)) === 0);

@@ -9,7 +9,7 @@ export interface Counts {
   /** Requests answered with an error, by its code. */
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
-  /** Remarks on stored events, by code. */
+  /** Warnings on stored events, by code. */
   readonly warnings: Readonly<Record<string, number>>;
   /**
    * Requests to the endpoints that took at most so many seconds; the last is all of them, at null.

@@ -3,7 +3,7 @@
 // something hangs.
 
 import type { MetricSnapshot } from "../../base/sample.ts";
-import type { Remark } from "../../base/types.ts";
+import type { ClientWarning } from "../../base/types.ts";
 import { type Counts, countsOf } from "./counts.ts";
 import type { StoreLook, StoreSession } from "./store-session.ts";
 
@@ -17,7 +17,7 @@ export interface Readiness {
 export interface LiveSource {
   /** At least the counters and histograms. */
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
-  readonly remarks: () => Promise<readonly Remark[]>;
+  readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
   /** What does not change while the process runs: goes to the page as it is. */
   readonly about: () => object;
@@ -27,7 +27,7 @@ export interface LiveSource {
 
 export interface Look {
   readonly state: string;
-  readonly remarks: string;
+  readonly clientWarnings: string;
 }
 
 const waitMs = 900;
@@ -46,7 +46,7 @@ export function lookAt(
   session: StoreSession,
 ): (viewers: number) => Promise<Look> {
   const counts = remembered<Counts>(async () => countsOf(await source.counts()), countsOf([]));
-  const remarks = remembered(source.remarks, []);
+  const clientWarnings = remembered(source.clientWarnings, []);
   const readiness = remembered(async () => readinessOf(await source.readiness()), {
     ready: 0,
     workers: 1,
@@ -55,7 +55,12 @@ export function lookAt(
   const store = remembered(session.look, unknownStore);
 
   return async (viewers) => {
-    await inTime([counts.refresh(), remarks.refresh(), readiness.refresh(), store.refresh()]);
+    await inTime([
+      counts.refresh(),
+      clientWarnings.refresh(),
+      readiness.refresh(),
+      store.refresh(),
+    ]);
     const { upMs, about, showsEvents } = source;
     const { ready, workers, reasons } = readiness.value();
     const state = {
@@ -70,7 +75,7 @@ export function lookAt(
     };
     return {
       state: JSON.stringify({ atMs: Date.now(), ...state, counts: counts.value() }),
-      remarks: JSON.stringify(remarks.value()),
+      clientWarnings: JSON.stringify(clientWarnings.value()),
     };
   };
 }

@@ -44,7 +44,7 @@ const lookEveryMs = 1_000;
 const pushEveryMs = 250;
 
 export function createWatch(options: WatchOptions): Watch {
-  /** With the remarks that each was sent last: they go out only when they are news to it. */
+  /** With the warnings that each was sent last: they go out only when they are news to it. */
   const viewers = new Map<Viewer, string>();
   const channels = new Map<string | undefined, Channel>();
   const ending = new Set<Promise<void>>();
@@ -54,10 +54,11 @@ export function createWatch(options: WatchOptions): Watch {
     const session = openStoreSession(options);
     const look = lookAt(options, session);
     const show = async (): Promise<void> => {
-      const { state, remarks } = await look(viewers.size);
+      const { state, clientWarnings } = await look(viewers.size);
       for (const [viewer, sent] of viewers) {
         viewer.send("state", state);
-        if (remarks !== sent && viewer.send("remarks", remarks)) viewers.set(viewer, remarks);
+        if (clientWarnings !== sent && viewer.send("clientWarnings", clientWarnings))
+          viewers.set(viewer, clientWarnings);
         if (viewer.isStuck()) viewer.end();
       }
     };

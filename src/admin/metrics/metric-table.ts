@@ -34,7 +34,7 @@ export const metricTable = {
     help: "Requests begun and not yet answered.",
   },
   penstock_events_total: { type: "counter", help: "Events by lane, outcome and reason." },
-  penstock_warnings_total: { type: "counter", help: "Remarks on stored events, by code." },
+  penstock_warnings_total: { type: "counter", help: "Warnings on stored events, by code." },
   penstock_slow_path_items_total: {
     type: "counter",
     help: "Items that had to be brought into plain form: escaped or doubled names, U+0000, lone surrogates.",

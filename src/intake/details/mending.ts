@@ -3,7 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
-import type { Exchange, RemarkTaker } from "../../base/types.ts";
+import type { ClientWarningTaker, Exchange } from "../../base/types.ts";
 import { Header, type Scanner, TokenType } from "../../scan/table.ts";
 import { libraryOf } from "../library.ts";
 import { keyInBodyHint, missingKeyHint } from "./key-details.ts";
@@ -16,7 +16,7 @@ interface Scanned {
 }
 
 export interface Mending {
-  /** Tells the exchange which SDK made the body, while a remark on it would be kept. */
+  /** Tells the exchange which SDK made the body, while a warning on it would be kept. */
   noteLibrary(exchange: Exchange, scanned: Scanned): void;
   /**
    * The problem that the envelope has, with what looks like the key where none came, or like the
@@ -25,9 +25,12 @@ export interface Mending {
   ofEnvelope(problem: Problem, exchange: Exchange, scanned: Scanned): Problem;
 }
 
-export function createMending(slips: Slips, remarks: RemarkTaker | undefined): Mending {
+export function createMending(
+  slips: Slips,
+  clientWarnings: ClientWarningTaker | undefined,
+): Mending {
   function noteLibrary(exchange: Exchange, { body, scanner }: Scanned): void {
-    if (remarks?.hasRoom) exchange.library = libraryOf(body, scanner.table);
+    if (clientWarnings?.hasRoom) exchange.library = libraryOf(body, scanner.table);
   }
 
   function ofEnvelope(problem: Problem, exchange: Exchange, scanned: Scanned): Problem {

@@ -1,7 +1,14 @@
 // The live page in the browser: listens to /live and shows the events. Event text is a stranger's:
 // it becomes text nodes, never markup.
 
-import { drawGone, drawRemarks, drawState, drawStatus, forgetLooks, storedInAll } from "./state.js";
+import {
+  drawClientWarnings,
+  drawGone,
+  drawState,
+  drawStatus,
+  forgetLooks,
+  storedInAll,
+} from "./state.js";
 import { byId, bytesText, element, say, timeText, whole } from "./text.js";
 
 const eventsShownMax = 200;
@@ -31,7 +38,7 @@ function open() {
     drawState(lastState);
     drawEmpty();
   });
-  own.addEventListener("remarks", ({ data }) => drawRemarks(JSON.parse(data)));
+  own.addEventListener("clientWarnings", ({ data }) => drawClientWarnings(JSON.parse(data)));
   own.addEventListener("unknown", () => {
     isUnknown = true;
     drawEmpty();

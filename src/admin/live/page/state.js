@@ -151,7 +151,7 @@ function drawOutcomes({ events, answers, problems, warnings }) {
   }));
   const warningRows = Object.entries(warnings).map(([code, count]) => ({
     tone: "warn",
-    words: `stored, remark: ${code}`,
+    words: `stored, warning: ${code}`,
     count,
     rate: rateOf(({ counts }) => counts.warnings[code] ?? 0),
   }));
@@ -191,12 +191,12 @@ function drawTable(id, rows, none) {
   );
 }
 
-export function drawRemarks(remarks) {
-  byId("no-remarks").hidden = remarks.length > 0;
-  byId("remarks").hidden = remarks.length === 0;
+export function drawClientWarnings(clientWarnings) {
+  byId("no-client-warnings").hidden = clientWarnings.length > 0;
+  byId("client-warnings").hidden = clientWarnings.length === 0;
   fill(
-    "remarks",
-    remarks.toReversed(),
+    "client-warnings",
+    clientWarnings.toReversed(),
     ({ atMs, projectId, path, client, times, status, code, detail, events }) =>
       element(
         "li",

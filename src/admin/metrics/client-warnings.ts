@@ -1,17 +1,17 @@
 // The last things that went wrong for clients, for people who watch. A small ring: what is new
 // pushes out what is old, and of a flood only the first few a second are kept, so that it costs
-// what a flood may. What goes wrong again for the same project, path and client is one remark that
-// counts. Holds no value of an event, and no key: of one that nobody has its beginning.
+// what a flood may. What goes wrong again for the same project, path and client is one warning that
+// counts. No value of an event is kept, and no key: of a key that nobody has, only its beginning.
 
 import { errorTable, type Problem } from "../../base/errors.ts";
-import type { Remark, RemarkOrigin, RemarkTaker } from "../../base/types.ts";
+import type { ClientWarning, ClientWarningOrigin, ClientWarningTaker } from "../../base/types.ts";
 
-export interface Remarks extends RemarkTaker {
+export interface ClientWarnings extends ClientWarningTaker {
   /** The newest last. */
-  latest(): readonly Remark[];
+  latest(): readonly ClientWarning[];
 }
 
-export interface RemarksClock {
+export interface ClientWarningsClock {
   /** Milliseconds since the epoch. */
   wallMs(): number;
   monotonicMs(): number;
@@ -21,8 +21,8 @@ const keptMax = 50;
 const perSecondMax = 20;
 const secondMs = 1_000;
 
-export function createRemarks({ wallMs, monotonicMs }: RemarksClock): Remarks {
-  const kept: Remark[] = [];
+export function createClientWarnings({ wallMs, monotonicMs }: ClientWarningsClock): ClientWarnings {
+  const kept: ClientWarning[] = [];
   let secondStartMs = Number.NEGATIVE_INFINITY;
   let inSecond = 0;
 
@@ -37,20 +37,20 @@ export function createRemarks({ wallMs, monotonicMs }: RemarksClock): Remarks {
   }
 
   function keep(
-    origin: RemarkOrigin,
-    what: Pick<Remark, "status" | "code" | "detail" | "events">,
+    origin: ClientWarningOrigin,
+    what: Pick<ClientWarning, "status" | "code" | "detail" | "events">,
   ): void {
     if (used() >= perSecondMax) return;
     inSecond++;
     const { projectId, path, client } = origin;
-    const remark = { atMs: wallMs(), projectId, path, client, times: 1, ...what };
-    const at = kept.findIndex((earlier) => isAlike(earlier, remark));
+    const warning = { atMs: wallMs(), projectId, path, client, times: 1, ...what };
+    const at = kept.findIndex((earlier) => isAlike(earlier, warning));
     const [earlier] = at >= 0 ? kept.splice(at, 1) : [];
     if (kept.length === keptMax) kept.shift();
     kept.push(
       earlier === undefined
-        ? remark
-        : { ...remark, times: earlier.times + 1, events: earlier.events + remark.events },
+        ? warning
+        : { ...warning, times: earlier.times + 1, events: earlier.events + warning.events },
     );
   }
 
@@ -69,7 +69,7 @@ export function createRemarks({ wallMs, monotonicMs }: RemarksClock): Remarks {
 }
 
 /** The same went wrong for the same; what is said of it may differ. */
-function isAlike(left: Remark, right: Remark): boolean {
+function isAlike(left: ClientWarning, right: ClientWarning): boolean {
   return (
     left.code === right.code &&
     left.status === right.status &&
