@@ -2,7 +2,7 @@
 // wait, and two cores are not busy with two.
 
 import { defineConfig } from "vitest/config";
-import { SlowFirst } from "./test/kit/slow-first.ts";
+import { SlowFirst } from "./testkit/slow-first.ts";
 
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
 export default defineConfig({

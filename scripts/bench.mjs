@@ -17,7 +17,7 @@ function runBench() {
   }
   const args = [
     "--disable-warning=ExperimentalWarning",
-    join(root, "bench", "main.ts"),
+    join(root, "tools", "bench", "main.ts"),
     ...process.argv.slice(2),
   ];
   return spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit" }).status ?? 1;

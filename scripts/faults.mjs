@@ -16,7 +16,7 @@ function runFaults() {
   }
   const args = [
     "--disable-warning=ExperimentalWarning",
-    join(root, "faults", "run.ts"),
+    join(root, "tools", "faults", "run.ts"),
     ...process.argv.slice(2),
   ];
   return spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit" }).status ?? 1;

@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { buildTarget, engineNames, findEngine, unpackCorpus } from "./lib/fuzz-build.mjs";
 import { cacheDir, root, runtimeNode, SetupError } from "./lib/project.mjs";
 
-const corpusFile = join(root, "fuzz", "corpus.jsonl");
+const corpusFile = join(root, "tools", "fuzz", "corpus.jsonl");
 const grownDir = join(cacheDir, "fuzz", "corpus");
 const findsDir = join(cacheDir, "fuzz", "finds");
 const logsDir = join(cacheDir, "logs");
@@ -133,7 +133,7 @@ async function fuzz({ seconds, jobs, seed, engine: wanted, files }) {
   const args = [
     `-max_total_time=${seconds}`,
     `-max_len=${inputBytesMax}`,
-    `-dict=${join(root, "fuzz", "dictionary.txt")}`,
+    `-dict=${join(root, "tools", "fuzz", "dictionary.txt")}`,
     `-artifact_prefix=${findsDir}/`,
     "-timeout=20",
     "-print_final_stats=1",
@@ -160,7 +160,7 @@ async function fuzz({ seconds, jobs, seed, engine: wanted, files }) {
 }
 
 function compareWithReference({ seconds, seed }) {
-  const script = join(root, "fuzz", "compare.ts");
+  const script = join(root, "tools", "fuzz", "compare.ts");
   const args = [
     "--disable-warning=ExperimentalWarning",
     script,

@@ -12,8 +12,7 @@ import { createAdminServer } from "../src/admin/server.ts";
 import { type ErrorCode, errorTable } from "../src/base/errors.ts";
 import { endpoints } from "../src/http/endpoints.ts";
 import { sdkPaths } from "../src/http/sdk-requests.ts";
-import { v1Body, v1Event, v1Headers } from "./gateway/v1-kit.ts";
-import { startTestGateway, type TestGateway, type TestProject, until } from "./kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject, until } from "../testkit/gateway.ts";
 import {
   type Answered,
   type Asked,
@@ -26,7 +25,8 @@ import {
   methods,
   Observed,
   operationAt,
-} from "./kit/openapi.ts";
+} from "../testkit/openapi.ts";
+import { v1Body, v1Event, v1Headers } from "./gateway/v1-kit.ts";
 
 let gateway: TestGateway;
 let project: TestProject;

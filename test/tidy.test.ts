@@ -177,7 +177,7 @@ test.each(metricNames.map((name) => [name]))("the README knows the metric %s", (
 // The formatter breaks code, and leaves comments and texts as wide as they are. A text may be
 // wider, because one that is cut in two is not found by who searches for it.
 test.each(
-  filesBelow("src/**/*.ts", "test/**/*.ts", "bench/**/*.ts", "faults/**/*.ts", "scripts/**/*.mjs"),
+  filesBelow("src/**/*.ts", "test/**/*.ts", "testkit/**/*.ts", "tools/**/*.ts", "scripts/**/*.mjs"),
 )("%s is at most 100 wide, but for texts", (file) => {
   const lines = read(file).split("\n");
   const wide = lines.filter(
@@ -186,6 +186,17 @@ test.each(
   );
   expect(wide).toEqual([]);
 });
+
+test.each(filesBelow("tools/**/*.ts", "testkit/**/*.ts", "scripts/**/*.mjs", "src/**/*.ts"))(
+  "%s needs no test",
+  (file) => {
+    const named = [...read(file).matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)];
+    const imported = named.map((match) =>
+      path.posix.join(path.posix.dirname(file), match[1] ?? ""),
+    );
+    expect(imported.filter((one) => one.startsWith("test/"))).toEqual([]);
+  },
+);
 
 test("one place imports the HTTP library, so that another build of it is swapped in there", () => {
   const importing = sources.filter((file) =>

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { cacheDir, modulesDir, root, SetupError } from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
 
-const fuzzDir = join(root, "fuzz");
+const fuzzDir = join(root, "tools", "fuzz");
 const coreDir = join(root, "src", "scan", "addon");
 const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
 

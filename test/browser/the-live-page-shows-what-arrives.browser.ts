@@ -8,8 +8,8 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import path from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { startBrowser } from "../kit/browser.ts";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startBrowser } from "../../testkit/browser.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 
 const screenshots = path.resolve(import.meta.dirname, "../../.cache/live-page");
 const wide = { width: 1_280, height: 860 };

@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../src/settings/config.ts";
-import { createAuthority, type PemPair, type TestAuthority } from "../kit/certificates.ts";
+import { createAuthority, type PemPair, type TestAuthority } from "../../testkit/certificates.ts";
 
 let authority: TestAuthority;
 let client: PemPair;

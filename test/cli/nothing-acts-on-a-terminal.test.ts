@@ -10,7 +10,7 @@ import { tail } from "../../src/cli/tail.ts";
 import { forTerminal } from "../../src/cli/terminal.ts";
 import { lanes } from "../../src/nats/names.ts";
 import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there

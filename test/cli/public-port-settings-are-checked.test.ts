@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { readConfig } from "../../src/settings/config.ts";
-import { createAuthority } from "../kit/certificates.ts";
+import { createAuthority } from "../../testkit/certificates.ts";
 
 const authority = await createAuthority();
 const [own, other] = [

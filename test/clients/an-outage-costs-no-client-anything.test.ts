@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { PostHog as PostHogLite } from "posthog-js-lite";
 import { PostHog } from "posthog-node";
 import { expect, test, vi } from "vitest";
-import type { TestProject } from "../kit/gateway.ts";
+import type { TestProject } from "../../testkit/gateway.ts";
 import { chromiums, readyMsMax, startStage, type Visit, visit } from "./browser-kit.ts";
 import { isReady, posthogJs, posthogJsLite } from "./pages.ts";
 import { findPythonClient, runPython } from "./python-kit.ts";

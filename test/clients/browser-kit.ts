@@ -8,8 +8,8 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
-import { startBrowser } from "../kit/browser.ts";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startBrowser } from "../../testkit/browser.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import type { Captured } from "./stored-kit.ts";
 
 const modules = path.resolve(import.meta.dirname, "../../node_modules");

@@ -3,7 +3,7 @@
 
 import { PostHog } from "posthog-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import { expectTold, versionOf } from "./matrix-kit.ts";
 import { type Captured, expectStored } from "./stored-kit.ts";
 

@@ -2,7 +2,7 @@
 // and it tells of no error.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import { expectTold } from "./matrix-kit.ts";
 import { findPythonClient, runPython } from "./python-kit.ts";
 

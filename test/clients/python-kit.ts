@@ -2,7 +2,7 @@
 
 import { execFile, execFileSync } from "node:child_process";
 import path from "node:path";
-import type { TestGateway, TestProject } from "../kit/gateway.ts";
+import type { TestGateway, TestProject } from "../../testkit/gateway.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const runMsMax = 60_000;

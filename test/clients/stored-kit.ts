@@ -4,7 +4,7 @@
 
 import { expect } from "vitest";
 import type { Lane } from "../../src/base/types.ts";
-import type { StoredEvent, TestGateway, TestProject } from "../kit/gateway.ts";
+import type { StoredEvent, TestGateway, TestProject } from "../../testkit/gateway.ts";
 
 /** An event as a client says that it captured it, of the fields that are sent. */
 export interface Captured {

@@ -10,8 +10,8 @@ import { PostHog } from "posthog-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { endpoints } from "../../src/http/endpoints.ts";
 import { sdkPaths } from "../../src/http/sdk-requests.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import { findProxies, nginxMain, startConfigured } from "../http/proxy-kit.ts";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 
 const page = readFileSync(
   path.resolve(import.meta.dirname, "../../docs/in-front-of-posthog.md"),

@@ -3,7 +3,7 @@
 // alert asks for has a number then.
 
 import { expect, onTestFinished, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 import { dashboardQueries } from "./dashboard-kit.ts";
 import { fetchMsMax, prometheusFolder, readRules, startPrometheus } from "./prometheus-kit.ts";
 

@@ -5,7 +5,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect, onTestFinished } from "vitest";
-import type { TestNatsServer } from "../kit/nats-server.ts";
+import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import type { Env } from "./files-kit.ts";
 
 export interface RunningPenstock {

@@ -12,7 +12,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { CommandContext } from "../../src/cli/context.ts";
 import { gather } from "../../src/cli/gather.ts";
 import { readConfig } from "../../src/settings/config.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../deploy/nats");
 const token = "layout-token";

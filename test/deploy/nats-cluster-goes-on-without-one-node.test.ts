@@ -3,7 +3,7 @@
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import { readFrames, startTestGateway, until } from "../kit/gateway.ts";
+import { readFrames, startTestGateway, until } from "../../testkit/gateway.ts";
 import { startCluster, syncsAlways } from "./layout-kit.ts";
 
 const nodes = await startCluster();

@@ -4,7 +4,7 @@
 
 import { rmSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { readFrames, startTestGateway, until } from "../kit/gateway.ts";
+import { readFrames, startTestGateway, until } from "../../testkit/gateway.ts";
 import { startHub } from "./layout-kit.ts";
 
 const hub = await startHub();

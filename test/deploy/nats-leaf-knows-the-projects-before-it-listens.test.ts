@@ -5,7 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { addProject } from "../../src/projects/registry/commands.ts";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 import { startHub } from "./layout-kit.ts";
 
 const hub = await startHub();

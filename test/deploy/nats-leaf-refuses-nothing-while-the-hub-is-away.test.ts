@@ -10,8 +10,8 @@ import {
   type TestGateway,
   type TestProject,
   until,
-} from "../kit/gateway.ts";
-import type { TestNatsServer } from "../kit/nats-server.ts";
+} from "../../testkit/gateway.ts";
+import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import { startHub, syncsAlways } from "./layout-kit.ts";
 
 const hub = await startHub();

@@ -3,7 +3,7 @@
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import { startTestGateway } from "../kit/gateway.ts";
+import { startTestGateway } from "../../testkit/gateway.ts";
 import { startNode, syncsAlways } from "./layout-kit.ts";
 
 const server = await startNode({ file: "single.conf" });

@@ -19,8 +19,8 @@ import { gzipSync } from "node:zlib";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readStaticFiles } from "../../src/http/pages/static-files.ts";
-import { readFrames } from "../kit/gateway.ts";
-import { findNatsServer, startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { readFrames } from "../../testkit/gateway.ts";
+import { findNatsServer, startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { bundleEnv, runCommand, speaking, startPenstock } from "./bundle-kit.ts";
 import { readDeploy, root } from "./files-kit.ts";
 

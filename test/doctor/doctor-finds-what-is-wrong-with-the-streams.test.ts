@@ -6,7 +6,7 @@ import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { addProject } from "../../src/projects/registry/commands.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { doctorAt, edit, expectOne, makeStreams, withJetStream } from "./doctor-kit.ts";
 
 const server = await startNatsServer();

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { checkVersion } from "../../src/cli/doctor/nats-checks.ts";
-import { oldestNatsServer } from "../kit/nats-server.ts";
+import { oldestNatsServer } from "../../testkit/nats-server.ts";
 import {
   doctorAt,
   expectOne,

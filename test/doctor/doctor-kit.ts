@@ -14,12 +14,12 @@ import { type DoctorOptions, doctor as runDoctor } from "../../src/cli/doctor/do
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { readConfig } from "../../src/settings/config.ts";
 import { ensureStreams } from "../../src/streams/ensure.ts";
-import { binary, ended, type penstockWith, silent } from "../embedded/embedded-kit.ts";
 import {
   startNatsServer,
   type TestNatsServer,
   type TestNatsServerOptions,
-} from "../kit/nats-server.ts";
+} from "../../testkit/nats-server.ts";
+import { binary, ended, type penstockWith, silent } from "../embedded/embedded-kit.ts";
 
 export interface DoctorRun {
   readonly exitCode: number | NodeJS.Signals | null;

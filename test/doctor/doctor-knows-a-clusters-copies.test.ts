@@ -2,8 +2,8 @@
 // is named for each stream it had.
 
 import { afterAll, expect, test } from "vitest";
+import { until } from "../../testkit/gateway.ts";
 import { startCluster } from "../deploy/layout-kit.ts";
-import { until } from "../kit/gateway.ts";
 import {
   doctor,
   doctorAt,

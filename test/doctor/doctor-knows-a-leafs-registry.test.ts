@@ -7,8 +7,8 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { openBucket } from "../../src/projects/registry/bucket.ts";
 import { addProject } from "../../src/projects/registry/commands.ts";
+import { until } from "../../testkit/gateway.ts";
 import { startHub } from "../deploy/layout-kit.ts";
-import { until } from "../kit/gateway.ts";
 import { type DoctorRun, doctorAt, expectOne } from "./doctor-kit.ts";
 
 const hub = await startHub();

@@ -7,8 +7,8 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { createAuthority } from "../../testkit/certificates.ts";
 import { binary, penstockWith, temporaryFolder } from "../embedded/embedded-kit.ts";
-import { createAuthority } from "../kit/certificates.ts";
 import { doctor, expectOne, runOf } from "./doctor-kit.ts";
 
 const dayMs = 86_400_000;

@@ -6,8 +6,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { startTestGateway } from "../kit/gateway.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startTestGateway } from "../../testkit/gateway.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { blocksOf } from "./durability-kit.ts";
 
 const events = 14;

@@ -10,16 +10,16 @@ import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
 import { startEmbeddedNats } from "../../src/embedded/nats-server.ts";
-import { binary, silent } from "../embedded/embedded-kit.ts";
 import {
   readFrames,
   startTestGateway,
   type TestGateway,
   type TestProject,
-} from "../kit/gateway.ts";
-import { startNatsServer, type TestNatsServer, untilStopped } from "../kit/nats-server.ts";
+} from "../../testkit/gateway.ts";
+import { startNatsServer, type TestNatsServer, untilStopped } from "../../testkit/nats-server.ts";
+import { binary, silent } from "../embedded/embedded-kit.ts";
 
-const script = path.join(import.meta.dirname, "on-disk-copy.py");
+const script = path.resolve(import.meta.dirname, "../../tools/faults/on-disk-copy.py");
 const streamBytesMax = 16 * 1_048_576;
 
 /** Blocks of 4 MB: a few waves of load begin new ones. */

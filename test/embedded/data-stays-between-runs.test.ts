@@ -10,8 +10,8 @@ import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { natsConfigFile, storeVersionFile } from "../../src/embedded/nats-config.ts";
 import { startEmbeddedNats } from "../../src/embedded/nats-server.ts";
-import { freePort } from "../kit/free-port.ts";
-import { oldestNatsServer } from "../kit/nats-server.ts";
+import { freePort } from "../../testkit/free-port.ts";
+import { oldestNatsServer } from "../../testkit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "./embedded-kit.ts";
 
 test("a message of the first run is read in the second", async () => {

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
 import { type EmbeddedNats, startEmbeddedNats } from "../../src/embedded/nats-server.ts";
-import { findNatsServer } from "../kit/nats-server.ts";
+import { findNatsServer } from "../../testkit/nats-server.ts";
 
 export const silent = { info: () => {}, warn: () => {}, error: () => {} };
 export const binary = { file: findNatsServer(), version: "any" };

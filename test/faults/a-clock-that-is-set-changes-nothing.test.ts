@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clockSteps } from "../../faults/scenarios/clock-steps.ts";
+import { clockSteps } from "../../tools/faults/scenarios/clock-steps.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("a wall clock that steps an hour back and forth costs nobody anything", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connectionCut } from "../../faults/scenarios/connection-cut.ts";
+import { connectionCut } from "../../tools/faults/scenarios/connection-cut.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("what was acknowledged is stored once though its connection was reset", async () => {

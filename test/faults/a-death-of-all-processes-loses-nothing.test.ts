@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { everythingKilled } from "../../faults/scenarios/everything-killed.ts";
+import { everythingKilled } from "../../tools/faults/scenarios/everything-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("what was acknowledged before gateway and nats-server died together is stored", async () => {

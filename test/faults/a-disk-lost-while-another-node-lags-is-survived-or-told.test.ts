@@ -2,8 +2,8 @@
 // must have said that its store went back.
 
 import { expect, test } from "vitest";
-import { clusterDiskLostWhileLagging } from "../../faults/scenarios/cluster-disk-lost-while-lagging.ts";
-import { findNatsServer, oldestNatsServer } from "../kit/nats-server.ts";
+import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
+import { clusterDiskLostWhileLagging } from "../../tools/faults/scenarios/cluster-disk-lost-while-lagging.ts";
 import { shortRun } from "./short-run.ts";
 
 test("the newest nats-server waits for the last node that has everything", async () => {

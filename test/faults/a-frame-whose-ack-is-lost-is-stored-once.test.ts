@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { acksLost } from "../../faults/scenarios/acks-lost.ts";
+import { acksLost } from "../../tools/faults/scenarios/acks-lost.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("frames are sent again for want of an acknowledgement, and not one of them is stored twice", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diskFull } from "../../faults/scenarios/disk-full.ts";
+import { diskFull } from "../../tools/faults/scenarios/disk-full.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("a disk that fills in the middle of writes costs refusals, and nothing that was acknowledged", async () => {

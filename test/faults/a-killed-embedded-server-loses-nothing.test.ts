@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { embeddedNatsKilled } from "../../faults/scenarios/embedded-nats-killed.ts";
+import { embeddedNatsKilled } from "../../tools/faults/scenarios/embedded-nats-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("the gateway restarts a killed embedded nats-server and stores what waited", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { gatewayKilled } from "../../faults/scenarios/gateway-killed.ts";
+import { gatewayKilled } from "../../tools/faults/scenarios/gateway-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("a gateway that is killed twice under load had stored all it acknowledged", async () => {

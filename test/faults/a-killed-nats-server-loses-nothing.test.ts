@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { natsKilled } from "../../faults/scenarios/nats-killed.ts";
-import { oldestNatsServer } from "../kit/nats-server.ts";
+import { oldestNatsServer } from "../../testkit/nats-server.ts";
+import { natsKilled } from "../../tools/faults/scenarios/nats-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("what was acknowledged before, during and after a kill of nats-server is stored", async () => {

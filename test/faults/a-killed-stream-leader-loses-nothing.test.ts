@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clusterLeaderKilled } from "../../faults/scenarios/cluster-leader-killed.ts";
+import { clusterLeaderKilled } from "../../tools/faults/scenarios/cluster-leader-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("what was acknowledged before, during and after the loss of a stream's leader is stored once", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { workerKilled } from "../../faults/scenarios/worker-killed.ts";
+import { workerKilled } from "../../tools/faults/scenarios/worker-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("a worker that is killed had stored what it acknowledged, and another takes its place", async () => {

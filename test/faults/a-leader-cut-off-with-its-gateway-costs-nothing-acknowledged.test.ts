@@ -2,8 +2,8 @@
 // already.
 
 import { test } from "vitest";
-import { clusterLeaderCutWithGateway } from "../../faults/scenarios/cluster-leader-cut-with-gateway.ts";
-import { oldestNatsServer } from "../kit/nats-server.ts";
+import { oldestNatsServer } from "../../testkit/nats-server.ts";
+import { clusterLeaderCutWithGateway } from "../../tools/faults/scenarios/cluster-leader-cut-with-gateway.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 import { shortRun } from "./short-run.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clusterLeaderStepsDown } from "../../faults/scenarios/cluster-leader-steps-down.ts";
+import { clusterLeaderStepsDown } from "../../tools/faults/scenarios/cluster-leader-steps-down.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("no request is refused while leaders change", async () => {

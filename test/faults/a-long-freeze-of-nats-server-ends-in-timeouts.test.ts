@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { natsFrozenLong } from "../../faults/scenarios/nats-frozen-long.ts";
+import { natsFrozenLong } from "../../tools/faults/scenarios/nats-frozen-long.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("requests that outlast their deadline get 503 timeout, and what is stored of them is never told as lost", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { natsKilledAgainAndAgain } from "../../faults/scenarios/nats-killed-again-and-again.ts";
+import { natsKilledAgainAndAgain } from "../../tools/faults/scenarios/nats-killed-again-and-again.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("what was in flight through several lives of nats-server is stored once or not acknowledged", async () => {

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { clusterRandomWalk } from "../../faults/scenarios/cluster-random-walk.ts";
+import { clusterRandomWalk } from "../../tools/faults/scenarios/cluster-random-walk.ts";
 import { shortRun } from "./short-run.ts";
 
 test("several troubles at a time lose nothing, turn no valid key away, and leave all replicas equal", async () => {

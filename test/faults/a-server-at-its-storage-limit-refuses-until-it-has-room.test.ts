@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { serverLimit } from "../../faults/scenarios/server-limit.ts";
+import { serverLimit } from "../../tools/faults/scenarios/server-limit.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("a server without room for any stream refuses, and takes events again once it has room", async () => {

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { clusterLeaderCutOff } from "../../faults/scenarios/cluster-leader-cut-off.ts";
+import { clusterLeaderCutOff } from "../../tools/faults/scenarios/cluster-leader-cut-off.ts";
 import { shortRun } from "./short-run.ts";
 
 test("while the leader is cut off from the other nodes, events are acknowledged through those", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { natsFrozenBriefly } from "../../faults/scenarios/nats-frozen-briefly.ts";
+import { natsFrozenBriefly } from "../../tools/faults/scenarios/nats-frozen-briefly.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("requests wait out a nats-server that stands still for less than their deadline", async () => {

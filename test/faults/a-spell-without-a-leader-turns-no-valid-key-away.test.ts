@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clusterLeaderlessSpell } from "../../faults/scenarios/cluster-leaderless-spell.ts";
+import { clusterLeaderlessSpell } from "../../tools/faults/scenarios/cluster-leaderless-spell.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("while no stream has a leader, known keys get 503 and unknown ones no 200", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connectionStalled } from "../../faults/scenarios/connection-stalled.ts";
+import { connectionStalled } from "../../tools/faults/scenarios/connection-stalled.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("requests wait for a network that is silent for a while", async () => {

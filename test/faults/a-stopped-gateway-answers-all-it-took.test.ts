@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { gatewayTerminated } from "../../faults/scenarios/gateway-terminated.ts";
+import { gatewayTerminated } from "../../tools/faults/scenarios/gateway-terminated.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("a gateway that is told to stop answers what it took, and loses nothing", async () => {

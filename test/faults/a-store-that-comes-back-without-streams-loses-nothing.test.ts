@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { storeNotRestored } from "../../faults/scenarios/store-not-restored.ts";
+import { storeNotRestored } from "../../tools/faults/scenarios/store-not-restored.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("without its streams the store takes nothing, and with them it has all that was acknowledged", async () => {

@@ -4,9 +4,9 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { NetworkOfNodes, Place } from "../../faults/cluster-network.ts";
-import { createClusterNetwork } from "../../faults/networks.ts";
-import { freePort } from "../kit/free-port.ts";
+import { freePort } from "../../testkit/free-port.ts";
+import type { NetworkOfNodes, Place } from "../../tools/faults/cluster-network.ts";
+import { createClusterNetwork } from "../../tools/faults/networks.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
 const kinds = networkKindsHere();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientsAbort } from "../../faults/scenarios/clients-abort.ts";
+import { clientsAbort } from "../../tools/faults/scenarios/clients-abort.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("clients that go at every stage of a request cost the others nothing", async () => {

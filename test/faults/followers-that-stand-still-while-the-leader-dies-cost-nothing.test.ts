@@ -2,8 +2,8 @@
 // already.
 
 import { test } from "vitest";
-import { clusterFollowersFrozenLeaderKilled } from "../../faults/scenarios/cluster-followers-frozen-leader-killed.ts";
-import { oldestNatsServer } from "../kit/nats-server.ts";
+import { oldestNatsServer } from "../../testkit/nats-server.ts";
+import { clusterFollowersFrozenLeaderKilled } from "../../tools/faults/scenarios/cluster-followers-frozen-leader-killed.ts";
 import { shortRun } from "./short-run.ts";
 
 test("what only the leader has is not acknowledged", async () => {

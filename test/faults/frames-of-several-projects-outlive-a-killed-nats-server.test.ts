@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sharedFramesNatsKilled } from "../../faults/scenarios/shared-frames-nats-killed.ts";
+import { sharedFramesNatsKilled } from "../../tools/faults/scenarios/shared-frames-nats-killed.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("shared frames, partitions and workers keep the promise through two deaths of nats-server", async () => {

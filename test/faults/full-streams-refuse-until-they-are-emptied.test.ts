@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { streamFull } from "../../faults/scenarios/stream-full.ts";
+import { streamFull } from "../../tools/faults/scenarios/stream-full.ts";
 import { answered, shortRun } from "./short-run.ts";
 
 test("full streams answer 503 store_full, and take events again once emptied", async () => {

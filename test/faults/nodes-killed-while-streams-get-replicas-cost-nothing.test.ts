@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { clusterKilledWhileGrowing } from "../../faults/scenarios/cluster-killed-while-growing.ts";
+import { clusterKilledWhileGrowing } from "../../tools/faults/scenarios/cluster-killed-while-growing.ts";
 import { shortRun } from "./short-run.ts";
 
 test("a kill of all nodes while streams get replicas takes nothing that was acknowledged", async () => {

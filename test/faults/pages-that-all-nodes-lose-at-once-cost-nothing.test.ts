@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { clusterPagesLostAtOnce } from "../../faults/scenarios/cluster-pages-lost-at-once.ts";
+import { clusterPagesLostAtOnce } from "../../tools/faults/scenarios/cluster-pages-lost-at-once.ts";
 import { shortRun } from "./short-run.ts";
 
 test("a power cut of the whole cluster takes nothing that was acknowledged", async () => {

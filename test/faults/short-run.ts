@@ -5,10 +5,10 @@
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { expect } from "vitest";
-import type { NetworkKind } from "../../faults/cluster-network.ts";
-import { type RunResult, runScenario } from "../../faults/run-scenario.ts";
-import type { Scenario } from "../../faults/scenario.ts";
-import { findNatsServer } from "../kit/nats-server.ts";
+import { findNatsServer } from "../../testkit/nats-server.ts";
+import type { NetworkKind } from "../../tools/faults/cluster-network.ts";
+import { type RunResult, runScenario } from "../../tools/faults/run-scenario.ts";
+import type { Scenario } from "../../tools/faults/scenario.ts";
 
 const recoveryMsMax = 10_000;
 

@@ -4,7 +4,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

@@ -3,7 +3,7 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 const eventCount = 45_000;
 

@@ -5,7 +5,12 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
 import { bucketName, openBucket } from "../../src/projects/registry/bucket.ts";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 let connection: NatsConnection;

@@ -8,7 +8,7 @@ import {
   type TestGateway,
   type TestProject,
   until,
-} from "../kit/gateway.ts";
+} from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

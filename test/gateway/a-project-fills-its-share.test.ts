@@ -5,7 +5,12 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../testkit/gateway.ts";
 
 const mebibyte = 1_048_576;
 const streamBytes = 16 * mebibyte;

@@ -6,7 +6,12 @@ import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../src/intake/details/key-details.ts";
 import { setEnabled } from "../../src/projects/registry/commands.ts";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 let known: TestProject;

@@ -6,7 +6,12 @@ import { randomUUID } from "node:crypto";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../testkit/gateway.ts";
 import {
   outcomes,
   postV1,

@@ -2,7 +2,7 @@
 // leave with the lines of others, and every line of it must be in one that its answer waits for.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

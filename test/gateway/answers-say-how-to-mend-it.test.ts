@@ -8,7 +8,7 @@ import {
   startTestGateway,
   type TestGateway,
   type TestProject,
-} from "../kit/gateway.ts";
+} from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 let project: TestProject;

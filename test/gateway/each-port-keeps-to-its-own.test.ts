@@ -4,7 +4,7 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../src/settings/config.ts";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 let project: TestProject;

@@ -10,7 +10,7 @@ import {
   startTestGateway,
   type TestGateway,
   type TestProject,
-} from "../kit/gateway.ts";
+} from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 let project: TestProject;

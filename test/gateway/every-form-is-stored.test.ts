@@ -3,8 +3,8 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 import { forms, queryForms, type Sent } from "../http/forms-kit.ts";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
 
 let gateway: TestGateway;
 let project: TestProject;

@@ -2,7 +2,7 @@
 // for itself.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

@@ -4,7 +4,7 @@
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addProject, rotateKey, setEnabled } from "../../src/projects/registry/commands.ts";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 let connection: NatsConnection;

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

@@ -10,7 +10,7 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 import { outcomes, postV1, v1Body, v1Event, v1Headers } from "./v1-kit.ts";
 
 let gateway: TestGateway;

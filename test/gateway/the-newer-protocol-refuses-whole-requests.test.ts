@@ -3,7 +3,7 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 import { postV1, v1Body, v1Event, v1Headers, v1Path } from "./v1-kit.ts";
 
 let gateway: TestGateway;

@@ -4,7 +4,12 @@
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { setEnabled } from "../../src/projects/registry/commands.ts";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../testkit/gateway.ts";
 import { postV1, v1Body, v1Event, v1Headers } from "./v1-kit.ts";
 
 let gateway: TestGateway;

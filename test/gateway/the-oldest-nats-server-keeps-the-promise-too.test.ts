@@ -4,8 +4,8 @@
 
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
-import { oldestNatsServer } from "../kit/nats-server.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { oldestNatsServer } from "../../testkit/nats-server.ts";
 
 let gateway: TestGateway;
 

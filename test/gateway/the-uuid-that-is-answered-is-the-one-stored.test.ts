@@ -2,7 +2,7 @@
 // written, what the answer says is stored is the record's, and no uuid is taken twice in a request.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import { outcomes, postV1, v1Headers } from "./v1-kit.ts";
 
 let gateway: TestGateway;

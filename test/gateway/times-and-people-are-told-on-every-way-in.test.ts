@@ -3,7 +3,7 @@
 
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

@@ -8,7 +8,7 @@ import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.t
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { readUsage } from "../../src/projects/usage/usage.ts";
 import { createUsageWriter } from "../../src/projects/usage/usage-writer.ts";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let first: TestGateway;
 let second: TestGateway;

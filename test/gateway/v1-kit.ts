@@ -1,7 +1,7 @@
 // Requests of the newer protocol (v1), as PostHog's SDKs send them, and what comes back.
 
 import { randomUUID } from "node:crypto";
-import type { TestGateway } from "../kit/gateway.ts";
+import type { TestGateway } from "../../testkit/gateway.ts";
 
 export const v1Path = "/i/v1/analytics/events";
 

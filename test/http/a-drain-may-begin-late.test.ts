@@ -2,7 +2,7 @@
 // and still takes events: load balancers look elsewhere meanwhile, and nobody is refused.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

@@ -14,7 +14,7 @@ import path from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { type CertificateWatch, watchCertificate } from "../../src/http/certificate.ts";
-import { createAuthority, type PemPair } from "../kit/certificates.ts";
+import { createAuthority, type PemPair } from "../../testkit/certificates.ts";
 import { post, startTestServer, type TestServer, until } from "./server-kit.ts";
 
 const authority = await createAuthority();

@@ -3,7 +3,7 @@
 
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { readFrames } from "../kit/gateway.ts";
+import { readFrames } from "../../testkit/gateway.ts";
 import { withClient } from "../workers/workers-kit.ts";
 import { event, expectUnharmed, key, raw, request, startTarget } from "./hostile-kit.ts";
 

@@ -4,8 +4,8 @@
 
 import { createConnection, type Socket } from "node:net";
 import { expect } from "vitest";
-import { readFrames } from "../kit/gateway.ts";
-import type { TestNatsServer } from "../kit/nats-server.ts";
+import { readFrames } from "../../testkit/gateway.ts";
+import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import {
   asWorkers,
   key,

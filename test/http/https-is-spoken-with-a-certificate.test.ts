@@ -6,7 +6,7 @@ import { createConnection, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConnectionId } from "../../src/http/client/connection-id.ts";
-import { createAuthority } from "../kit/certificates.ts";
+import { createAuthority } from "../../testkit/certificates.ts";
 import {
   head,
   oneStored,

@@ -20,7 +20,7 @@ import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import { costOf } from "../kit/cost-of.ts";
+import { costOf } from "../../testkit/cost-of.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 let meter: Meter;

@@ -6,7 +6,7 @@ import { overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
-import { costOf } from "../kit/cost-of.ts";
+import { costOf } from "../../testkit/cost-of.ts";
 
 const caps = { eventsMax: 500_000, expansionMax: 256 };
 

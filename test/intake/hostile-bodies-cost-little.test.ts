@@ -6,7 +6,7 @@
 
 import { constants, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Answer, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { type Answer, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 const MIB = 1_048_576;
 

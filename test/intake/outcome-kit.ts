@@ -2,7 +2,7 @@
 // of a batch between two good neighbours, which must not be touched by it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 export interface Outcome {
   /** Fields the stored record must have; absent: nothing is stored. */

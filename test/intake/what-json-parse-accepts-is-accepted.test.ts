@@ -3,7 +3,7 @@
 // text.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
 

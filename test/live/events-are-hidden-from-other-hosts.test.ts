@@ -3,7 +3,7 @@
 // is not shown is not read from the store either.
 
 import { expect, onTestFinished, test } from "vitest";
-import { startTestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, until } from "../../testkit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 
 test.each([

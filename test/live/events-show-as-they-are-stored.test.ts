@@ -3,7 +3,12 @@
 // many it does not.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../kit/gateway.ts";
+import {
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../testkit/gateway.ts";
 import { type TestViewer, watch } from "./live-kit.ts";
 
 let gateway: TestGateway;

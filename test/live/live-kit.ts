@@ -5,7 +5,7 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
-import type { TestNatsServer } from "../kit/nats-server.ts";
+import type { TestNatsServer } from "../../testkit/nats-server.ts";
 
 export interface ShownEvent {
   readonly project: string;

@@ -5,7 +5,7 @@
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { createWatch, type Watch } from "../../src/admin/live/watch.ts";
-import { startTestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, until } from "../../testkit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 
 test("consumers go with the last viewer", async () => {

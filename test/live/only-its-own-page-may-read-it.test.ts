@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { isLoopback, isOwnHost } from "../../src/admin/live/host.ts";
-import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 import { watch } from "./live-kit.ts";
 
 let gateway: TestGateway;

@@ -3,7 +3,7 @@
 
 import { request } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
-import { startTestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, until } from "../../testkit/gateway.ts";
 import { watch } from "./live-kit.ts";
 
 interface State {

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../src/admin/live/viewer.ts";
 import { createWatch, type WatchOptions } from "../../src/admin/live/watch.ts";
 import type { ClientWarning } from "../../src/base/types.ts";
-import { startTestGateway, until } from "../kit/gateway.ts";
+import { startTestGateway, until } from "../../testkit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
 
 const origin = { projectId: "shop", path: "/e/", client: "curl 8" };

@@ -3,7 +3,7 @@
 
 import { Agent } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
-import { until } from "../kit/gateway.ts";
+import { until } from "../../testkit/gateway.ts";
 import { key, natsWithProject, postOne, workersOn } from "../workers/workers-kit.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 

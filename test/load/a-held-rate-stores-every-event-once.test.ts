@@ -5,8 +5,8 @@ import { mkdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { natsFolder, writeConnectionNote } from "../../src/embedded/nats-config.ts";
 import { identify } from "../../src/embedded/process-identity.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
 import { load, short, startLoad } from "./load-kit.ts";
 
 let gateway: TestGateway;

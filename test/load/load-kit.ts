@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import type { Result } from "../../bench/load/result.ts";
+import type { Result } from "../../tools/load/result.ts";
 
 export interface Finished {
   readonly code: number | null;
@@ -20,7 +20,7 @@ export interface Started {
   readonly finished: Promise<Finished>;
 }
 
-const main = path.resolve(import.meta.dirname, "../../bench/load/load.ts");
+const main = path.resolve(import.meta.dirname, "../../tools/load/load.ts");
 export const short = ["--duration", "1", "--warm-up", "0"];
 
 export function startLoad(...args: string[]): Started {

@@ -2,7 +2,7 @@
 // what is there twice.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
 let gateway: TestGateway;

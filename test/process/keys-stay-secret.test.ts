@@ -8,6 +8,8 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
+import { createAuthority } from "../../testkit/certificates.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import {
   ended,
   penstock,
@@ -15,8 +17,6 @@ import {
   type SpeakingProcess,
   temporaryFolder,
 } from "../embedded/embedded-kit.ts";
-import { createAuthority } from "../kit/certificates.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
 import { mutualTls } from "../publish/tls-kit.ts";
 import { storedIds, upOn } from "./process-kit.ts";
 

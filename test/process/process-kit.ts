@@ -7,8 +7,8 @@ import { connect } from "@nats-io/transport-node";
 import { Pool } from "undici";
 import { expect } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
+import { readFrames } from "../../testkit/gateway.ts";
 import { penstock } from "../embedded/embedded-kit.ts";
-import { readFrames } from "../kit/gateway.ts";
 
 export interface UpProcess {
   readonly child: ChildProcess & { readonly said: { readonly out: string; readonly err: string } };

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { createMeters } from "../../src/projects/quota/meters.ts";
 import { openBucket, projectValue } from "../../src/projects/registry/bucket.ts";
-import { costOf } from "../kit/cost-of.ts";
+import { costOf } from "../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

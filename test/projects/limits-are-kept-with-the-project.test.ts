@@ -12,7 +12,7 @@ import {
   setEnabled,
   setLimits,
 } from "../../src/projects/registry/commands.ts";
-import { costOf } from "../kit/cost-of.ts";
+import { costOf } from "../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "./registry-kit.ts";
 
 const rig = registryRig();

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { Meter } from "../../src/projects/quota/meter.ts";
-import { costOf } from "../kit/cost-of.ts";
+import { costOf } from "../../testkit/cost-of.ts";
 
 let nowMs: number;
 let meter: Meter;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { bucketName } from "../../src/projects/registry/bucket.ts";
 import { addProject, listProjects } from "../../src/projects/registry/commands.ts";
 import { createRegistry, type Registry } from "../../src/projects/registry/registry.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { newPlace } from "./registry-kit.ts";
 
 const soon = { timeout: 5_000, interval: 20 };

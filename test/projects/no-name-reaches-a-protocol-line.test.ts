@@ -9,7 +9,7 @@ import { lanes, manyProjects, streamName, streamSubject, subjectOf } from "../..
 import { bucketName, isProjectId, parseProject } from "../../src/projects/registry/bucket.ts";
 import { addProject } from "../../src/projects/registry/commands.ts";
 import { readConfig } from "../../src/settings/config.ts";
-import { startTestGateway, type TestGateway } from "../kit/gateway.ts";
+import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 const hostile = [
   "a.b",

@@ -11,7 +11,7 @@ import {
   type Registry,
   type RegistryOptions,
 } from "../../src/projects/registry/registry.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 
 export interface RegistryRig {
   readonly server: TestNatsServer;

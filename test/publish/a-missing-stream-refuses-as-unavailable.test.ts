@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, startRig, stored } from "./rig.ts";
 
 let server: TestNatsServer;

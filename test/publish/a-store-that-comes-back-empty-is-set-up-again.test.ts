@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, startRig, stored } from "./rig.ts";
 
 let server: TestNatsServer;

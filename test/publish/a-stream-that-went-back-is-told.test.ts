@@ -6,7 +6,7 @@ import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstre
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createStreamStates, doubt } from "../../src/nats/readiness.ts";
 import { createStreamHistory } from "../../src/streams/history.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, type Rig, startRig, stored } from "./rig.ts";
 
 const within = { timeout: 5_000, interval: 50 };

@@ -3,7 +3,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { type NatsAccess, shownUrls } from "../../src/nats/access.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { tryToConnect, waitingReason } from "./tls-kit.ts";
 
 const password = "p%s:w@r d/1";

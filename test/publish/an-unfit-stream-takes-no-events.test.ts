@@ -6,7 +6,7 @@ import {
 } from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { brokenPromises, wantedConfigs } from "../../src/streams/desired.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { type Rig, type Settled, startRig, stored, streamSettings } from "./rig.ts";
 
 let server: TestNatsServer;

@@ -4,7 +4,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { partitionOf } from "../../src/nats/names.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { startRig, stored } from "./rig.ts";
 
 const partitions = 48;

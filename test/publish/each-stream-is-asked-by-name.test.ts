@@ -9,7 +9,7 @@ import {
   startNatsServer,
   type TestNatsServer,
   type TestNatsServerOptions,
-} from "../kit/nats-server.ts";
+} from "../../testkit/nats-server.ts";
 import { type Rig, startRig, stored } from "./rig.ts";
 
 const within = { timeout: 5_000, interval: 5 };

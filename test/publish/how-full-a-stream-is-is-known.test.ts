@@ -5,7 +5,7 @@ import {
   type StreamSize,
   type StreamWatchOptions,
 } from "../../src/streams/watch.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { mebibyte, type Rig, startRig } from "./rig.ts";
 
 function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { connectNats } from "../../src/nats/link.ts";
 import { createStreams } from "../../src/streams/ensure.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { recordingLog, startRig, stored, streamSettings } from "./rig.ts";
 
 let server: TestNatsServer | undefined;

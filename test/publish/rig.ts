@@ -17,7 +17,7 @@ import { createPublisher, type GroupPublisher } from "../../src/publish/publishe
 import type { StreamSettings } from "../../src/streams/desired.ts";
 import { createStreams } from "../../src/streams/ensure.ts";
 import { createStreamWatch } from "../../src/streams/watch.ts";
-import type { TestNatsServer } from "../kit/nats-server.ts";
+import type { TestNatsServer } from "../../testkit/nats-server.ts";
 
 export interface RigOptions {
   settings?: Partial<StreamSettings>;

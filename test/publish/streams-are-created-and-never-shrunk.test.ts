@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectNats, type NatsLink } from "../../src/nats/link.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
 import { createStreams } from "../../src/streams/ensure.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { mebibyte, recordingLog, streamSettings } from "./rig.ts";
 
 let server: TestNatsServer;

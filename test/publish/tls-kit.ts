@@ -4,8 +4,8 @@
 import { onTestFinished, vi } from "vitest";
 import type { NatsAccess } from "../../src/nats/access.ts";
 import { connectNats, type NatsLink } from "../../src/nats/link.ts";
-import type { PemPair, TestAuthority } from "../kit/certificates.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import type { PemPair, TestAuthority } from "../../testkit/certificates.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { recordingLog } from "./rig.ts";
 
 /**

@@ -3,8 +3,8 @@
 // not there.
 
 import { beforeAll, expect, test } from "vitest";
-import { createAuthority, type PemPair, type TestAuthority } from "../kit/certificates.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
+import { createAuthority, type PemPair, type TestAuthority } from "../../testkit/certificates.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { startTlsServer, tlsUrl, tryToConnect, waitingReason } from "./tls-kit.ts";
 
 let ours: TestAuthority;

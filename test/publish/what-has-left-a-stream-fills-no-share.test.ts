@@ -6,7 +6,7 @@ import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createProjectShares, type WatchedShares } from "../../src/streams/project-shares.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { mebibyte } from "./rig.ts";
 
 const within = { timeout: 10_000, interval: 5 };

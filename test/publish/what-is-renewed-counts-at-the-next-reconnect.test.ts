@@ -13,9 +13,9 @@ import {
   fmtCreds,
 } from "@nats-io/jwt";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { createAuthority } from "../../testkit/certificates.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
-import { createAuthority } from "../kit/certificates.ts";
-import { startNatsServer } from "../kit/nats-server.ts";
 import { mutualTls, startTlsServer, tlsUrl, tryToConnect } from "./tls-kit.ts";
 
 const waitMs = { timeout: 20_000 };

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
-import { backgroundOutcomeOf, outcomeOf } from "./outcome.ts";
+import { backgroundOutcomeOf, outcomeOf } from "../../testkit/scan-outcome.ts";
 import { occupyThreadPool } from "./thread-pool.ts";
 
 function batchOf(items: number, name: string): Buffer {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { Header, Row, rowsMax, ScanStatus } from "../../src/scan/table.ts";
-import { outcomeOf } from "./outcome.ts";
+import { outcomeOf } from "../../testkit/scan-outcome.ts";
 
 const itemCount = 2 * rowsMax + 10;
 const items = Array.from({ length: itemCount }, (_, index) => `{"event":"e${index}\\n"}`);

@@ -3,7 +3,6 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { mutations, readCorpus } from "../../fuzz/inputs.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import {
@@ -16,8 +15,9 @@ import {
   type Scanner,
   ScanStatus,
 } from "../../src/scan/table.ts";
+import { parses } from "../../testkit/scan-outcome.ts";
+import { mutations, readCorpus } from "../../tools/fuzz/inputs.ts";
 import { eventLikeJson } from "./event-like-json.ts";
-import { parses } from "./outcome.ts";
 
 const native = createNativeScanner(1);
 const reference = createReferenceScanner(1);

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { ScanStatus } from "../../src/scan/table.ts";
+import { outcomeOf, parses } from "../../testkit/scan-outcome.ts";
 import { jsonTexts } from "./json-texts.ts";
-import { outcomeOf, parses } from "./outcome.ts";
 
 const scanners = [
   ["native", createNativeScanner(4)],

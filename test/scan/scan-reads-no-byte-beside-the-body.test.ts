@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import { outcomeOf, written } from "./outcome.ts";
+import { outcomeOf, written } from "../../testkit/scan-outcome.ts";
 
 const texts = [
   '{"api_key":"phc_demo","batch":[{"event":"a\\n","properties":{"x":[1,2.5e3,true,null,"é"]}}]}',

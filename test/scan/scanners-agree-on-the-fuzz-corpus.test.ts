@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { mutations, readCorpus } from "../../fuzz/inputs.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { ScanStatus } from "../../src/scan/table.ts";
-import { outcomeOf, parses } from "./outcome.ts";
+import { outcomeOf, parses } from "../../testkit/scan-outcome.ts";
+import { mutations, readCorpus } from "../../tools/fuzz/inputs.ts";
 
 const corpus = readCorpus();
 // Few rows, so that batches go through scanMore as well.

@@ -3,8 +3,8 @@
 
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { findNatsServer } from "../../testkit/nats-server.ts";
 import { temporaryFolder } from "../embedded/embedded-kit.ts";
-import { findNatsServer } from "../kit/nats-server.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 const addonSource = `#include <node_api.h>

@@ -7,9 +7,9 @@ import { Agent, request } from "node:http";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished } from "vitest";
 import { addProject } from "../../src/projects/registry/commands.ts";
+import { readFrames } from "../../testkit/gateway.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { type penstock, penstockWith } from "../embedded/embedded-kit.ts";
-import { readFrames } from "../kit/gateway.ts";
-import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 
 export const key = "phc_workers";
 const project = "shop";

@@ -6,8 +6,8 @@ import { writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:tls";
 import { expect, test } from "vitest";
+import { createAuthority } from "../../testkit/certificates.ts";
 import { ended } from "../embedded/embedded-kit.ts";
-import { createAuthority } from "../kit/certificates.ts";
 import { key, natsWithProject, storedIds, workersOn } from "./workers-kit.ts";
 
 const expiry = "penstock_tls_certificate_expiry_seconds";

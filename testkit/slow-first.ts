@@ -1,0 +1,60 @@
+// The order in which test files begin. Files that mostly wait (for elections, deadlines, locks)
+// begin first, one at a time beside those that work, so that the run does not end with them, nor
+// with several clusters at once. What vitest does by itself is to take the largest files first, and
+// a fault scenario is a small one.
+
+import path from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Files that take long, in seconds on a machine of two cores. About right is enough. */
+const slowFiles: Readonly<Record<string, number>> = {
+  "faults/a-disk-lost-while-another-node-lags-is-survived-or-told": 62,
+  "embedded/a-data-folder-has-one-owner": 35,
+  "faults/a-leader-cut-off-with-its-gateway-costs-nothing-acknowledged": 40,
+  "faults/a-random-walk-through-a-clusters-troubles-loses-nothing": 36,
+  "faults/a-server-that-is-cut-off-is-left-for-another": 34,
+  "faults/a-spell-without-a-leader-turns-no-valid-key-away": 30,
+  "http/a-request-ends-in-one-place": 30,
+  "process/keys-stay-secret": 25,
+  "deploy/alerts-fire-when-they-should": 24,
+  "faults/full-streams-refuse-until-they-are-emptied": 15,
+  "clients/an-outage-costs-no-client-anything": 17,
+};
+const secondsOfFaults = 10;
+/** Of any other file. */
+const secondsUsual = 3.5;
+
+export class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const others = await super.sort(files.filter((file) => secondsOf(file) === undefined));
+    const slow = files.filter((file) => secondsOf(file) !== undefined);
+    slow.sort((left, right) => secondsOf(right)! - secondsOf(left)!);
+    const { maxWorkers } = this.ctx.config;
+    return inOrder(slow, others, Math.max(1, maxWorkers - 1));
+  }
+}
+
+/** By when each would begin if one worker took all that are slow, and the others the rest. */
+function inOrder(
+  slow: TestSpecification[],
+  others: TestSpecification[],
+  workersOfOthers: number,
+): TestSpecification[] {
+  const ordered: TestSpecification[] = [];
+  let nextSlowAt = 0;
+  let nextOtherAt = 0;
+  while (slow.length > 0 || others.length > 0) {
+    const isSlowNext = others.length === 0 || (slow.length > 0 && nextSlowAt <= nextOtherAt);
+    const file = (isSlowNext ? slow : others).shift()!;
+    if (isSlowNext) nextSlowAt += secondsOf(file)!;
+    else nextOtherAt += secondsUsual / workersOfOthers;
+    ordered.push(file);
+  }
+  return ordered;
+}
+
+function secondsOf({ moduleId }: TestSpecification): number | undefined {
+  const tests = path.resolve(import.meta.dirname, "../test");
+  const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
+  return slowFiles[name] ?? (name.startsWith("faults/") ? secondsOfFaults : undefined);
+}

@@ -1,0 +1,200 @@
+// A nats-server of the bench's own: random port, empty store on the project's disk (a store in
+// memory would make fsync free), the embedded server's settings but for the sync interval. Creates
+// the streams as Penstock does.
+
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { findNatsServer } from "../../../src/embedded/find-nats-server.ts";
+import { connectNats } from "../../../src/nats/link.ts";
+import { streamName } from "../../../src/nats/names.ts";
+import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
+import { readConfig } from "../../../src/settings/config.ts";
+import { createStreams } from "../../../src/streams/ensure.ts";
+import { startChild } from "./child.ts";
+
+export type Sync = "always" | "lazy";
+
+export interface BenchNats {
+  readonly url: string;
+  readonly pid: number;
+  readonly connection: NatsConnection;
+  /** Adds projects `bench-0`, `bench-1`, … with the keys that `keyOf` names. */
+  addProjects(count: number): Promise<void>;
+  /** Messages and events in the live streams, once nothing more arrives. */
+  stored(
+    countsEvents: "by header" | "one a message",
+  ): Promise<{ messages: number; events: number }>;
+  /** Empties the live streams. */
+  purge(): Promise<void>;
+  end(): Promise<void>;
+}
+
+export const prefix = "penstock";
+export const workFolder = resolve(import.meta.dirname, "../../../.cache/bench");
+/** The default of nats-server: an acknowledgement does not wait for the disk. */
+const lazyInterval = "2m";
+const streamBytesMax = 4_294_967_296;
+const storeBytesMax = 256 * 1_073_741_824;
+const startMsMax = 20_000;
+const settlePollMs = 50;
+const settlePolls = 3;
+const putsAtOnce = 500;
+
+export function keyOf(project: number): string {
+  return `phc_bench_${project}`;
+}
+
+export function projectIdOf(project: number): string {
+  return `bench-${project}`;
+}
+
+export function natsServerBinary(): { file: string; version: string } {
+  const named = process.env["PENSTOCK_NATS_SERVER"];
+  return findNatsServer({ named: named === "" ? undefined : named, path: process.env["PATH"] });
+}
+
+export async function startNats(sync: Sync, partitions: number): Promise<BenchNats> {
+  mkdirSync(workFolder, { recursive: true });
+  const folder = mkdtempSync(join(workFolder, "nats-"));
+  const configFile = join(folder, "nats.conf");
+  writeFileSync(configFile, configText(folder, sync));
+  const child = startChild({ program: natsServerBinary().file, args: ["--config", configFile] });
+  const url = await portsFileUrl(join(folder, `nats-server_${child.pid}.ports`), child.said);
+  const connection = await connect({ servers: url });
+  await createPenstockStreams(url, partitions);
+  const manager = await jetstreamManager(connection);
+  const names = Array.from({ length: partitions }, (_, partition) =>
+    streamName(prefix, "live", partition),
+  );
+
+  async function messageCount(): Promise<number> {
+    let count = 0;
+    for (const name of names) count += (await manager.streams.info(name)).state.messages;
+    return count;
+  }
+
+  async function settledCount(): Promise<number> {
+    let last = await messageCount();
+    for (let same = 0; same < settlePolls; ) {
+      await delay(settlePollMs);
+      const now = await messageCount();
+      same = now === last ? same + 1 : 0;
+      last = now;
+    }
+    return last;
+  }
+
+  return {
+    url,
+    pid: child.pid,
+    connection,
+    addProjects: (count) => addProjects(connection, count),
+    async stored(countsEvents) {
+      const messages = await settledCount();
+      if (countsEvents === "one a message") return { messages, events: messages };
+      let events = 0;
+      for (const name of names) events += await sumOfEventHeaders(connection, name);
+      return { messages, events };
+    },
+    async purge() {
+      for (const name of names) await manager.streams.purge(name);
+    },
+    async end() {
+      await connection.close();
+      await child.end("SIGKILL");
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function configText(folder: string, sync: Sync): string {
+  return [
+    `listen: "127.0.0.1:-1"`,
+    `ports_file_dir: ${JSON.stringify(folder)}`,
+    "max_payload: 8388608",
+    "jetstream {",
+    `  store_dir: ${JSON.stringify(join(folder, "store"))}`,
+    `  sync_interval: ${sync === "always" ? "always" : lazyInterval}`,
+    "  max_memory_store: 268435456",
+    `  max_file_store: ${storeBytesMax}`,
+    "}",
+    "",
+  ].join("\n");
+}
+
+async function portsFileUrl(file: string, said: () => string): Promise<string> {
+  const deadline = performance.now() + startMsMax;
+  while (performance.now() < deadline) {
+    try {
+      const url = /nats:\/\/[^"]+/.exec(readFileSync(file, "utf8"))?.[0];
+      if (url !== undefined) return url;
+    } catch {
+      // Not written yet.
+    }
+    await delay(10);
+  }
+  throw new Error(`start nats-server: silent for ${startMsMax} ms: ${said()}`);
+}
+
+/** By Penstock's own hand, so that every variant stores into streams with the same settings. */
+async function createPenstockStreams(url: string, partitions: number): Promise<void> {
+  const config = readConfig(
+    { PENSTOCK_PARTITIONS: String(partitions), PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) },
+    {},
+  );
+  if (!config.ok) throw new Error(config.faults.join("; "));
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const link = await connectNats({ access: { natsUrl: url }, log });
+  await createStreams(link, config.config, log).ensure();
+  await link.close();
+}
+
+async function addProjects(connection: NatsConnection, count: number): Promise<void> {
+  const bucket = await openBucket(connection, { prefix, replicas: 1 });
+  for (let from = 0; from < count; from += putsAtOnce) {
+    const some = Array.from(
+      { length: Math.min(putsAtOnce, count - from) },
+      (_, offset) => from + offset,
+    );
+    await Promise.all(
+      some.map((project) => {
+        const id = projectIdOf(project);
+        return bucket.put(
+          id,
+          projectValue({ id, name: id, keys: [keyOf(project)], enabled: true }),
+        );
+      }),
+    );
+  }
+}
+
+/**
+ * The stream's own word on how many events it holds: the sum of Penstock-Events over every message
+ * in it.
+ */
+async function sumOfEventHeaders(connection: NatsConnection, stream: string): Promise<number> {
+  const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true });
+  const { num_pending: pending } = await consumer.info();
+  if (pending === 0) return 0;
+  let events = 0;
+  let left = pending;
+  for await (const message of await consumer.consume({ max_messages: 10_000 })) {
+    const count = Number(message.headers?.get("Penstock-Events"));
+    if (!(count > 0))
+      throw new Error(`count events: message ${message.seq} of ${stream} has no Penstock-Events`);
+    events += count;
+    if (--left === 0) break;
+  }
+  return events;
+}
+
+/** The stores and bodies of runs; what is expensive to get again stays. */
+export function removeWorkFiles(): void {
+  for (const name of readdirSync(workFolder)) {
+    if (/^(nats|body)-/.test(name))
+      rmSync(join(workFolder, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,86 @@
+// What is compared: Penstock as it is shipped (dist/main.js serve) and the servers of
+// bench/baseline/. Starts one of them in a process of its own and answers where it listens.
+
+import { join, resolve } from "node:path";
+import type { Config } from "../../../src/settings/config.ts";
+import { type Child, startChild } from "./child.ts";
+
+export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";
+
+export type FrameScope = Config["frameScope"];
+
+export interface VariantOptions {
+  /** "" for the ceiling, which stores nothing. */
+  readonly natsUrl: string;
+  readonly projects: number;
+  readonly partitions: number;
+  /** Penstock's alone. */
+  readonly frameScope: FrameScope;
+  readonly workers: number;
+}
+
+export interface VariantServer {
+  readonly child: Child;
+  readonly url: string;
+  /** Penstock's alone. */
+  readonly adminUrl: string | undefined;
+}
+
+export const variantTitles: Readonly<Record<Variant, string>> = {
+  penstock: "Penstock",
+  fastify: "Fastify + JSON.parse + js.publish",
+  "uws-json": "uWS + JSON.parse + js.publish",
+  ceiling: "uWS, body discarded (ceiling)",
+};
+
+const root = resolve(import.meta.dirname, "../../..");
+const baselineFiles: Readonly<Record<Exclude<Variant, "penstock">, string>> = {
+  fastify: "fastify.ts",
+  "uws-json": "uws-json.ts",
+  ceiling: "uws-discard.ts",
+};
+const startMsMax = 60_000;
+
+export async function startVariant(
+  variant: Variant,
+  options: VariantOptions,
+): Promise<VariantServer> {
+  if (variant === "penstock") return await startPenstock(options);
+  const child = startChild({
+    program: process.execPath,
+    args: [
+      "--disable-warning=ExperimentalWarning",
+      join(root, "tools", "bench", "baseline", baselineFiles[variant]),
+    ],
+    env: { BENCH_NATS_URL: options.natsUrl, BENCH_PROJECTS: String(options.projects) },
+    ipc: true,
+  });
+  const { port } = await child.message<{ port: number }>(startMsMax);
+  return { child, url: `http://127.0.0.1:${port}`, adminUrl: undefined };
+}
+
+async function startPenstock({
+  natsUrl,
+  partitions,
+  frameScope,
+  workers,
+}: VariantOptions): Promise<VariantServer> {
+  const child = startChild({
+    program: process.execPath,
+    args: [join(root, "dist", "main.js"), "serve"],
+    env: {
+      PENSTOCK_HOST: "127.0.0.1",
+      PENSTOCK_PORT: "0",
+      PENSTOCK_ADMIN_PORT: "0",
+      PENSTOCK_NATS_URL: natsUrl,
+      PENSTOCK_PARTITIONS: String(partitions),
+      PENSTOCK_FRAME_SCOPE: frameScope,
+      PENSTOCK_WORKERS: String(workers),
+    },
+  });
+  const { port, adminPort } = await child.line((line) => {
+    if (!line.includes(workers === 1 ? '"listening"' : '"all workers listen"')) return undefined;
+    return JSON.parse(line) as { port: number; adminPort: number };
+  }, startMsMax);
+  return { child, url: `http://127.0.0.1:${port}`, adminUrl: `http://127.0.0.1:${adminPort}` };
+}

@@ -1,0 +1,93 @@
+// What the load sends: six kinds of request, each with a ledger of its own. The number of an event
+// names its kind, its place in the order and its project, so that every stored line can be checked
+// against what was sent. Sends nothing.
+
+import { randomBytes } from "node:crypto";
+import { createLedger, type Ledger } from "../load/ledger.ts";
+
+/**
+ * - `single`, `batch`, `large`: live events; a large request has frames of its own.
+ * - `history`: of one project a connection, numbered in the order they are sent.
+ * - `bad`: must never be stored.
+ * - `given-up`: what nobody waits for the answer of.
+ */
+export const kinds = ["single", "batch", "large", "history", "bad", "given-up"] as const;
+export type Kind = (typeof kinds)[number];
+
+export interface KindOfEvent {
+  readonly kind: Kind;
+  readonly ledger: Ledger;
+  /** 24 characters; twelve hex digits follow. */
+  readonly uuidPrefix: string;
+  /**
+   * The first of so many numbers that nobody has had yet, of the connection's project. Throws when
+   * there are no more.
+   */
+  take(events: number, connection: number): number;
+  projectOf(number: number): string;
+}
+
+export interface Events {
+  readonly of: Readonly<Record<Kind, KindOfEvent>>;
+  /** Every project that events are sent for. */
+  readonly projects: readonly string[];
+  /** Which event a UUID names; undefined for one of somebody else's. */
+  read(uuid: string): { readonly kind: KindOfEvent; readonly number: number } | undefined;
+}
+
+const liveProjects = ["web", "app", "server"];
+const importProjects = ["import-a", "import-b", "import-c"];
+/**
+ * One project a connection: the order within a project is then the order in which the connection
+ * sent.
+ */
+export const historyConnections = importProjects.length;
+const projectsOf: Readonly<Record<Kind, readonly string[]>> = {
+  single: liveProjects,
+  batch: liveProjects,
+  large: ["bulk"],
+  history: importProjects,
+  bad: liveProjects,
+  "given-up": liveProjects,
+};
+const uuidPrefixLength = 24;
+
+export function keyOf(project: string): string {
+  return `phc_${project}`;
+}
+
+/** `eventsMax` is the most events of one kind and project: a byte of memory each. */
+export function createEvents(eventsMax: number): Events {
+  const run = randomBytes(4).toString("hex");
+  function kindOf(kind: Kind, index: number): KindOfEvent {
+    const projects = projectsOf[kind];
+    const taken = projects.map(() => 0);
+    return {
+      kind,
+      ledger: createLedger(new SharedArrayBuffer(eventsMax * projects.length)),
+      uuidPrefix: `${run}-000${index}-8000-8000-`,
+      take(events, connection) {
+        const range = connection % projects.length;
+        const first = taken[range]!;
+        if (first + events > eventsMax)
+          throw new Error(`number events: more than ${eventsMax} of kind ${kind}`);
+        taken[range] = first + events;
+        return range * eventsMax + first;
+      },
+      projectOf: (number) => projects[Math.floor(number / eventsMax)] ?? "",
+    };
+  }
+
+  const all = kinds.map(kindOf);
+  const byPrefix = new Map(all.map((kind) => [kind.uuidPrefix, kind]));
+  return {
+    of: Object.fromEntries(all.map((kind) => [kind.kind, kind])) as Record<Kind, KindOfEvent>,
+    projects: [...new Set(Object.values(projectsOf).flat())],
+    read(uuid) {
+      const kind = byPrefix.get(uuid.slice(0, uuidPrefixLength));
+      return kind === undefined
+        ? undefined
+        : { kind, number: Number.parseInt(uuid.slice(uuidPrefixLength), 16) };
+    },
+  };
+}

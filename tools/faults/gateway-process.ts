@@ -1,0 +1,130 @@
+// The gateway as users run it: a process of its own on the pinned Node, with its settings in the
+// environment. A restart takes the same ports. Must not judge what the gateway answers.
+
+import { freePort } from "../../testkit/free-port.ts";
+import { type Child, startChild } from "../bench/harness/child.ts";
+import { here, type Place } from "./cluster-network.ts";
+import type { GatewayProcess } from "./scenario.ts";
+
+export interface GatewayOptions {
+  /** `up` embeds a nats-server. */
+  readonly command: "serve" | "up";
+  /** PENSTOCK_* variables. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Default: here. */
+  readonly place?: Place | undefined;
+}
+
+interface LogLine {
+  readonly msg?: string;
+  readonly port?: number;
+  readonly adminPort?: number;
+  readonly worker?: number;
+  readonly pid?: number;
+}
+
+const startMsMax = 30_000;
+const endMsMax = 40_000;
+const main = new URL("../../src/main.ts", import.meta.url).pathname;
+
+/** Fulfilled when it takes requests. The caller kills it in the end; it dies with this process. */
+export async function startGatewayProcess({
+  command,
+  env,
+  place = here,
+}: GatewayOptions): Promise<GatewayProcess> {
+  const workers = new Map<number, number>();
+  let past = "";
+  // Not 0: the port of a listener that was given any port cannot be taken again while its old
+  // connections linger.
+  let ports = { port: await freePort(), adminPort: await freePort() };
+  let child = await start();
+
+  async function start(): Promise<Child> {
+    const [program, ...args] = [
+      ...place.command,
+      process.execPath,
+      "--disable-warning=ExperimentalWarning",
+      main,
+      command,
+    ];
+    const own = {
+      PENSTOCK_HOST: place.host,
+      PENSTOCK_ADMIN_HOST: place.host,
+      PENSTOCK_PORT: String(ports.port),
+      PENSTOCK_ADMIN_PORT: String(ports.adminPort),
+      ...env,
+    };
+    workers.clear();
+    const started = startChild({ program: program!, args, env: own });
+    followWorkers(started);
+    ports = await started.line(portsOf, startMsMax);
+    return started;
+  }
+
+  function followWorkers(started: Child): void {
+    let rest = "";
+    started.process.stderr?.on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const { msg, worker, pid } = parsed(line);
+        if (msg === "worker takes connections" && worker !== undefined && pid !== undefined)
+          workers.set(worker, pid);
+      }
+    });
+  }
+
+  return {
+    get url() {
+      return `http://${place.host}:${ports.port}`;
+    },
+    get adminUrl() {
+      return `http://${place.host}:${ports.adminPort}`;
+    },
+    get pid() {
+      return child.pid;
+    },
+    workers: () => [...workers.values()],
+    async kill(signal) {
+      const code = await endOf(child, signal);
+      past += child.said();
+      if (signal === "SIGTERM" && code !== 0)
+        throw new Error(`end gateway: exit ${code} after SIGTERM\n${child.said()}`);
+    },
+    async restart() {
+      child = await start();
+    },
+    log: () => past + child.said(),
+  };
+}
+
+/** Its exit code, or the signal it died of. */
+function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve(child.exitCode ?? child.signalCode);
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill("SIGKILL"), endMsMax);
+    child.once("close", (code, by) => {
+      clearTimeout(timer);
+      resolve(code ?? by);
+    });
+    child.kill(signal);
+  });
+}
+
+/** The line that says that all of it listens: a worker's own names no admin port. */
+function portsOf(line: string): { port: number; adminPort: number } | undefined {
+  const { msg, port, adminPort } = parsed(line);
+  if (msg !== "listening" && msg !== "all workers listen") return undefined;
+  return port === undefined || adminPort === undefined ? undefined : { port, adminPort };
+}
+
+function parsed(line: string): LogLine {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null ? (value as LogLine) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,337 @@
+// Runs one scenario: brings up store and gateway, drives the load, has the scenario cause its
+// fault, waits for the 200s to come back, reads the streams, and says which promises were broken.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { addProject } from "../../src/projects/registry/commands.ts";
+import { batchBody, eventTexts } from "./bodies.ts";
+import type { NetworkKind } from "./cluster-network.ts";
+import { isCluster } from "./cluster-watch.ts";
+import { connectReader } from "./connect-reader.ts";
+import { type Driver, startDriver } from "./driver.ts";
+import { createEvents, type Events, keyOf } from "./event-kinds.ts";
+import { emptyStreams, fillStreams } from "./filler.ts";
+import { leftoversOf } from "./leftovers.ts";
+import { isOlder } from "./nats-version.ts";
+import { differencesOf } from "./replicas.ts";
+import type {
+  GatewayProcess,
+  Scenario,
+  ScenarioContext,
+  ScenarioResult,
+  Store,
+} from "./scenario.ts";
+import type { LoadName, LoadShape } from "./senders.ts";
+import { createStreamReader, type Settlement } from "./settle.ts";
+import { createSite, type Site } from "./stores.ts";
+
+export interface RunOptions {
+  readonly load: LoadName;
+  readonly form: "short" | "full";
+  /** The nats-server. */
+  readonly binary: string;
+  readonly natsVersion: string;
+  /** How long the gateway may take to come back to 200s. */
+  readonly recoveryMsMax: number;
+  /**
+   * A whole number. The same one is the same sequence in a scenario that leaves something to
+   * chance.
+   */
+  readonly seed: number;
+  /** How long the fault lasts, in place of the form's. */
+  readonly faultMs?: number;
+  /** Of a scenario that cuts it. */
+  readonly network: NetworkKind;
+}
+
+export interface RunResult extends ScenarioResult {
+  /** What the scenario had to say. */
+  readonly notes: readonly string[];
+  /** Requests by what they were answered. */
+  readonly answers: Readonly<Record<string, number>>;
+}
+
+const subjectPrefix = "penstock";
+const eventsMax = 4_000_000;
+const projectMsMax = 10_000;
+const pollMs = 20;
+const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
+  // What runs with all the other tests leaves the machine to them.
+  short: {
+    singleConnections: 12,
+    singlePauseMs: 10,
+    batchConnections: 4,
+    batchPauseMs: 10,
+    batchEvents: 20,
+    largePauseMs: 300,
+    importPauseMs: 10,
+    largeImportEvery: 25,
+  },
+  full: {
+    singleConnections: 48,
+    singlePauseMs: 1,
+    batchConnections: 8,
+    batchPauseMs: 1,
+    batchEvents: 50,
+    largePauseMs: 500,
+    importPauseMs: 1,
+    largeImportEvery: 50,
+  },
+};
+const warmUpEvents = { short: 300, full: 5_000 };
+/**
+ * A break of the 200s that the fault is blamed for, and not a machine that has other things to do.
+ */
+const breakMs = { short: 2_000, full: 500 };
+/** How long the 200s must go on to count. */
+const settledMs = { short: 700, full: 1_500 };
+/** Watched longer than allowed, so that a late recovery has a figure. */
+const recoveryWatchMs = 20_000;
+
+/** Rejects only when the scenario itself cannot be run. */
+export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
+  const site = await createSite(scenario, options);
+  const notes: string[] = [];
+  try {
+    return await attack(scenario, site, { ...options, notes });
+  } catch (error) {
+    const said = [
+      `run ${scenario.name}: ${(error as Error).message}`,
+      ...notes,
+      site.gateway.log().slice(-4_000),
+    ];
+    throw new Error(said.join("\n"), { cause: error });
+  } finally {
+    await site.remove();
+  }
+}
+
+interface Attack extends RunOptions {
+  /** Also of a scenario that fails. */
+  readonly notes: string[];
+}
+
+async function attack(scenario: Scenario, site: Site, options: Attack): Promise<RunResult> {
+  const { store, gateway } = site;
+  const { form, load, notes } = options;
+  const events = createEvents(eventsMax);
+  await addProjects(store, gateway, events);
+  const driver = startDriver({
+    url: gateway.url,
+    events,
+    load,
+    shape: scenario.shape ?? loadShapes[form],
+    mayLoseConnections: scenario.mayLoseConnections ?? false,
+    mayRefuse: scenario.mayRefuse,
+    breakMs: breakMs[form],
+  });
+  let recoveryMs: number | undefined;
+  try {
+    await driver.acknowledged(warmUpEvents[form]);
+    driver.faultBegun();
+    await scenario.run(contextOf({ scenario, site, options, driver, events, notes }));
+    driver.faultEnded();
+    recoveryMs = await driver.recovered(settledMs[form], recoveryWatchMs);
+  } finally {
+    await driver.stop();
+  }
+  const leftovers = await leftoversOf(gateway);
+  const toldOfLoss = await hasToldOfLoss(gateway);
+  // It writes down what projects use, on and on.
+  if (isCluster(store)) await gateway.kill("SIGKILL");
+  const differences = isCluster(store) ? await differencesOf(store) : [];
+  // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its
+  // own.
+  const [readUrl, secondUrl] = isCluster(store)
+    ? store.nodes.map(({ url }) => url)
+    : [store.readerUrl, store.readerUrl];
+  const reader = createStreamReader({ ...store, readerUrl: readUrl! }, events);
+  await reader.read();
+  const { strange, counts } = driver;
+  const settlement = reader.settlement();
+  if (settlement.lost > 0)
+    notes.push(await secondReading({ ...store, readerUrl: secondUrl! }, events));
+  const mayLose =
+    isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
+  if (mayLose) notes.push(...differences);
+  const {
+    storedThoughRefusedForNow: _,
+    duplicatedWithoutCause: __,
+    duplicatedOwnFrames: ___,
+    damaged: ____,
+    ...totals
+  } = settlement;
+  // A fault that refuses nobody costs time only, and is over with the last late answer.
+  const recovery = { recoveryMs, nothingRefused: counts.refused + counts.unknown === 0 };
+  return {
+    ...totals,
+    strangeAnswers: strange,
+    scenario: scenario.name,
+    load,
+    natsVersion: options.natsVersion,
+    recoveryMs: recovery.nothingRefused ? undefined : recoveryMs,
+    faults: [
+      ...brokenPromises(mayLose ? { ...settlement, lost: 0 } : settlement),
+      ...(mayLose ? [] : differences),
+      ...strange,
+      ...leftovers,
+      ...lostAnswers(scenario, counts.answers),
+      ...(mayLose ? [] : lateRecovery(scenario, recovery, options)),
+    ],
+    notes,
+    answers: Object.fromEntries(counts.answers),
+  };
+}
+
+/** Whether nats-server is known to lose something here. */
+function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): boolean {
+  return (
+    knownLoss !== undefined &&
+    (knownLoss.before === undefined || isOlder(natsVersion, knownLoss.before))
+  );
+}
+
+/** Before the cluster is taken apart. */
+async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
+  const { status } = await fetch(`${gateway.adminUrl}/readyz`);
+  return status === 503 || gateway.log().includes("went back from sequence");
+}
+
+/**
+ * A replica that lacks what the others have can be the one that was read: then a loss is not the
+ * gateway's, nor the cluster's.
+ */
+async function secondReading(store: Store, events: Events): Promise<string> {
+  const reader = createStreamReader(store, events);
+  await reader.read();
+  return `lost: of these, ${reader.settlement().lost} are not found in a second reading either`;
+}
+
+interface ContextParts {
+  readonly scenario: Scenario;
+  readonly site: Site;
+  readonly options: RunOptions;
+  readonly driver: Driver;
+  readonly events: Events;
+  readonly notes: string[];
+}
+
+function contextOf({
+  scenario,
+  site,
+  options,
+  driver,
+  events,
+  notes,
+}: ContextParts): ScenarioContext {
+  return {
+    store: site.store,
+    gateway: site.gateway,
+    faultMs: options.faultMs ?? scenario.faultMs[options.form],
+    recoveryMsMax: options.recoveryMsMax,
+    seed: options.seed,
+    natsVersion: options.natsVersion,
+    acknowledged: (more) => driver.acknowledged(more),
+    untilRefused: (label) => driver.untilRefused(label),
+    hold: async (ms) => void (await delay(ms)),
+    note: (text) => void notes.push(text),
+    fillStreams: () => fillStreams(site.store),
+    emptyStreams: () => emptyStreams(site.store),
+    givenUpBody(count) {
+      const kind = events.of["given-up"];
+      const first = kind.take(count, 0);
+      kind.ledger.note(first, count, "unknown");
+      return batchBody(
+        kind.projectOf(first),
+        eventTexts(kind, first, count, { paddingBytes: 100 }),
+      );
+    },
+    ...(site.clock === undefined ? {} : { clock: site.clock }),
+  };
+}
+
+/** Registers the projects as an operator does, and waits until the gateway knows them all. */
+export async function addProjects(
+  store: Store,
+  gateway: GatewayProcess,
+  events: Events,
+): Promise<void> {
+  const connection = await connectReader(store);
+  try {
+    for (const id of events.projects) {
+      await addProject(connection, {
+        prefix: subjectPrefix,
+        id,
+        key: keyOf(id),
+        replicas: store.replicas,
+      });
+    }
+  } finally {
+    await connection.close();
+  }
+  for (const id of events.projects) await known(gateway, id);
+}
+
+async function known(gateway: GatewayProcess, project: string): Promise<void> {
+  const deadline = performance.now() + projectMsMax;
+  // With several workers each has a registry of its own; two answers in a row are not all of them,
+  // a second of them is.
+  const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
+  for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {
+    const { status } = await fetch(`${gateway.url}/batch/`, {
+      method: "POST",
+      body,
+      headers: { connection: "close" },
+    });
+    answered = status === 200 ? answered + 1 : 0;
+    if (performance.now() > deadline)
+      throw new Error(`add project ${project}: still answered with ${status}`);
+    if (status !== 200) await delay(pollMs);
+  }
+}
+
+export function brokenPromises(found: Settlement): string[] {
+  const rows: [number, string][] = [
+    [found.lost, "acknowledged and not stored"],
+    [found.storedThoughRefused, "refused with a 4xx and stored"],
+    [
+      found.storedThoughRefusedForNow,
+      "single events refused with a 503 that says they are not stored, and stored",
+    ],
+    [found.duplicatedWithoutCause, "stored more often than their clients' sendings account for"],
+    [
+      found.duplicatedOwnFrames,
+      "of large requests stored twice, though a retry has the same message ids",
+    ],
+    [found.outOfOrder, "historical events out of order"],
+  ];
+  return [
+    ...rows.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
+    ...found.damaged,
+  ];
+}
+
+function lostAnswers({ answersLostMax }: Scenario, answers: ReadonlyMap<string, number>): string[] {
+  let lost = 0;
+  // Who finds nobody listening has not been taken by anybody.
+  for (const [label, count] of answers) {
+    if (label.startsWith("error ") && label !== "error ECONNREFUSED") lost += count;
+  }
+  if (answersLostMax === undefined || lost <= answersLostMax) return [];
+  return [`${lost} requests got no answer, of at most ${answersLostMax}`];
+}
+
+interface Recovery {
+  readonly recoveryMs: number | undefined;
+  readonly nothingRefused: boolean;
+}
+
+function lateRecovery(
+  { mustRecover }: Scenario,
+  { recoveryMs, nothingRefused }: Recovery,
+  { recoveryMsMax }: RunOptions,
+): string[] {
+  if (recoveryMs === undefined)
+    return [`no steady 200s within ${recoveryWatchMs} ms of the cause's end`];
+  if (!mustRecover || nothingRefused || recoveryMs <= recoveryMsMax) return [];
+  return [`200s came back after ${Math.round(recoveryMs)} ms, not within ${recoveryMsMax} ms`];
+}

@@ -1,0 +1,231 @@
+// `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost,
+// doubled, refused and how long the gateway took to come back, and ends with 1 when a promise was
+// broken.
+
+import { execFileSync } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
+import { type NetworkKind, networkKinds } from "./cluster-network.ts";
+import { whyNoNamespaces } from "./namespaces.ts";
+import { type RunResult, runScenario } from "./run-scenario.ts";
+import type { Scenario } from "./scenario.ts";
+import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
+import { scenarios } from "./scenarios.ts";
+import type { LoadName } from "./senders.ts";
+import { soak } from "./soak.ts";
+import { tableOf } from "./table.ts";
+
+interface Options {
+  readonly natsServer: readonly string[];
+  readonly load: readonly LoadName[];
+  readonly short: boolean;
+  readonly recoveryMs: number;
+  readonly json?: string;
+  readonly list: boolean;
+  readonly soak?: string;
+  readonly walk?: string;
+  readonly seed: number;
+  readonly network?: NetworkKind;
+}
+
+const recoveryMsDefault = 3_000;
+const seedEnd = 2 ** 32;
+const loads: readonly LoadName[] = ["singles", "batches", "mixed"];
+const loadsDefault: readonly LoadName[] = ["singles", "batches"];
+
+function commandLine(): Command {
+  return new Command("faults")
+    .description("Breaks things under load and checks that what was acknowledged is stored.")
+    .argument("[scenario...]", "which ones; default: all")
+    .option(
+      "--nats-server <file>",
+      "repeatable, or `oldest`; each scenario runs on each; default: the one the tests use",
+      added,
+      [],
+    )
+    .addOption(
+      new Option(
+        "--load <name>",
+        "repeatable; what is sent: singles, batches, mixed; default: singles and batches",
+      )
+        .argParser((value: string, before: readonly string[]) => added(oneOf(loads, value), before))
+        .default([]),
+    )
+    .option("--short", "as in npm test: faults of a second, not of many", false)
+    .addOption(
+      new Option(
+        "--recovery-ms <number>",
+        "how soon 200s must come back; more where the machine has much else to do",
+      )
+        .argParser(Number)
+        .default(recoveryMsDefault),
+    )
+    .addOption(
+      new Option(
+        "--seed <number>",
+        "of all that is left to chance; a run prints its own; default: drawn anew",
+      )
+        .argParser(seedOf)
+        .default(randomInt(seedEnd), "drawn anew"),
+    )
+    .addOption(
+      new Option(
+        "--network <kind>",
+        "what is cut between nodes: network namespaces lose packets, TCP proxies hold bytes back; default: namespaces where they can be made (as root), or proxies",
+      ).choices(networkKinds),
+    )
+    .option("--json <file>", "write the results there too")
+    .option("--list", "only name the scenarios", false)
+    .option("--walk <duration>", `instead: ${clusterRandomWalk.name} alone, for so long (90s, 10m)`)
+    .option(
+      "--soak <duration>",
+      "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes",
+    );
+}
+
+function added(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
+
+/** A file, or the word for the oldest that is supported, which is fetched. */
+function binaryOf(named: string): string {
+  return named === "oldest" ? oldestNatsServer() : named;
+}
+
+function oneOf(values: readonly string[], value: string): string {
+  if (!values.includes(value))
+    throw new InvalidArgumentError(`must be one of ${values.join(", ")}`);
+  return value;
+}
+
+function seedOf(text: string): number {
+  const seed = Number(text);
+  if (!/^\d+$/.test(text) || seed >= seedEnd) {
+    throw new InvalidArgumentError(`must be a whole number below ${seedEnd}`);
+  }
+  return seed;
+}
+
+async function main(): Promise<number> {
+  const program = commandLine().parse();
+  const options = program.opts<Options>();
+  const named = options.walk === undefined ? chosen(program, program.args) : [clusterRandomWalk];
+  if (options.list) {
+    const width = Math.max(...scenarios.map(({ name }) => name.length)) + 2;
+    for (const { name, title } of scenarios)
+      process.stdout.write(`${name.padEnd(width)}${title}\n`);
+    return 0;
+  }
+  const binaries =
+    options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
+  const network = networkOf(program, options);
+  process.stderr.write(
+    `seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`,
+  );
+  if (options.soak !== undefined) {
+    return await soak({
+      durationMs: durationMs(program, options.soak, "--soak"),
+      binary: binaries[0]!,
+      json: options.json,
+      recoveryMsMax: options.recoveryMs,
+      seed: options.seed,
+    });
+  }
+  // What was started ends with this process, when it ends by itself.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => process.exit(128 + constants.signals[signal]));
+  }
+  const faultMs =
+    options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
+  return await runAll(named, { ...options, binaries, faultMs, network });
+}
+
+function chosen(program: Command, names: readonly string[]): readonly Scenario[] {
+  const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
+  if (unknown.length > 0)
+    program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
+  return names.length === 0
+    ? scenarios
+    : scenarios.filter((scenario) => names.includes(scenario.name));
+}
+
+/** Says which, and why not the better one. */
+function networkOf(program: Command, { network, soak: duration }: Options): NetworkKind {
+  if (duration !== undefined && network !== undefined)
+    program.error("--network: a soak has one nats-server");
+  if (duration !== undefined) return "proxies";
+  const why = network === "proxies" ? "as told" : whyNoNamespaces();
+  if (network === "namespaces" && why !== undefined)
+    program.error(`--network: no namespaces can be made here: ${why}`);
+  const kind = why === undefined ? "namespaces" : "proxies";
+  process.stderr.write(
+    `network between nodes: ${kind}${why === undefined ? "" : ` (no namespaces: ${why})`}\n`,
+  );
+  return kind;
+}
+
+function durationMs(program: Command, text: string, option: string): number {
+  const match = /^(\d{1,5})([smh])$/.exec(text);
+  if (match === null)
+    return program.error(`${option}: must be a duration such as 90s, 60m or 2h: got "${text}"`);
+  return Number(match[1]) * { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as "s" | "m" | "h"];
+}
+
+interface Plan extends Options {
+  readonly binaries: readonly string[];
+  readonly faultMs: number | undefined;
+  readonly network: NetworkKind;
+}
+
+async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
+  const { binaries, faultMs, short, json, recoveryMs: recoveryMsMax, seed, network } = plan;
+  const results: RunResult[] = [];
+  const failures: string[] = [];
+  for (const binary of binaries) {
+    const natsVersion = versionOf(binary);
+    for (const scenario of named) {
+      for (const load of loadsOf(plan)) {
+        process.stderr.write(
+          `${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`,
+        );
+        try {
+          const form = short ? "short" : "full";
+          const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
+          const result = await runScenario(
+            scenario,
+            faultMs === undefined ? common : { ...common, faultMs },
+          );
+          results.push(result);
+          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
+          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
+        } catch (error) {
+          failures.push(
+            `${scenario.name}, ${load}, nats-server ${natsVersion}: ${(error as Error).message}`,
+          );
+          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
+        }
+      }
+    }
+  }
+  process.stdout.write(`\n${tableOf(results)}`);
+  for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
+  if (json !== undefined)
+    writeFileSync(json, `${JSON.stringify({ seed, results, failures }, undefined, 2)}\n`);
+  return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
+}
+
+/** A walk is one run, with everything in it. */
+function loadsOf({ load, walk }: Plan): readonly LoadName[] {
+  if (load.length > 0) return load;
+  return walk === undefined ? loadsDefault : ["mixed"];
+}
+
+function versionOf(binary: string): string {
+  const text = execFileSync(binary, ["--version"], { encoding: "utf8" });
+  return /\d+\.\d+\.\d+/.exec(text)?.[0] ?? "unknown";
+}
+
+process.exitCode = await main();

@@ -1,0 +1,127 @@
+// Brings up what a scenario runs on: the store of its topology, and the gateway before it.
+
+import { startGateway } from "../../src/app/gateway.ts";
+import { createLog } from "../../src/base/log.ts";
+import { readConfig } from "../../src/settings/config.ts";
+import type { NetworkKind } from "./cluster-network.ts";
+import { createClusterStore } from "./cluster-store.ts";
+import { createEmbeddedStore } from "./embedded-store.ts";
+import { startGatewayProcess } from "./gateway-process.ts";
+import { diskFolder } from "./page-cache.ts";
+import { createProxiedStore } from "./proxied-store.ts";
+import type { GatewayProcess, Scenario, ScenarioContext, Store } from "./scenario.ts";
+import { createSingleStore } from "./single-store.ts";
+
+export interface Site {
+  readonly store: Store;
+  readonly gateway: GatewayProcess;
+  readonly clock?: NonNullable<ScenarioContext["clock"]>;
+  remove(): Promise<void>;
+}
+
+export type SiteOptions = Pick<
+  Scenario,
+  "topology" | "env" | "diskBytes" | "fileStoreBytesMax" | "inProcess" | "onDisk"
+>;
+
+const streamBytesMaxDefault = String(1_073_741_824);
+
+export interface SiteMeans {
+  /** The nats-server. */
+  readonly binary: string;
+  /** Of topology `networked`. */
+  readonly network: NetworkKind;
+}
+
+/** Rejects when a part does not start; what has started is taken down then. */
+export async function createSite(options: SiteOptions, means: SiteMeans): Promise<Site> {
+  if (options.topology === "embedded") return await createEmbeddedSite(options, means);
+  const store = await createStore(options, means);
+  const env = {
+    PENSTOCK_NATS_URL: store.gatewayUrl,
+    PENSTOCK_REPLICAS: String(store.replicas),
+    PENSTOCK_STREAM_BYTES_MAX: streamBytesMaxDefault,
+    ...options.env,
+  };
+  try {
+    if (options.inProcess) return { store, ...(await startInProcess(env, store)) };
+    const gateway = await startGatewayProcess({ command: "serve", env, place: store.gatewayPlace });
+    return { store, gateway, remove: () => removeBoth(gateway, store) };
+  } catch (error) {
+    await store.remove();
+    throw error;
+  }
+}
+
+async function createStore(options: SiteOptions, { binary, network }: SiteMeans): Promise<Store> {
+  const { topology, diskBytes, fileStoreBytesMax, onDisk } = options;
+  if (topology === "cluster" && onDisk)
+    return await createClusterStore({ binary, folder: diskFolder() });
+  if (topology === "cluster") return await createClusterStore({ binary });
+  if (topology === "networked") return await createClusterStore({ binary, network });
+  if (topology === "proxied") return await createProxiedStore({ binary });
+  return await createSingleStore({ binary, diskBytes, fileStoreBytesMax });
+}
+
+async function createEmbeddedSite({ env }: SiteOptions, { binary }: SiteMeans): Promise<Site> {
+  const store = createEmbeddedStore();
+  const own = {
+    PENSTOCK_DATA_DIR: store.dataDir,
+    PENSTOCK_NATS_SERVER: binary,
+    PENSTOCK_STREAM_BYTES_MAX: streamBytesMaxDefault,
+    ...env,
+  };
+  try {
+    const gateway = await startGatewayProcess({ command: "up", env: own });
+    return { store, gateway, remove: () => removeBoth(gateway, store) };
+  } catch (error) {
+    await store.remove();
+    throw error;
+  }
+}
+
+async function removeBoth(gateway: GatewayProcess, store: Store): Promise<void> {
+  await gateway.kill("SIGKILL");
+  await store.remove();
+}
+
+/**
+ * The wall clock of a process cannot be set from outside it, so this gateway runs here. It cannot
+ * be killed.
+ */
+async function startInProcess(
+  env: Readonly<Record<string, string>>,
+  store: Store,
+): Promise<Omit<Site, "store">> {
+  const read = readConfig(
+    { PENSTOCK_HOST: "127.0.0.1", PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0", ...env },
+    {},
+  );
+  if (!read.ok) throw new Error(`read settings: ${read.faults.join("; ")}`);
+  let offsetMs = 0;
+  const wallMs = () => Date.now() + offsetMs;
+  const running = await startGateway(read.config, { log: createLog("error"), wallMs });
+  const cannot = async (): Promise<void> => {
+    throw new Error("end the gateway: it runs in this process");
+  };
+  return {
+    gateway: {
+      url: `http://127.0.0.1:${running.port}`,
+      adminUrl: `http://127.0.0.1:${running.adminPort}`,
+      pid: process.pid,
+      workers: () => [],
+      kill: cannot,
+      restart: cannot,
+      log: () => "",
+    },
+    clock: {
+      stepMs(ms) {
+        offsetMs += ms;
+      },
+    },
+    async remove() {
+      await running.close();
+      await store.remove();
+    },
+  };
+}
