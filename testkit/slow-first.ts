@@ -9,16 +9,16 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Files that take long, in seconds on a machine of two cores. About right is enough. */
 const slowFiles: Readonly<Record<string, number>> = {
   "faults/a-disk-lost-while-another-node-lags-is-survived-or-told": 62,
-  "embedded/a-data-folder-has-one-owner": 35,
+  "embedded/data-lock": 35,
   "faults/a-leader-cut-off-with-its-gateway-costs-nothing-acknowledged": 40,
   "faults/a-random-walk-through-a-clusters-troubles-loses-nothing": 36,
   "faults/a-server-that-is-cut-off-is-left-for-another": 34,
   "faults/a-spell-without-a-leader-turns-no-valid-key-away": 30,
-  "http/a-request-ends-in-one-place": 30,
-  "process/keys-stay-secret": 25,
-  "deploy/alerts-fire-when-they-should": 24,
+  "http/framing.one-end": 30,
+  "gateway/keys.secret": 25,
+  "deploy/prometheus.alerts": 24,
   "faults/full-streams-refuse-until-they-are-emptied": 15,
-  "clients/an-outage-costs-no-client-anything": 17,
+  "clients/outage": 17,
 };
 const secondsOfFaults = 10;
 /** Of any other file. */
@@ -56,5 +56,5 @@ function inOrder(
 function secondsOf({ moduleId }: TestSpecification): number | undefined {
   const tests = path.resolve(import.meta.dirname, "../test");
   const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
-  return slowFiles[name] ?? (name.startsWith("faults/") ? secondsOfFaults : undefined);
+  return slowFiles[name] ?? (/^(tools\/)?faults\//.test(name) ? secondsOfFaults : undefined);
 }

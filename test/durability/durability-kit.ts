@@ -17,7 +17,7 @@ import {
   type TestProject,
 } from "../../testkit/gateway.ts";
 import { startNatsServer, type TestNatsServer, untilStopped } from "../../testkit/nats-server.ts";
-import { binary, silent } from "../embedded/embedded-kit.ts";
+import { binary, silent } from "../../testkit/processes.ts";
 
 const script = path.resolve(import.meta.dirname, "../../tools/faults/on-disk-copy.py");
 const streamBytesMax = 16 * 1_048_576;

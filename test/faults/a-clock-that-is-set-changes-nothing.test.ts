@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { clockSteps } from "../../tools/faults/scenarios/clock-steps.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("a wall clock that steps an hour back and forth costs nobody anything", async () => {
   const result = await shortRun(clockSteps);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connectionCut } from "../../tools/faults/scenarios/connection-cut.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("what was acknowledged is stored once though its connection was reset", async () => {
   const result = await shortRun(connectionCut);

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
 import { clusterDiskLostWhileLagging } from "../../tools/faults/scenarios/cluster-disk-lost-while-lagging.ts";
-import { shortRun } from "./short-run.ts";
+import { shortRun } from "../tools/faults/short-run.ts";
 
 test("the newest nats-server waits for the last node that has everything", async () => {
   const result = await shortRun(clusterDiskLostWhileLagging, findNatsServer());

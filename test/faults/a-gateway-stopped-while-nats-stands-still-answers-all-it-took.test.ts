@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { gatewayTerminatedWhileFrozen } from "../../tools/faults/scenarios/gateway-terminated-while-frozen.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("a gateway that is told to stop waits for the acknowledgements of what it took, and ends with 0", async () => {
   const result = await shortRun(gatewayTerminatedWhileFrozen);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { embeddedNatsKilled } from "../../tools/faults/scenarios/embedded-nats-killed.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("the gateway restarts a killed embedded nats-server and stores what waited", async () => {
   const result = await shortRun(embeddedNatsKilled);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { oldestNatsServer } from "../../testkit/nats-server.ts";
 import { natsKilled } from "../../tools/faults/scenarios/nats-killed.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("what was acknowledged before, during and after a kill of nats-server is stored", async () => {
   const result = await shortRun(natsKilled);

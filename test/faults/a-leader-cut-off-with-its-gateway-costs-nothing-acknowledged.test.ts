@@ -4,8 +4,8 @@
 import { test } from "vitest";
 import { oldestNatsServer } from "../../testkit/nats-server.ts";
 import { clusterLeaderCutWithGateway } from "../../tools/faults/scenarios/cluster-leader-cut-with-gateway.ts";
-import { networkKindsHere } from "./network-kinds.ts";
-import { shortRun } from "./short-run.ts";
+import { networkKindsHere } from "../tools/faults/network-kinds.ts";
+import { shortRun } from "../tools/faults/short-run.ts";
 
 // Namespaces where they can be made: they cut as a network does.
 test.each(networkKindsHere().slice(-1))(

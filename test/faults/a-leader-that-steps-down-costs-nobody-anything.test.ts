@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { clusterLeaderStepsDown } from "../../tools/faults/scenarios/cluster-leader-steps-down.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("no request is refused while leaders change", async () => {
   const result = await shortRun(clusterLeaderStepsDown);

@@ -4,7 +4,7 @@
 import { test } from "vitest";
 import { oldestNatsServer } from "../../testkit/nats-server.ts";
 import { clusterFollowersFrozenLeaderKilled } from "../../tools/faults/scenarios/cluster-followers-frozen-leader-killed.ts";
-import { shortRun } from "./short-run.ts";
+import { shortRun } from "../tools/faults/short-run.ts";
 
 test("what only the leader has is not acknowledged", async () => {
   await shortRun(clusterFollowersFrozenLeaderKilled, oldestNatsServer());

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { streamFull } from "../../tools/faults/scenarios/stream-full.ts";
-import { answered, shortRun } from "./short-run.ts";
+import { answered, shortRun } from "../tools/faults/short-run.ts";
 
 test("full streams answer 503 store_full, and take events again once emptied", async () => {
   const result = await shortRun(streamFull);

@@ -2,7 +2,7 @@
 // only one of them sees: what the lists of request smuggling have (CWE-444, RFC 9112 section 11.2),
 // for the tests that send them alone and through proxies.
 
-import { event, request } from "./hostile-kit.ts";
+import { event, request } from "../../testkit/hostile.ts";
 
 export interface FramingCase {
   /**

@@ -1,7 +1,7 @@
 // Requests that no client should send, what is heard of each, and whether its event may be in the
 // stream: for the test that sends them.
 
-import { event, type RawOptions, request } from "./hostile-kit.ts";
+import { event, type RawOptions, request } from "../../testkit/hostile.ts";
 
 export interface HostileCase {
   readonly pieces: readonly Uint8Array[];

@@ -4,7 +4,7 @@
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { findNatsServer } from "../../testkit/nats-server.ts";
-import { temporaryFolder } from "../embedded/embedded-kit.ts";
+import { temporaryFolder } from "../../testkit/processes.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 const addonSource = `#include <node_api.h>

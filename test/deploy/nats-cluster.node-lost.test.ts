@@ -1,0 +1,37 @@
+// deploy/nats/cluster.conf, the same file on three nodes: a gateway with three replicas goes on
+// when one of them stops, and what it took before and after is there.
+
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
+import { readFrames, startTestGateway, until } from "../../testkit/gateway.ts";
+import { startCluster, syncsAlways } from "../../testkit/nats-layouts.ts";
+
+const nodes = await startCluster();
+const urls = nodes.map(({ url }) => url).join(",");
+const gateway = await startTestGateway({
+  server: nodes[0]!,
+  env: { PENSTOCK_NATS_URL: urls, PENSTOCK_REPLICAS: "3" },
+});
+afterAll(async () => {
+  await gateway.stop();
+  for (const node of nodes) await node.remove();
+});
+
+test("one of three nodes stops: events go on", async () => {
+  const project = await gateway.project();
+  const post = async (event: string) =>
+    (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;
+  expect(await post("before")).toBe(200);
+  expect(await Promise.all(nodes.map(syncsAlways))).toEqual([true, true, true]);
+  await nodes[1]!.stop();
+  // A stream whose leader has stopped chooses another one; clients are told to send again
+  // meanwhile.
+  await until(async () => (await post("after")) === 200, 20_000);
+
+  const connection = await connect({ servers: nodes[2]!.url, token: nodes[2]!.token ?? "" });
+  const frames = await readFrames(connection, `penstock.live.*.${project.id}`);
+  await connection.close();
+  const events = frames.flatMap(({ events }) => events.map(({ event }) => event));
+  expect(events[0]).toBe("before");
+  expect(events.at(-1)).toBe("after");
+});

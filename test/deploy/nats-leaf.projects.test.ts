@@ -1,0 +1,61 @@
+// A gateway beside a new leaf node does not listen until it has the hub's projects: a key that is
+// in order is never answered 401. From then on it has them whether or not the hub is there.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
+import { addProject } from "../../src/projects/registry/commands.ts";
+import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { startHub } from "../../testkit/nats-layouts.ts";
+
+const hub = await startHub();
+const leaf = await hub.leaf("leaf-1");
+const env = { PENSTOCK_HUB_DOMAIN: "hub" };
+const key = "phc_shop";
+const nobody = "phc_nobody";
+afterAll(async () => {
+  for (const server of [leaf, hub.server]) await server.remove();
+});
+
+async function answers(gateway: TestGateway): Promise<number[]> {
+  const statusOf = async (of: string) =>
+    (await gateway.post("/batch/", { api_key: of, batch: [] })).status;
+  return [await statusOf(key), await statusOf(nobody)];
+}
+
+test("a new leaf waits for the projects, a restarted one has them without the hub", async () => {
+  await hub.gather();
+  const shop = { prefix: "penstock", replicas: 1, id: "shop", key };
+  await hub.withClient((connection) => addProject(connection, shop));
+  hub.server.freeze();
+  let listens = false;
+  const starting = startTestGateway({ server: leaf, env }).finally(() => {
+    listens = true;
+  });
+  await until(async () => (await mirrorAtLeaf()) !== undefined);
+  // Each a round trip to the leaf: time enough for a gateway that does not wait.
+  for (let look = 0; look < 200; look++)
+    expect(await mirrorAtLeaf()).toMatchObject({ messages: 0 });
+  expect(listens).toBe(false);
+  hub.server.thaw();
+  const gateway = await starting;
+  expect(await answers(gateway)).toEqual([200, 401]);
+  await gateway.close();
+
+  await hub.server.kill();
+  await leaf.restart();
+  const again = await startTestGateway({ server: leaf, env });
+  expect(await answers(again)).toEqual([200, 401]);
+  await again.close();
+});
+
+async function mirrorAtLeaf(): Promise<{ messages: number } | undefined> {
+  const connection = await connect({ servers: leaf.url, token: leaf.token ?? "" });
+  try {
+    return (await (await jetstreamManager(connection)).streams.info("KV_penstock_projects")).state;
+  } catch {
+    return undefined;
+  } finally {
+    await connection.close();
+  }
+}

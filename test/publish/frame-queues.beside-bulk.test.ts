@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
+
+let server: TestNatsServer;
+beforeAll(async () => {
+  server = await startNatsServer();
+});
+afterAll(() => server.remove());
+
+test("while a large request's frame is under way a second live frame may leave, and no third", async () => {
+  const rig = await startRig(server);
+  server.freeze();
+  const sends = [rig.sendOwn("live", ["large"], { messageId: "large-1" })];
+  await nextTurn();
+  for (const [index, line] of ["first", "second", "third"].entries()) {
+    sends.push(rig.send("live", line));
+    await nextTurn();
+    expect(rig.heard.framesSent).toBe(Math.min(index + 2, 3));
+  }
+  server.thaw();
+
+  expect(await Promise.all(sends)).toEqual([stored, stored, stored, stored]);
+  expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([
+    ["large"],
+    ["first"],
+    ["second"],
+    ["third"],
+  ]);
+  await rig.close();
+});

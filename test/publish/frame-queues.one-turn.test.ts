@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { startRig, stored } from "../../testkit/publisher-rig.ts";
+
+let server: TestNatsServer;
+beforeAll(async () => {
+  server = await startNatsServer();
+});
+afterAll(() => server.remove());
+
+test("the lines of one turn leave as one frame, a project and a lane each, and nothing else is stored", async () => {
+  const rig = await startRig(server);
+  const outcomes = await Promise.all([
+    ...Array.from({ length: 50 }, (_, number) => rig.send("live", `{"n":${number}}`)),
+    rig.send("live", '{"n":"other"}', { project: "beta" }),
+    rig.send("historical", '{"n":"old"}'),
+  ]);
+  expect(outcomes).toEqual(Array.from({ length: 52 }, () => stored));
+
+  const { subjectPrefix } = rig.settings;
+  const live = await rig.stored("live");
+  expect(live.map((frame) => [frame.subject, frame.lines.length])).toEqual([
+    [`${subjectPrefix}.live.0.alpha`, 50],
+    [`${subjectPrefix}.live.0.beta`, 1],
+  ]);
+  expect(live[0]?.lines).toEqual(Array.from({ length: 50 }, (_, number) => `{"n":${number}}`));
+  const historical = await rig.stored("historical");
+  expect(historical.map((frame) => frame.lines)).toEqual([['{"n":"old"}']]);
+  expect(rig.heard).toEqual({
+    framesSent: 3,
+    framesAcked: 3,
+    retries: 0,
+    duplicates: 0,
+    failures: [],
+    wentBack: [],
+  });
+
+  const [first] = live;
+  expect(first?.messageId).toMatch(/^process000001-[0-9a-z]+$/);
+  expect(first?.header("Penstock-Events")).toBe("50");
+  expect(first?.header("Penstock-Schema")).toBe("1");
+  expect(first?.header("Content-Type")).toBe("application/x-ndjson");
+  expect(new Set([...live, ...historical].map((frame) => frame.messageId)).size).toBe(3);
+  await rig.close();
+});

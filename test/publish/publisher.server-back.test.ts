@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { linesOf, nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
+
+let server: TestNatsServer;
+beforeAll(async () => {
+  server = await startNatsServer({ token: "secret" });
+});
+afterAll(() => server.remove());
+
+test("frames in flight when the server is killed are stored when it is back within their deadline", async () => {
+  const rig = await startRig(server);
+  expect(await rig.send("live", "before")).toEqual(stored);
+  server.freeze();
+  const sends = [rig.send("live", "in flight")];
+  await nextTurn();
+  sends.push(rig.send("live", "gathered"));
+  await server.kill();
+  await vi.waitFor(() => expect(rig.publisher.refusal()).toBe("unavailable"), 5_000);
+  expect(rig.publisher.connected).toBe(false);
+  expect(await rig.streams.check()).toEqual(["NATS is not connected"]);
+  await server.restart();
+
+  for (const { outcome } of await Promise.all(sends))
+    expect(outcome).toMatch(/^(stored|duplicate)$/);
+  expect(linesOf(await rig.stored("live"))).toEqual(["before", "in flight", "gathered"]);
+  expect(rig.publisher.refusal()).toBeUndefined();
+  expect(rig.heard.failures).toContain("disconnected");
+  await rig.close();
+});

@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { runChild, startScansSource } from "../child.ts";
+
+// Simdjson reads this variable when it chooses. Of a name that it does not know it makes a refusal
+// of every text.
+const source = `
+  ${startScansSource}
+  createNativeScanner(1);
+  process.env.SIMDJSON_FORCE_IMPLEMENTATION = "none";
+  console.log("status", ...(await Promise.all(startScans(1))));
+`;
+
+test("so that no scan on another thread reads the environment", () => {
+  expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0\n" });
+});

@@ -1,0 +1,151 @@
+// Set-up takes the newest nats-server that the distribution's suites offer, asks for a newer one
+// than it has once in a while, and goes on with what it has where none can be had. apt-get and
+// dpkg-deb are stand-ins; `offers` says what each suite has.
+
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../testkit/processes.ts";
+import { root, write } from "./setup-kit.ts";
+
+const aptGet = `#!/bin/sh
+suite=$(sed -n 's/^Suites: //p' parts/penstock.sources)
+case "$*" in
+  *update*) echo "$suite" >> HOME/asked; [ ! -f HOME/away ] || { echo "E: no route to the archive"; exit 100; } ;;
+  *download*) version=$(sed -n "s/^$suite //p" HOME/offers); [ -n "$version" ] && echo "$version" > nats-server.deb ;;
+esac
+`;
+const dpkgDeb = `#!/bin/sh
+mkdir -p "$3/usr/sbin"
+printf '#!/bin/sh\\necho "nats-server: v%s"\\n' "$(cat "$2")" > "$3/usr/sbin/nats-server"
+chmod +x "$3/usr/sbin/nats-server"
+`;
+const bring = `
+import { createRunner } from "./scripts/lib/runner.mjs";
+import { bringNatsServer, requireNatsServer } from "./scripts/lib/nats-server.mjs";
+requireNatsServer();
+await bringNatsServer(createRunner({ noteGroup() {} }));
+`;
+
+interface Host {
+  readonly folder: string;
+  /** What one set-up said, and its exit code. */
+  setUp(): { readonly said: string; readonly status: number | null };
+  /** The suites that were asked since the last look. */
+  asked(): string[];
+  versions(): string[];
+}
+
+function hostWith(offers: string, { hasApt = true } = {}): Host {
+  const folder = temporaryFolder();
+  cpSync(path.join(root, "scripts"), path.join(folder, "scripts"), { recursive: true });
+  write(path.join(folder, "bring.mjs"), bring);
+  write(path.join(folder, "offers"), offers);
+  const bin = path.join(folder, "bin");
+  const standIns = hasApt
+    ? { "apt-get": aptGet, "dpkg-deb": dpkgDeb, dpkg: "#!/bin/sh\necho amd64\n" }
+    : {};
+  for (const [name, text] of Object.entries({
+    ...standIns,
+    node: `#!/bin/sh\nexec ${process.execPath} "$@"\n`,
+  })) {
+    write(path.join(bin, name), text.replaceAll("HOME", folder));
+    chmodSync(path.join(bin, name), 0o755);
+  }
+  for (const name of ["sh", "sed", "cat", "mkdir", "chmod"])
+    symlinkSync(`/bin/${name}`, path.join(bin, name));
+  const asked = path.join(folder, "asked");
+  return {
+    folder,
+    setUp() {
+      const done = spawnSync(process.execPath, ["bring.mjs"], {
+        cwd: folder,
+        env: { PATH: bin },
+        encoding: "utf8",
+      });
+      return { said: done.stdout + done.stderr, status: done.status };
+    },
+    asked() {
+      const lines = existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : [];
+      rmSync(asked, { force: true });
+      return lines;
+    },
+    versions() {
+      const cache = path.join(folder, ".cache/nats-server");
+      return existsSync(cache) ? readdirSync(cache).sort() : [];
+    },
+  };
+}
+
+function givenCached(host: Host, version: string): void {
+  const file = path.join(host.folder, ".cache/nats-server", version, "nats-server");
+  write(file, `#!/bin/sh\necho "nats-server: v${version}"\n`);
+  chmodSync(file, 0o755);
+}
+
+test("the newest suite is asked first, and no other when it will do", () => {
+  const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
+  expect(host.setUp().status).toBe(0);
+  expect(host.versions()).toEqual(["2.15.1"]);
+  expect(host.asked()).toEqual(["forky"]);
+  expect(host.setUp()).toEqual({ said: "", status: 0 });
+  expect(host.asked()).toEqual([]);
+});
+
+test("where the newest suite has none, the next one is asked", () => {
+  const host = hostWith("trixie 2.10.27\n");
+  expect(host.setUp().status).toBe(0);
+  expect(host.versions()).toEqual(["2.10.27"]);
+  expect(host.asked()).toEqual(["forky", "trixie"]);
+});
+
+test("a checkout with an older one gets the newer one beside it", () => {
+  const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
+  givenCached(host, "2.10.27");
+  expect(host.setUp().status).toBe(0);
+  expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
+});
+
+test("away from the network it goes on with the older one, and does not ask every time", () => {
+  const host = hostWith("forky 2.15.1\n");
+  givenCached(host, "2.10.27");
+  write(path.join(host.folder, "away"), "");
+  const first = host.setUp();
+  expect(first.said).toContain("nats-server 2.10.27 stays");
+  expect(first.status).toBe(0);
+  expect(host.asked()).toEqual(["forky"]);
+  expect(host.setUp()).toEqual({ said: "", status: 0 });
+  expect(host.asked()).toEqual([]);
+
+  // An hour later.
+  write(path.join(host.folder, ".cache/stamps/nats-server"), `${Date.now() - 1}\n`);
+  rmSync(path.join(host.folder, "away"));
+  expect(host.setUp().status).toBe(0);
+  expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
+});
+
+test("an archive without a newer one is asked once", () => {
+  const host = hostWith("forky 2.10.27\n");
+  givenCached(host, "2.10.27");
+  expect(host.setUp().status).toBe(0);
+  expect(host.asked()).toEqual(["forky"]);
+  expect(host.setUp()).toEqual({ said: "", status: 0 });
+  expect(host.asked()).toEqual([]);
+});
+
+test("without apt the lack of it is told before anything else is done", () => {
+  const host = hostWith("", { hasApt: false });
+  const { said, status } = host.setUp();
+  expect(status).toBe(1);
+  expect(said).toContain("no nats-server of 2.10 or newer was found");
+  expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
+});

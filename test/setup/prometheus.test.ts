@@ -1,0 +1,74 @@
+// Where Prometheus is not to be had, the tests that need it say how to get it; where it is named or
+// on PATH, nothing is fetched.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../testkit/processes.ts";
+import { root, write } from "./setup-kit.ts";
+
+const standIn = '#!/bin/sh\necho "version 2.42.0" ; test "$1" = --version\n';
+
+/** A folder with stand-ins for these programs. */
+function folderOf(...programs: string[]): string {
+  const folder = temporaryFolder();
+  for (const program of programs) {
+    write(path.join(folder, program), standIn);
+    chmodSync(path.join(folder, program), 0o755);
+  }
+  return folder;
+}
+
+/**
+ * Runs the script in a tree of its own, which has fetched nothing, with no other programs than
+ * these and a shell.
+ */
+function ask(env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
+  const tree = temporaryFolder();
+  cpSync(path.join(root, "scripts"), path.join(tree, "scripts"), { recursive: true });
+  const bin = path.join(tree, "bin");
+  mkdirSync(bin);
+  symlinkSync(
+    execFileSync("sh", ["-c", "command -v sh"], { encoding: "utf8" }).trim(),
+    path.join(bin, "sh"),
+  );
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [path.join(tree, "scripts/prometheus.mjs")],
+    {
+      cwd: tree,
+      env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
+      encoding: "utf8",
+    },
+  );
+  expect(existsSync(path.join(tree, ".cache/prometheus"))).toBe(false);
+  return { status, stdout, stderr };
+}
+
+test("the folder that is named, before the one on PATH", () => {
+  const named = folderOf("prometheus", "promtool");
+  const onPath = folderOf("prometheus", "promtool");
+  expect(ask({ PATH: onPath })).toEqual({ status: 0, stdout: `${onPath}\n`, stderr: "" });
+  expect(ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: named })).toEqual({
+    status: 0,
+    stdout: `${named}\n`,
+    stderr: "",
+  });
+});
+
+test("a named folder that will not do is a fault, whatever is on PATH", () => {
+  const onPath = folderOf("prometheus", "promtool");
+  const half = folderOf("prometheus");
+  const { status, stderr } = ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
+  expect(status).toBe(1);
+  expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
+});
+
+test("without apt-get, and with half of it on PATH, the ways to get it are named", () => {
+  const { status, stderr } = ask({ PATH: folderOf("prometheus") });
+  expect(status).toBe(1);
+  expect(stderr).toContain("no Prometheus was found");
+  expect(stderr).toContain("PENSTOCK_TEST_PROMETHEUS=/path/to/folder");
+  expect(stderr).toMatch(/brew install prometheus/);
+});

@@ -1,0 +1,107 @@
+// Set-up that is interrupted while npm runs ends npm before it ends itself; after a set-up that was
+// killed, the next one waits for the npm that was left. npm is a stand-in: slow while the file
+// `slow` is there, and unable to work in a folder that another one is writing.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { constants } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { ended, isRunning } from "../../testkit/processes.ts";
+import { root, setupEnvironment, smallProject, write } from "./setup-kit.ts";
+
+// Its helper is what an install script would be: a process of its own that goes on writing.
+const npm = `#!/bin/sh
+if [ -f node_modules/written ]; then
+  before=$(wc -c < node_modules/written)
+  sleep 0.2
+  [ $before = $(wc -c < node_modules/written) ] || { echo "ENOTEMPTY: node_modules is being written"; exit 1; }
+fi
+mkdir -p node_modules
+if [ -f slow ]; then
+  (while [ -f slow ]; do echo x >> node_modules/written; sleep 0.02; done) &
+  echo $$ $! > pids.next && mv pids.next pids
+  wait
+  exit 1
+fi
+for entry in ${root}/node_modules/* ${root}/node_modules/.bin ${root}/node_modules/.package-lock.json; do
+  ln -sfn $entry node_modules/
+done
+`;
+
+type SetUp = ChildProcess & { said: () => string };
+
+function setUp(folder: string): SetUp {
+  const child = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
+    cwd: folder,
+    env: setupEnvironment(folder),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  return Object.assign(child, { said: () => said });
+}
+
+function slowProject(): string {
+  const folder = smallProject({ npm });
+  write(path.join(folder, "slow"), "");
+  // The stand-in ends by itself when this file goes, so that a failed test leaves nothing behind.
+  onTestFinished(() => rmSync(path.join(folder, "slow"), { force: true }));
+  return folder;
+}
+
+/**
+ * A process that ended and that nobody has waited for counts as ended: not every container has an
+ * init that waits.
+ */
+function stillRuns(pid: number): boolean {
+  try {
+    if (/\) [ZX] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return false;
+  } catch {
+    // It is gone, or this is not Linux.
+  }
+  return isRunning(pid);
+}
+
+async function pidsOfNpm(folder: string): Promise<number[]> {
+  const file = path.join(folder, "pids");
+  await expect.poll(() => existsSync(file), { interval: 5, timeout: 10_000 }).toBe(true);
+  return readFileSync(file, "utf8").trim().split(" ").map(Number);
+}
+
+test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", async (signal) => {
+  const folder = slowProject();
+  const first = setUp(folder);
+  const pids = await pidsOfNpm(folder);
+  expect(pids.every(stillRuns)).toBe(true);
+  first.kill(signal);
+  expect(await ended(first)).toBe(128 + constants.signals[signal]);
+  expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
+  expect(pids.filter(stillRuns)).toEqual([]);
+  expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+
+  if (signal !== "SIGINT") return;
+  rmSync(path.join(folder, "slow"));
+  const second = setUp(folder);
+  expect(await ended(second)).toBe(0);
+  expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+});
+
+test("SIGKILL", async () => {
+  const folder = slowProject();
+  const first = setUp(folder);
+  const pids = await pidsOfNpm(folder);
+  first.kill("SIGKILL");
+  await ended(first);
+  expect(pids.every(stillRuns)).toBe(true);
+
+  const second = setUp(folder);
+  await expect
+    .poll(second.said, { interval: 5 })
+    .toContain(`what a killed set-up left running as process ${pids[0]}`);
+  rmSync(path.join(folder, "slow"));
+  expect(await ended(second)).toBe(0);
+  expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+});

@@ -1,0 +1,70 @@
+// Two behaviours in one file, because each would take a cluster of its own, and a cluster takes
+// seconds: waiting for a cluster that has no leader yet, and giving replicas to what was made
+// without.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestGateway, type TestGateway } from "../../../testkit/gateway.ts";
+import { type ClusterStore, createClusterStore } from "../../../tools/faults/cluster-store.ts";
+
+const made = [
+  "KV_penstock_projects",
+  "KV_penstock_usage",
+  "PENSTOCK_HISTORICAL_0",
+  "PENSTOCK_LIVE_0",
+];
+let cluster: ClusterStore;
+const gateways: TestGateway[] = [];
+
+beforeAll(async () => {
+  cluster = await createClusterStore({ awaitLeader: false });
+});
+
+afterAll(async () => {
+  for (const gateway of gateways) await gateway.close();
+  await cluster?.remove();
+});
+
+async function gatewayWith(replicas: number): Promise<TestGateway> {
+  const env = { PENSTOCK_NATS_URL: cluster.gatewayUrl, PENSTOCK_REPLICAS: String(replicas) };
+  const gateway = await startTestGateway({ server: cluster.nodes[0]!, env });
+  gateways.push(gateway);
+  return gateway;
+}
+
+async function replicas(): Promise<number[]> {
+  const connection = await connect({ servers: cluster.readerUrl.split(",") });
+  try {
+    const manager = await jetstreamManager(connection);
+    const replicasOf = async (stream: string): Promise<number> =>
+      (await manager.streams.info(stream)).config.num_replicas;
+    return await Promise.all(made.map(replicasOf));
+  } finally {
+    await connection.close();
+  }
+}
+
+test("a gateway that starts before its cluster has a leader waits for one, then stores", async () => {
+  const gateway = await gatewayWith(1);
+  const project = await gateway.project();
+  const answer = await gateway.post("/capture/", {
+    api_key: project.key,
+    event: "first",
+    distinct_id: "a",
+  });
+  expect(answer.status).toBe(200);
+});
+
+test("streams, registry and usage record that were made with one replica get those of the settings", async () => {
+  // A gateway writes the usage record, and so makes it, at the latest when it closes.
+  await gateways[0]!.close();
+  expect(await replicas()).toEqual([1, 1, 1, 1]);
+  const gateway = await gatewayWith(3);
+  const event = { event: "second", distinct_id: "a" };
+  expect(
+    (await gateway.post("/capture/", { api_key: (await gateway.project()).key, ...event })).status,
+  ).toBe(200);
+  await gateway.close();
+  await expect.poll(replicas, { timeout: 20_000, interval: 100 }).toEqual([3, 3, 3, 3]);
+});

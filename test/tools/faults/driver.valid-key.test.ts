@@ -1,0 +1,59 @@
+// The driver itself: a gateway that answers a known key with 401, once in many times, breaks a
+// promise, however else it behaves.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { startDriver } from "../../../tools/faults/driver.ts";
+import { createEvents } from "../../../tools/faults/event-kinds.ts";
+import type { LoadShape } from "../../../tools/faults/senders.ts";
+
+const shape: LoadShape = {
+  singleConnections: 1,
+  singlePauseMs: 1,
+  batchConnections: 0,
+  batchPauseMs: 1_000,
+  batchEvents: 1,
+  largePauseMs: 60_000,
+  importPauseMs: 1_000,
+  largeImportEvery: 1_000,
+};
+
+const turnedAway = 20;
+
+test("one 401 for a valid key among many answers is told", async () => {
+  let requests = 0;
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    request.on("end", () => {
+      const isSingle = request.url === "/capture/";
+      const isBad = body.includes("phc_nobody") || (isSingle && body.includes("$create_alias"));
+      if (isSingle && !isBad) requests++;
+      if (body.includes("phc_nobody") || requests === turnedAway) {
+        response.writeHead(401).end('{"code":"unknown_api_key"}');
+      } else if (isBad) {
+        response.writeHead(400).end('{"code":"missing_alias"}');
+      } else {
+        const accepted = body.split('"event":"fault test"').length - 1;
+        response.end(`{"status":"Ok","accepted":${accepted},"dropped":0}`);
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const driver = startDriver({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    events: createEvents(10_000),
+    load: "singles",
+    shape,
+    mayLoseConnections: true,
+    mayRefuse: true,
+    breakMs: 2_000,
+  });
+  await expect.poll(() => requests, { timeout: 10_000 }).toBeGreaterThan(30);
+  await driver.stop();
+  expect(driver.strange).toContain("401 unknown_api_key, not 200");
+});

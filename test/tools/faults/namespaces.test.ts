@@ -1,0 +1,53 @@
+// A run's namespaces, the links to them and who runs in them go when it ends, or when the next one
+// finds them.
+
+import { spawn } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { removeStaleNamespaces } from "../../../tools/faults/namespaces.ts";
+import { networkKindsHere } from "./network-kinds.ts";
+
+const folder = "/var/run/netns";
+const signals = ["SIGTERM", "SIGKILL"] as const;
+const canMake = networkKindsHere().includes("namespaces");
+
+function namespacesOf(pid: number | undefined): string[] {
+  return existsSync(folder)
+    ? readdirSync(folder).filter((name) => name.startsWith(`penstock-${pid}-`))
+    : [];
+}
+
+/** This host's side of them, by the block of addresses in the names. */
+function linksOf(namespaces: readonly string[]): string[] {
+  const blocks = new Set(namespaces.map((name) => name.split("-")[2]));
+  return Object.keys(networkInterfaces()).filter((link) =>
+    blocks.has(/^pstk(\d+)-/.exec(link)?.[1] ?? "none"),
+  );
+}
+
+test.each(signals)("after %s nothing is left, once another run has begun", async (signal) => {
+  if (!canMake) return;
+  const script = path.join(import.meta.dirname, "network-of-a-run-that-dies.ts");
+  const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const sleeper = await new Promise<number>((resolve, reject) => {
+    run.stdout
+      .setEncoding("utf8")
+      .on("data", (text: string) => resolve(Number(/made (\d+)/.exec(text)?.[1])));
+    run.once("close", () => reject(new Error("make a network: it ended")));
+  });
+  const namespaces = namespacesOf(run.pid);
+  expect(namespaces).toHaveLength(3);
+  expect(linksOf(namespaces)).toHaveLength(2);
+
+  const ended = new Promise((resolve) => run.once("close", resolve));
+  run.kill(signal);
+  await ended;
+  if (signal === "SIGKILL") removeStaleNamespaces();
+  expect(namespacesOf(run.pid)).toEqual([]);
+  expect(linksOf(namespaces)).toEqual([]);
+  await expect.poll(() => existsSync(`/proc/${sleeper}`), { timeout: 10_000 }).toBe(false);
+});

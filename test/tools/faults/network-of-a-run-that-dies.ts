@@ -1,0 +1,11 @@
+// A run that makes a network with a process in it, says so, and does not end by itself.
+
+import { spawn } from "node:child_process";
+import { createNetworkOfNamespaces } from "../../../tools/faults/network-of-namespaces.ts";
+
+const network = createNetworkOfNamespaces([1]);
+const [program, ...args] = [...network.placeOf(0).command, "sleep", "600"];
+const sleeper = spawn(program!, args, { stdio: "ignore" });
+process.on("SIGTERM", () => process.exit());
+sleeper.once("spawn", () => process.stdout.write(`made ${sleeper.pid}\n`));
+setInterval(() => {}, 60_000);

@@ -1,0 +1,41 @@
+// The comparison itself: one replica of three is changed by hand as a faulty nats-server would have
+// it, and that is told.
+
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { createClusterStore } from "../../../tools/faults/cluster-store.ts";
+import { differencesBetween, differencesOf } from "../../../tools/faults/replicas.ts";
+
+const stream = "PENSTOCK_LIVE_0";
+const messages = 20;
+
+test("a message that one replica lacks, and an end that is another one's", async () => {
+  const cluster = await createClusterStore();
+  onTestFinished(() => cluster.remove());
+  const connection = await connect({ servers: cluster.readerUrl.split(",") });
+  await (await jetstreamManager(connection)).streams.add({
+    name: stream,
+    subjects: ["live.*"],
+    num_replicas: 3,
+  });
+  for (let n = 0; n < messages; n++) await jetstream(connection).publish("live.a", `message ${n}`);
+  await connection.close();
+  expect(await differencesOf(cluster)).toEqual([]);
+
+  const [, second, third] = cluster.nodes;
+  const alone = await connect({ servers: second!.url });
+  await (await jetstreamManager(alone)).streams.deleteMessage(stream, 5);
+  await alone.close();
+  const another = await connect({ servers: third!.url });
+  await jetstream(another).publish("live.a", "one more");
+  await another.close();
+  const urls = cluster.nodes.map(({ url }) => url);
+  expect(await differencesBetween(urls, new Map([[stream, 3]]))).toEqual([
+    `${stream}: replicas end at 20, 21`,
+    `${stream}: 2 messages differ between replicas: 5 (not on node 1), 21 (not on node 0 and 1)`,
+  ]);
+  expect(await differencesBetween(urls, new Map([["another", 3]]))).toEqual([
+    "another: 0 of 3 nodes have a replica of it",
+  ]);
+}, 120_000);

@@ -1,0 +1,32 @@
+// An interrupted run sends nothing more, waits for its answers, and reports on what was due until
+// then.
+
+import { expect, test } from "vitest";
+import { until } from "../../../testkit/gateway.ts";
+import type { Result } from "../../../tools/load/result.ts";
+import { sayStored, standIn, startLoad } from "./load-kit.ts";
+
+test("SIGINT in the middle", async () => {
+  let requests = 0;
+  const url = await standIn((_, response) => {
+    requests += 1;
+    sayStored(response);
+  });
+  const { child, finished } = startLoad(
+    "--url",
+    url,
+    "--rate",
+    "100",
+    "--duration",
+    "600",
+    "--json",
+  );
+  await until(() => requests >= 20);
+  child.kill("SIGINT");
+  const { code, out } = await finished;
+  const result = JSON.parse(out) as Result;
+  expect(result.interrupted).toBe(true);
+  expect(result.requests.due).toBe(requests);
+  expect(result.requests.acknowledged).toBe(requests);
+  expect(code).toBe(0);
+});

@@ -1,0 +1,170 @@
+// What the tests of hostile requests share: a gateway in a process of its own, raw bytes to it in
+// the pieces a test says, what came back until the connection ended or enough answers were there,
+// and what is in the stream at the end.
+
+import { createConnection, type Socket } from "node:net";
+import { expect } from "vitest";
+import { residentBytes } from "./floods.ts";
+import { readFrames } from "./gateway.ts";
+import type { TestNatsServer } from "./nats-server.ts";
+import { asWorkers, key, natsWithProject, serve, type TestWorkers, withClient } from "./workers.ts";
+
+export { key } from "./workers.ts";
+
+export interface Target {
+  readonly nats: TestNatsServer;
+  readonly gateway: TestWorkers;
+  /** What it has logged. */
+  readonly said: { readonly err: string };
+  readonly port: number;
+  readonly pid: number;
+  /** Before the first hostile byte. */
+  readonly residentBytes: number;
+}
+
+export async function startTarget(...settings: string[]): Promise<Target> {
+  const nats = await natsWithProject();
+  const process = serve(nats, ...settings);
+  const gateway = await asWorkers(process);
+  const { port } = gateway;
+  await expect
+    .poll(async () => (await raw(port, [request(event("first"))])).statuses, { timeout: 10_000 })
+    .toEqual([200]);
+  const pid = process.pid!;
+  return { nats, gateway, said: process.said, port, pid, residentBytes: residentBytes(pid) };
+}
+
+/** One event's body. */
+export function event(distinctId: string, more: object = {}): string {
+  return JSON.stringify({ api_key: key, event: "e", distinct_id: distinctId, ...more });
+}
+
+/** A request as bytes; a `Content-Length` unless the headers say how long it is. */
+export function request(
+  body: string | Uint8Array,
+  headers: readonly string[] = [`Content-Length: ${Buffer.byteLength(body)}`],
+  line = "POST /capture/ HTTP/1.1",
+): Buffer {
+  const head = [line, "Host: p", ...headers, "", ""].join("\r\n");
+  return Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body)]);
+}
+
+export interface Heard {
+  readonly text: string;
+  /** Of the answers, in order; a 100 is none. */
+  readonly statuses: number[];
+  readonly ended: boolean;
+}
+
+export interface RawOptions {
+  /** Answers to wait for; by default one. The end of the connection ends the waiting too. */
+  readonly answers?: number;
+  /** Ends our side after the last byte. */
+  readonly fin?: boolean;
+}
+
+const waitMsMax = 20_000;
+
+/** Writes the pieces, each in a segment of its own as far as TCP goes, and listens. */
+export function raw(
+  port: number,
+  pieces: readonly Uint8Array[],
+  { answers = 1, fin = false }: RawOptions = {},
+) {
+  return new Promise<Heard>((resolve, reject) => {
+    let text = "";
+    let ended = false;
+    const socket: Socket = createConnection({
+      host: "127.0.0.1",
+      port,
+      noDelay: true,
+      allowHalfOpen: true,
+    });
+    const timer = setTimeout(() => {
+      socket.destroy();
+      reject(
+        new Error(
+          `Wait for ${answers} answers: not within ${waitMsMax} ms: ${JSON.stringify(text)}`,
+        ),
+      );
+    }, waitMsMax);
+    socket.setEncoding("latin1");
+    socket.on("connect", () => void write());
+    socket.on("data", (chunk: string) => {
+      text += chunk;
+      if (statusesIn(text).length >= answers) socket.destroy();
+    });
+    socket.on("error", () => {});
+    socket.on("end", () => {
+      ended = true;
+      socket.destroy();
+    });
+    socket.on("close", () => {
+      clearTimeout(timer);
+      const statuses = statusesIn(text);
+      resolve({ text, statuses, ended: ended || statuses.length < answers });
+    });
+
+    async function write(): Promise<void> {
+      for (const piece of pieces) {
+        if (socket.destroyed) return;
+        await new Promise((written) => socket.write(piece, written));
+        // The loop of the gateway has its chance to see the piece by itself.
+        if (pieces.length > 1) await new Promise((turn) => setImmediate(turn));
+      }
+      if (fin) socket.end();
+    }
+  });
+}
+
+/** Of the answers that are whole. */
+export function statusesIn(text: string): number[] {
+  const found: number[] = [];
+  for (let at = 0; ; ) {
+    const end = text.indexOf("\r\n\r\n", at);
+    if (end < 0) return found;
+    const head = text.slice(at, end);
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+    if (text.length < end + 4 + length) return found;
+    const status = Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1] ?? 0);
+    if (status !== 100) found.push(status);
+    at = end + 4 + length;
+  }
+}
+
+/** The distinct ids of all events stored, each as often as it is. */
+export async function stored({ nats }: Target): Promise<string[]> {
+  const frames = await withClient(nats, (connection) =>
+    readFrames(connection, "penstock.live.*.shop"),
+  );
+  return frames.flatMap(({ events }) => events.map((one) => String(one["distinct_id"])));
+}
+
+/**
+ * What must hold after anything a client does: the process runs, a request on a new connection is
+ * answered 200, nothing is in flight, and memory is back near what it was.
+ */
+export async function expectUnharmed({
+  gateway,
+  said,
+  port,
+  pid,
+  residentBytes: before,
+}: Target): Promise<void> {
+  expect(gateway.process.exitCode).toBeNull();
+  expect(gateway.process.signalCode).toBeNull();
+  expect((await raw(port, [request(event("last"))])).statuses).toEqual([200]);
+  await expect
+    .poll(
+      async () => {
+        const metrics = await gateway.metrics();
+        return [metrics.get("penstock_inflight_bytes"), metrics.get("penstock_requests_inflight")];
+      },
+      { timeout: 15_000 },
+    )
+    .toEqual([0, 0]);
+  await expect
+    .poll(() => residentBytes(pid), { timeout: 15_000 })
+    .toBeLessThan(before + 96 * 1_048_576);
+  expect(said.err).not.toMatch(/"level":[56]0/);
+}

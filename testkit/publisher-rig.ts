@@ -1,0 +1,257 @@
+// A publisher against a real nats-server, for one test: own prefix, own streams, and what its
+// waiters and metrics heard.
+
+import { setImmediate as turn } from "node:timers/promises";
+
+import { expect } from "vitest";
+import type { ErrorCode } from "../src/base/errors.ts";
+import type { FrameOutcome, FrameSink, Lane, Project } from "../src/base/types.ts";
+import { managerOf } from "../src/nats/api.ts";
+import { connectNats, type NatsLink } from "../src/nats/link.ts";
+import type { FrameScope } from "../src/nats/names.ts";
+import { streamName } from "../src/nats/names.ts";
+import type { RegressionCause, StreamMetrics } from "../src/nats/readiness.ts";
+import { createStreamStates, type StreamStates } from "../src/nats/readiness.ts";
+import type { AckFailureCause, PublishMetrics } from "../src/publish/publish-metrics.ts";
+import { createPublisher, type GroupPublisher } from "../src/publish/publisher.ts";
+import type { StreamSettings } from "../src/streams/desired.ts";
+import { createStreams } from "../src/streams/ensure.ts";
+import { createStreamWatch } from "../src/streams/watch.ts";
+import type { TestNatsServer } from "./nats-server.ts";
+
+export interface RigOptions {
+  settings?: Partial<StreamSettings>;
+  ackTimeoutMs?: number;
+  framesUnackedMax?: number;
+  frameScope?: FrameScope;
+  pingIntervalMs?: number;
+  /**
+   * How often each stream is asked for. Default: at the start, at a reconnect, and when a test
+   * checks.
+   */
+  watchEveryMs?: number;
+}
+
+export interface Settled {
+  outcome: FrameOutcome;
+  code: ErrorCode | undefined;
+}
+
+export interface StoredFrame {
+  subject: string;
+  lines: string[];
+  messageId: string;
+  header(name: string): string;
+}
+
+export interface Rig {
+  link: NatsLink;
+  streams: {
+    ensure(): Promise<void>;
+    check(): Promise<string[]>;
+    unfit(): number;
+    states: StreamStates;
+  };
+  settings: StreamSettings;
+  publisher: GroupPublisher;
+  admission: { bytes: number };
+  heard: {
+    framesSent: number;
+    framesAcked: number;
+    retries: number;
+    duplicates: number;
+    failures: AckFailureCause[];
+    wentBack: RegressionCause[];
+  };
+  log: string[];
+  /** Adds a line to the shared frame; resolves when the frame is settled. */
+  send(lane: Lane, line: string, more?: { project?: string; withinMs?: number }): Promise<Settled>;
+  /** Submits a frame of its own. */
+  sendOwn(
+    lane: Lane,
+    lines: string[],
+    more: { messageId: string; project?: string; withinMs?: number },
+  ): Promise<Settled>;
+  /** Everything in the stream, in order. */
+  stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
+  /** Closes, having checked that no byte is left in the admission budget. */
+  close(): Promise<void>;
+}
+
+export const mebibyte = 1_048_576;
+export const stored: Settled = { outcome: "stored", code: undefined };
+const withinMsDefault = 10_000;
+let prefixes = 0;
+
+export function projectOf(id: string): Project {
+  return { id, name: id, keys: [], enabled: true };
+}
+
+export function streamSettings(more: Partial<StreamSettings> = {}): StreamSettings {
+  return {
+    subjectPrefix: `test${++prefixes}`,
+    partitions: 1,
+    replicas: 1,
+    streamBytesMax: 64 * mebibyte,
+    liveAgeMax: 3_600_000,
+    historicalAgeMax: 7_200_000,
+    frameBytesMax: 524_288,
+    ...more,
+  };
+}
+
+export function recordingLog(log: string[]) {
+  const write = (fields: object, message: string): void =>
+    void log.push(`${message} ${JSON.stringify(fields)}`);
+  return { info: write, warn: write, error: write };
+}
+
+/** The end of the event-loop turn in which frames leave, and one more. */
+export async function nextTurn(): Promise<void> {
+  await turn();
+  await turn();
+}
+
+function recordingMetrics(heard: Rig["heard"]): PublishMetrics & StreamMetrics {
+  return {
+    frameSent: () => void heard.framesSent++,
+    frameAcked: () => void heard.framesAcked++,
+    frameRetried: () => void heard.retries++,
+    ackFailed: (cause) => void heard.failures.push(cause),
+    duplicateFrame: () => void heard.duplicates++,
+    streamWentBack: (_lane, cause) => void heard.wentBack.push(cause),
+  };
+}
+
+function append(sink: FrameSink, line: string): void {
+  sink.commit(sink.length + sink.buffer.write(`${line}\n`, sink.length), 1);
+}
+
+export async function startRig(server: TestNatsServer, options: RigOptions = {}): Promise<Rig> {
+  const lines: string[] = [];
+  const log = recordingLog(lines);
+  const settings = streamSettings(options.settings);
+  const link = await connectNats({
+    access: { natsUrl: server.url, natsToken: server.token },
+    log,
+    pingIntervalMs: options.pingIntervalMs,
+  });
+  const streams = createStreams(link, settings, log);
+  await streams.ensure();
+  const heard: Rig["heard"] = {
+    framesSent: 0,
+    framesAcked: 0,
+    retries: 0,
+    duplicates: 0,
+    failures: [],
+    wentBack: [],
+  };
+  const metrics = recordingMetrics(heard);
+  const states = createStreamStates(settings.subjectPrefix, settings.partitions);
+  const watch = createStreamWatch({
+    link,
+    settings,
+    streams: states,
+    metrics,
+    log,
+    nowMs: () => performance.now(),
+    everyMs: options.watchEveryMs ?? 3_600_000,
+  });
+  const admission = {
+    bytes: 0,
+    bytesMax: Number.MAX_SAFE_INTEGER,
+    isLarge: () => false,
+    tryTake: () => true,
+    lacking: () => 0,
+    take(bytes: number) {
+      admission.bytes += bytes;
+    },
+    release(bytes: number) {
+      admission.bytes -= bytes;
+    },
+  };
+  const publisher = createPublisher({
+    link,
+    config: {
+      ...settings,
+      frameScope: options.frameScope ?? "project",
+      framesUnackedMax: options.framesUnackedMax ?? 64,
+      ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
+    },
+    nowMs: () => performance.now(),
+    processId: "process000001",
+    metrics,
+    admission,
+    log,
+    streams: states,
+  });
+
+  return {
+    link,
+    streams: {
+      ensure: () => streams.ensure(),
+      check: () => watch.check(),
+      unfit: () => watch.unfit(),
+      states,
+    },
+    settings,
+    publisher,
+    admission,
+    heard,
+    log: lines,
+    send(lane, line, { project = "alpha", withinMs = withinMsDefault } = {}) {
+      const sink = publisher.sharedFrame(lane, projectOf(project), Buffer.byteLength(line) + 1);
+      append(sink, line);
+      return new Promise((resolve) => {
+        const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
+          resolve({ outcome, code });
+        publisher.join(sink, { frameSettled }, performance.now() + withinMs);
+      });
+    },
+    sendOwn(lane, ownLines, { messageId, project = "alpha", withinMs = withinMsDefault }) {
+      const bytes = ownLines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+      const sink = publisher.ownFrame(lane, projectOf(project), bytes);
+      for (const line of ownLines) append(sink, line);
+      return new Promise((resolve) => {
+        const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
+          resolve({ outcome, code });
+        publisher.submit(sink, messageId, { frameSettled }, performance.now() + withinMs);
+      });
+    },
+    stored: (lane, partition = 0) =>
+      readStream(link, streamName(settings.subjectPrefix, lane, partition)),
+    async close() {
+      await publisher.drain(performance.now() + 5_000);
+      publisher.close();
+      watch.close();
+      await link.close();
+      expect(admission.bytes).toBe(0);
+      expect(publisher.framesUnacked).toBe(0);
+    },
+  };
+}
+
+async function readStream(link: NatsLink, name: string): Promise<StoredFrame[]> {
+  const jsm = await managerOf(link.connection, { timeoutMs: 5_000 });
+  const { state } = await jsm.streams.info(name);
+  const frames: StoredFrame[] = [];
+  for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+    const message = await jsm.streams.getMessage(name, { seq });
+    if (message === null) throw new Error(`read stream ${name}: message ${seq} is not there`);
+    const text = new TextDecoder().decode(message.data);
+    if (!text.endsWith("\n"))
+      throw new Error(`read stream ${name}: message ${seq} does not end in a line break`);
+    frames.push({
+      subject: message.subject,
+      lines: text.slice(0, -1).split("\n"),
+      messageId: message.header.get("Nats-Msg-Id"),
+      header: (header) => message.header.get(header),
+    });
+  }
+  return frames;
+}
+
+/** All lines of a stream, in order. */
+export function linesOf(frames: readonly StoredFrame[]): string[] {
+  return frames.flatMap((frame) => frame.lines);
+}
