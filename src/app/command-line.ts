@@ -1,0 +1,198 @@
+// The commands and their flags: what each is called, what it takes, and which function runs it.
+// Touches no `process`: what a command needs of the outside comes with the context.
+
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { Lane } from "../base/types.ts";
+import { version } from "../base/version.ts";
+import type { CommandContext } from "../cli/context.ts";
+import { gather } from "../cli/gather.ts";
+import {
+  add,
+  enable,
+  type LimitOptions,
+  limit,
+  list,
+  type ProjectCommand,
+  remove,
+  retire,
+  rotate,
+  usage,
+} from "../cli/project.ts";
+import {
+  allSettings,
+  configOf,
+  natsSettings,
+  settingsOf,
+  streamSettings,
+  upDefaults,
+  withSettings,
+} from "../cli/settings.ts";
+import { tail } from "../cli/tail.ts";
+import { lanes } from "../nats/names.ts";
+import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
+import { workerCommand } from "../workers/worker-process.ts";
+
+export function commandLine(context: CommandContext): Command {
+  const program = new Command("penstock")
+    .description("Takes product-analytics events over HTTP and stores them in NATS JetStream.")
+    .showHelpAfterError("(add --help for what there is)")
+    .version(version)
+    .exitOverride();
+  addServing(program, context);
+  addDoctor(program, context);
+  addProjects(program, context);
+  addReading(program, context);
+  return program;
+}
+
+// What serves is imported only when it runs: main.ts sets something up before uWebSockets.js is
+// loaded, and other commands start faster without it.
+function addServing(program: Command, context: CommandContext): void {
+  withAll(program.command("serve").description("run the gateway")).action(
+    async (_, command: Command) => {
+      const { serve } = await import("./serve.ts");
+      await serve(configOf(command, context), context);
+    },
+  );
+  withSettings(
+    program
+      .command("up")
+      .description("run the gateway with an embedded nats-server and a project to try it with"),
+    allSettings,
+    upDefaults,
+  ).action(async (_, command: Command) => {
+    const { up } = await import("./serve.ts");
+    await up(configOf(command, context, upDefaults), context);
+  });
+  program.command(workerCommand, { hidden: true }).action(async () => {
+    const { work } = await import("./worker.ts");
+    await work(context);
+  });
+}
+
+function addDoctor(program: Command, context: CommandContext): void {
+  withAll(
+    program
+      .command("doctor")
+      .description("check everything a gateway with these settings needs; changes nothing"),
+  )
+    .option(
+      "--monitor <url[,url]>",
+      "monitoring endpoints of nats-server, such as http://nats-1:8222",
+    )
+    .option("--json", "as JSON", false)
+    .option("--strict", "warnings fail too", false)
+    .action(
+      async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
+        const { doctor } = await import("../cli/doctor/doctor.ts");
+        await doctor(settingsOf(command, context), options, context);
+      },
+    );
+}
+
+function addProjects(program: Command, context: CommandContext): void {
+  const project = program.command("project").description("add and change projects and their keys");
+  // The name nearest to one that is mistyped may be that of a command that ends keys.
+  project.showSuggestionAfterError(false);
+  const of = (command: Command): ProjectCommand => projectCommand(command, context);
+  withNats(project.command("add <id>").description("add a project"))
+    .option("--name <name>", "a name for people; default: the id")
+    .option("--key <key>", "its API key; default: a new one")
+    .action(async (id: string, options: { name?: string; key?: string }, command: Command) => {
+      await add(of(command), { id, name: options.name, key: options.key });
+    });
+  withNats(project.command("list").description("list all projects"))
+    .option("--json", "as JSON", false)
+    .action(async (options: { json: boolean }, command: Command) => {
+      await list(of(command), options.json);
+    });
+  withNats(
+    project.command("rotate <id>").description("give the project a new key in place of the old"),
+  )
+    .option("--keep-old", "the old keys stay valid too", false)
+    .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
+      await rotate(of(command), id, options.keepOld);
+    });
+  withNats(
+    project.command("retire <id>").description("leave only the project's newest key valid"),
+  ).action(async (id: string, _, command: Command) => await retire(of(command), id));
+  project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
+  withNats(project.command("disable <id>").description("refuse the project's events")).action(
+    async (id: string, _, command: Command) => await enable(of(command), id, false),
+  );
+  withNats(project.command("enable <id>").description("take the project's events again")).action(
+    async (id: string, _, command: Command) => await enable(of(command), id, true),
+  );
+  addQuotaAndUsage(project, context);
+}
+
+function addQuotaAndUsage(project: Command, context: CommandContext): void {
+  withNats(
+    project
+      .command("limit <id>")
+      .description("limit what the project may send to each gateway process"),
+  )
+    .option("--events-per-second <number>", "past it: 429 rate_limited", positiveNumber)
+    .option(
+      "--bytes-per-second <number>",
+      "of bodies, after decompression; past it: 429 rate_limited",
+      positiveNumber,
+    )
+    .option(
+      "--burst <seconds>",
+      `so many seconds' worth at once; default: ${burstSecondsDefault}`,
+      positiveNumber,
+    )
+    .option("--none", "take its limits off", false)
+    .action(async (id: string, options: LimitOptions, command: Command) => {
+      await limit(projectCommand(command, context), id, options);
+    });
+  withNats(
+    project.command("usage [id]").description("what projects have sent, and how much was refused"),
+  )
+    .option("--json", "as JSON", false)
+    .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
+      await usage(projectCommand(command, context), id, options.json);
+    });
+}
+
+function projectCommand(command: Command, context: CommandContext): ProjectCommand {
+  return { config: configOf(command, context), context };
+}
+
+function addReading(program: Command, context: CommandContext): void {
+  withSettings(program.command("gather [leaf...]"), [...natsSettings, ...streamSettings])
+    .description(
+      "run at a hub: gather what is stored at its leaf nodes, named by JetStream domain, and show how far it is",
+    )
+    .action(async (leaves: string[], _, command: Command) => {
+      await gather(configOf(command, context), leaves, context);
+    });
+  withNats(
+    program.command("tail").description("print events as they are stored, one JSON object a line"),
+  )
+    .option("--project <id>", "only this project's")
+    .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))
+    .option("--from-start", "also what is stored already", false)
+    .action(
+      async (options: { project?: string; lane?: Lane; fromStart: boolean }, command: Command) => {
+        const wanted = options.lane === undefined ? lanes : [options.lane];
+        const which = { project: options.project, lanes: wanted, fromStart: options.fromStart };
+        await tail(configOf(command, context), which, context);
+      },
+    );
+}
+
+function withAll(command: Command): Command {
+  return withSettings(command, allSettings);
+}
+
+function withNats(command: Command): Command {
+  return withSettings(command, natsSettings);
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (!isPositive(value)) throw new InvalidArgumentError("must be a number above 0");
+  return value;
+}
