@@ -78,7 +78,8 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
-    ...{ body: bytes, malformed: undefined, scanner, tally, recordBytesMax: 16_777_216, record },
+    ...{ body: bytes, malformed: undefined, additions: undefined, scanner, tally, record },
+    recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, hasInvalidSentAt: sentAt.isInvalid },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
     frames: {

@@ -2,7 +2,7 @@
 // what its tokens are.
 
 import type { Buffer } from "node:buffer";
-import { Extra, extraOf, hasExtra, TokenType } from "../scan/table.ts";
+import { Extra, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "../scan/table.ts";
 
 /** The first word of an item's row, in a scan table. */
 export interface ItemRow {
@@ -50,4 +50,24 @@ export function isObjectOrNothing(type: TokenType): boolean {
 /** A value that can name something: a string that is not empty, or a number. */
 export function isName(type: TokenType): boolean {
   return isString(type) || type === TokenType.Number;
+}
+
+/** The bit that objects and arrays have and no other type, in both places of a distinct id. */
+const containerBit = TokenType.Object & TokenType.Array;
+const containerDistinctIds =
+  (containerBit << FieldShift.DistinctId) | (containerBit << FieldShift.PropertiesDistinctId);
+
+/** ItemFlag bits: 0 where the scan has seen all there is of the item. */
+export function itemFlags({ table, row }: ItemRow): number {
+  return table[row + Row.MoreTypes]! >>> MoreShift.Flags;
+}
+
+/**
+ * Whether the table says all there is to say of the item. A distinct id that is an object or array
+ * is to be compact text, and the same however its strings were written.
+ */
+export function isPlain(item: ItemRow): boolean {
+  return (
+    itemFlags(item) === 0 && (item.table[item.row + Row.FieldTypes]! & containerDistinctIds) === 0
+  );
 }

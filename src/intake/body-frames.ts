@@ -1,9 +1,9 @@
 // Frames of a large request, which would fill frames by itself: under ids that come out the same
 // when the client sends the same body again, if its events have ids too.
 
-import type { FrameSink, FrameWaiter } from "../base/types.ts";
+import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
-import type { RequestFramesOptions } from "./request-frames.ts";
+import type { Work } from "./work.ts";
 
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
@@ -17,13 +17,14 @@ export class BodyFrames extends OwnFrames {
   #bytesPlanned = 0;
 
   /** `bodyId` names project, lane and body, and nothing else in the stream. */
-  constructor(options: RequestFramesOptions, bodyId: string) {
-    super(options);
+  constructor(work: Work, publisher: Publisher, bodyId: string) {
+    super(work, publisher);
     this.#bodyId = bodyId;
   }
 
   sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
-    const { publisher, lane, project } = this.options;
+    const { publisher } = this;
+    const { lane, project } = this.work;
     if (this.frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher))
       this.finish();
     if (this.frame === undefined) {
@@ -51,6 +52,6 @@ export class BodyFrames extends OwnFrames {
   }
 
   protected waiter(): FrameWaiter {
-    return this.options.pending;
+    return this.work.pending;
   }
 }

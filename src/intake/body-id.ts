@@ -4,28 +4,21 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { Header } from "../scan/table.ts";
-import type { Envelope } from "./envelope.ts";
 import type { LoopShare } from "./loop-share.ts";
+import type { Work } from "./work.ts";
 
 /** Some 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
-
-export interface IdentifiedBody extends Envelope {
-  readonly body: Buffer;
-  /** Holds the table of the body. */
-  readonly scanner: { readonly table: Uint32Array };
-}
 
 /**
  * In slices: a hash of lane, project, and the body's bytes without the value of `sent_at`, which
  * some clients write anew each time they send the same events.
  */
 export async function bodyIdOf(
-  { lane, project, body, scanner }: IdentifiedBody,
+  { lane, project, body, table }: Work,
   share: LoopShare,
 ): Promise<string> {
   const hash = createHash("sha256");
-  const { table } = scanner;
   const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
   for (const piece of [
     Buffer.from(`${lane} ${project.id} `),

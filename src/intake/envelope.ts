@@ -25,13 +25,9 @@ export interface Envelope {
  */
 export function scanProblem(
   status: ScanStatus,
-  {
-    body,
-    scanner,
-    markBytes = 0,
-  }: { body: Buffer; scanner: { readonly table: Uint32Array }; markBytes?: number },
+  { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
 ): Problem {
-  const offset = scanner.table[Header.ErrorOffset]!;
+  const offset = table[Header.ErrorOffset]!;
   switch (status) {
     case ScanStatus.Empty:
       return { code: "empty_body", detail: "The body holds nothing but white space" };

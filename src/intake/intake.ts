@@ -1,13 +1,14 @@
 // The story of one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body goes through in one turn of the event loop; a large one is scanned in the
-// thread pool and placed in slices, so that nobody waits for it. Holds the branching; the helpers
-// compute. Must not know HTTP, N-API or NATS.
+// PubAcks. A small body goes through in one turn of the event loop, before anything is awaited; a
+// large one takes the same steps in many turns, so that nobody waits for it. Holds the branching;
+// the helpers compute. Must not know HTTP, N-API or NATS.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
 import type {
   BodyHint,
   ClientWarningTaker,
+  EarlyLook,
   Exchange,
   Intake,
   ProjectLookup,
@@ -15,30 +16,22 @@ import type {
   Publisher,
 } from "../base/types.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
-import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
-import { type Arrival, createArrivals } from "./arrivals.ts";
+import { type BackgroundScanner, ScanStatus } from "../scan/table.ts";
+import { type Arrival, type Arrivals, createArrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
-import { withoutMark } from "./byte-order-mark.ts";
-import { createMending } from "./details/mending.ts";
+import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
 import { createEarlyLook } from "./early-look.ts";
-import { readEnvelope, scanProblem } from "./envelope.ts";
-import { createItemTaker } from "./items.ts";
+import { scanProblem } from "./envelope.ts";
+import { createItemTaker, type ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
-import {
-  nextRows,
-  nothingKnown,
-  type OpenRequest,
-  type Placing,
-  rowCount,
-  type Scanned,
-  startPlacing,
-} from "./placing.ts";
+import { plainProtocol } from "./plain-protocol.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, overCaps, overRate, type RequestCaps } from "./request-caps.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
 import { type IntakeMetrics, problemOfItems } from "./tally.ts";
-import { readUuids, readUuidsInTurns, readV1Envelope, readV1Head } from "./v1/request.ts";
+import { V1Protocol } from "./v1/protocol.ts";
+import { type Protocol, Work, type WorkParts } from "./work.ts";
 import {
   endOfSlice,
   fewEventsMax,
@@ -47,9 +40,8 @@ import {
   placedAtOnceMax,
   rowsAtOnceMax,
   scannedAtOnceBytesMax,
-  slowWorkOf,
   workOf,
-} from "./work.ts";
+} from "./work-size.ts";
 
 export interface IntakeOptions {
   /** `rows`: of its table; more than most bodies have unless given. */
@@ -81,108 +73,129 @@ export interface IntakeOptions {
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { createScanner, projects, publisher, records, metrics, clientWarnings, nowMs, nextTurn } =
-    options;
-  const { caps = noCaps, shares, onBug = () => {}, workMs = nowMs } = options;
-  const ownScanner = createScanner(rowsAtOnceMax);
-  const slips = new Slips();
-  const mending = createMending(slips, clientWarnings);
-  const items = createItemTaker({ slowScanner: createScanner(), records, slips, onBug });
-  const look = createEarlyLook(projects);
-  const share = new LoopShare({ nextTurn, nowMs });
-  const arrivals = createArrivals(nowMs);
-  const scanners = new ScannerQueue({ createScanner, nowMs });
-  const parts = { publisher, records, metrics, shares, share, clientWarnings };
+  const story = new Story(options);
+  return (exchange, received) => story.take(exchange, received);
+}
+
+class Story {
+  readonly #projects: ProjectLookup;
+  readonly #publisher: Publisher;
+  readonly #caps: RequestCaps;
+  readonly #shares: ProjectShares | undefined;
+  readonly #metrics: IntakeMetrics;
+  readonly #parts: WorkParts;
+  readonly #nowMs: () => number;
+  readonly #workMs: () => number;
+  readonly #ownScanner: BackgroundScanner;
+  readonly #items: ItemTaker;
+  readonly #look: EarlyLook;
+  readonly #hints: RefusalHints;
+  readonly #share: LoopShare;
+  readonly #arrivals: Arrivals;
+  readonly #scanners: ScannerQueue;
+
+  constructor(options: IntakeOptions) {
+    const { createScanner, projects, publisher, records, metrics, shares, clientWarnings } =
+      options;
+    const { nowMs, nextTurn, workMs = nowMs, caps = noCaps, onBug = () => {} } = options;
+    const slips = new Slips();
+    this.#projects = projects;
+    this.#publisher = publisher;
+    this.#caps = caps;
+    this.#shares = shares;
+    this.#metrics = metrics;
+    this.#parts = { publisher, records, metrics, shares, clientWarnings };
+    this.#nowMs = nowMs;
+    this.#workMs = workMs;
+    this.#ownScanner = createScanner(rowsAtOnceMax);
+    this.#items = createItemTaker({ slowScanner: createScanner(), records, slips, onBug });
+    this.#look = createEarlyLook(projects);
+    this.#hints = new RefusalHints(slips, clientWarnings);
+    this.#share = new LoopShare({ nextTurn, nowMs });
+    this.#arrivals = createArrivals(nowMs);
+    this.#scanners = new ScannerQueue({ createScanner, nowMs });
+  }
 
   /** Little bodies of few events go through at once, of others as many as the turn has time for. */
-  function intake(exchange: Exchange, received: Buffer): Promise<void> | undefined {
+  take(exchange: Exchange, received: Buffer): Promise<void> | undefined {
     const { length } = received;
-    if (length <= littleBytesMax) return takeAtOnce(exchange, received);
-    if (length > scannedAtOnceBytesMax || share.isSpent) {
-      return takeInTurns(exchange, kept(received), whoseOf(exchange, received));
-    }
-    const beganMs = workMs();
-    const work = takeAtOnce(exchange, received);
-    share.spend(workMs() - beganMs);
-    return work;
+    if (length <= littleBytesMax) return this.#takeNow(exchange, received);
+    if (length > scannedAtOnceBytesMax || this.#share.isSpent)
+      return this.#takeLater(exchange, received);
+    const beganMs = this.#workMs();
+    const rest = this.#takeNow(exchange, received);
+    this.#share.spend(this.#workMs() - beganMs);
+    return rest;
   }
 
   /**
-   * From scan to frames in this turn, unless it turns out to be more than a little work, or others
-   * are first.
+   * Takes a body from scan to frames in this turn, unless it turns out to be more than a little
+   * work, or others are first.
    */
-  function takeAtOnce(exchange: Exchange, received: Buffer): Promise<void> | undefined {
-    const refused = refusedNow();
-    if (refused !== undefined) {
-      exchange.answerProblem(refused);
+  #takeNow(exchange: Exchange, received: Buffer): Promise<void> | undefined {
+    const scanner = this.#ownScanner;
+    const work = new Work(exchange, this.#protocolOf(exchange), { received, scanner });
+    let problem = this.#refusalNow();
+    if (problem === undefined) {
+      const status = scanner.scan(work.body);
+      if (isRepairable(status, scanner)) return this.#takeLater(exchange, received);
+      problem = this.#open(work, status);
+    }
+    if (problem !== undefined) {
+      exchange.answerProblem(problem);
       return undefined;
     }
-    const body = withoutMark(received);
-    const status = ownScanner.scan(body);
-    if (isRepairable(status, ownScanner))
-      return takeInTurns(exchange, kept(received), whoseOf(exchange, received));
-    const markBytes = received.length - body.length;
-    const request = openRequest(exchange, { body, markBytes, scanner: ownScanner }, status);
-    if ("code" in request) {
-      exchange.answerProblem(request);
+    const isCounted = received.length <= littleBytesMax && work.cost.events > fewEventsMax;
+    if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
+      return this.#takeLater(exchange, received, whoseIs(work));
+
+    problem = work.protocol.readEvents(work) ?? this.#admit(work);
+    if (problem !== undefined) {
+      exchange.answerProblem(problem);
       return undefined;
     }
-    const plainWork = workOf(body.length, request.events);
-    const work = request.v1 === undefined ? plainWork : plainWork + slowWorkOf(body.length);
-    const isCounted = received.length <= littleBytesMax && request.events > fewEventsMax;
-    const isTooMuch =
-      work > placedAtOnceMax || work > publisher.frameBytesMax || (isCounted && share.isSpent);
-    if (isTooMuch || mustWait(request)) {
-      return takeInTurns(exchange, kept(received), {
-        projectId: request.project.id,
-        lane: request.lane,
-      });
-    }
-    const known = request.v1 === undefined ? nothingKnown : readUuids(request);
-    const overrun =
-      "code" in known ? known : isLateAtOnce(exchange) ? tooLate : overLimits(request);
-    if (overrun !== undefined || "code" in known) {
-      if (overrun !== undefined) exchange.answerProblem(overrun);
-      return undefined;
-    }
-    const placing = startPlacing(request, parts, known);
-    const beganMs = isCounted ? workMs() : 0;
+    work.begin(this.#parts, undefined);
+    const beganMs = isCounted ? this.#workMs() : 0;
     try {
-      items.takeRows(placing, 0, request.events);
+      this.#items.takeRows(work, 0, work.cost.events);
     } catch (bug) {
-      giveUp(placing);
+      giveUp(work);
       throw bug;
     }
-    if (isCounted) share.spend(workMs() - beganMs);
-    finish(exchange, placing);
+    if (isCounted) this.#share.spend(this.#workMs() - beganMs);
+    this.#finish(work);
     return undefined;
   }
 
-  /** What came in one piece has just got its deadline. */
-  function isLateAtOnce(exchange: Exchange): boolean {
-    return exchange.hint !== undefined && isLate(exchange);
-  }
-
-  function whoseOf(exchange: Exchange, received: Buffer): BodyHint {
-    return exchange.hint ?? look(received, true, exchange.v1?.apiKey);
+  #isTooMuchNow(work: Work): boolean {
+    const bytes = workOf(work.body.length, work.cost.events, work.protocol.writesAnew);
+    return bytes > placedAtOnceMax || bytes > this.#publisher.frameBytesMax;
   }
 
   /** History keeps its order: what came before and is still being placed goes first. */
-  function mustWait({ lane, project }: OpenRequest): boolean {
-    return lane === "historical" && arrivals.mustWait(project.id);
+  #mustWait({ lane, project }: Work): boolean {
+    return lane === "historical" && this.#arrivals.mustWait(project.id);
   }
 
-  /** The same in many turns, with the scan in the thread pool. */
-  async function takeInTurns(exchange: Exchange, received: Buffer, whose: BodyHint): Promise<void> {
-    const arrival = arrivals.arrive(whose, {
+  #takeLater(
+    exchange: Exchange,
+    received: Buffer,
+    whose: BodyHint = exchange.hint ?? this.#look(received, true, exchange.v1?.apiKey),
+  ): Promise<void> {
+    return this.#takeInTurns(exchange, kept(received), whose);
+  }
+
+  /** Takes the same steps in many turns, with the scan in the thread pool. */
+  async #takeInTurns(exchange: Exchange, received: Buffer, whose: BodyHint): Promise<void> {
+    const arrival = this.#arrivals.arrive(whose, {
       bytes: received.length,
       deadlineMs: exchange.deadlineMs,
     });
     try {
-      const problem = await scanInTurn(exchange, received, arrival);
+      const problem = await this.#takeTurn(exchange, received, arrival);
       if (problem !== undefined) exchange.answerProblem(problem);
     } finally {
-      arrivals.leave(arrival);
+      this.#arrivals.leave(arrival);
     }
   }
 
@@ -190,25 +203,24 @@ export function createIntake(options: IntakeOptions): Intake {
    * Waits for its turn, without a scanner: as long as the first reading, or a hint before it, says
    * whose the body is.
    */
-  async function scanInTurn(
+  async #takeTurn(
     exchange: Exchange,
     received: Buffer,
     arrival: Arrival,
   ): Promise<Problem | undefined> {
-    const body = withoutMark(received);
-    const markBytes = received.length - body.length;
     for (;;) {
       if (arrival.lane === "historical" && arrival.projectId !== undefined)
-        await arrivals.turnOf(arrival);
-      const scanner = await scanners.take(arrival);
+        await this.#arrivals.turnOf(arrival);
+      const scanner = await this.#scanners.take(arrival);
       if (scanner === undefined) return tooManyBefore;
       try {
-        const request = refusedNow() ?? (await scanWhole(exchange, { body, markBytes, scanner }));
-        if ("code" in request) return request;
-        if (isMine(arrival, request) || mayGoOn(arrival, request))
-          return await placeInTurns(exchange, request);
+        const work = new Work(exchange, this.#protocolOf(exchange), { received, scanner });
+        const problem = this.#refusalNow() ?? (await this.#scanInBackground(work));
+        if (problem !== undefined) return problem;
+        if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
+          return await this.#placeInTurns(work);
       } finally {
-        scanners.give(arrival, scanner);
+        this.#scanners.give(arrival, scanner);
       }
     }
   }
@@ -217,176 +229,160 @@ export function createIntake(options: IntakeOptions): Intake {
    * What is not UTF-8 is scanned again with U+FFFD in its place. If it is no JSON then either, the
    * first scan's word counts.
    */
-  async function scanWhole(exchange: Exchange, scanned: Scanned): Promise<OpenRequest | Problem> {
-    const { body, scanner } = scanned;
+  async #scanInBackground(work: Work): Promise<Problem | undefined> {
+    const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
-    if (!isRepairable(status, scanner)) return openRequest(exchange, scanned, status);
-    const problem = scanProblem(status, scanned);
-    const repaired = await repairedBody(body, scanner, share);
-    const again = await scanner.scanInBackground(repaired.body);
-    return again === ScanStatus.Ok
-      ? openRequest(exchange, { ...repaired, scanner }, again)
-      : problem;
+    if (!isRepairable(status, scanner)) return this.#open(work, status);
+    const problem = scanProblem(status, work);
+    const repaired = await repairedBody(body, scanner, this.#share);
+    const statusThen = await scanner.scanInBackground(repaired.body);
+    if (statusThen !== ScanStatus.Ok) return problem;
+    work.repair(repaired);
+    return this.#open(work, statusThen);
   }
 
   /**
    * The scan says otherwise, or more: whether the body has its turn all the same. Else it waits for
    * it, and is scanned again.
    */
-  function mayGoOn(arrival: Arrival, { project, lane }: OpenRequest): boolean {
-    arrivals.know(arrival, { projectId: project.id, lane });
-    return scanners.keep(arrival) && (lane === "live" || arrivals.turnOf(arrival) === undefined);
+  #mayGoOn(arrival: Arrival, work: Work): boolean {
+    this.#arrivals.know(arrival, whoseIs(work));
+    return (
+      this.#scanners.keep(arrival) &&
+      (work.lane === "live" || this.#arrivals.turnOf(arrival) === undefined)
+    );
   }
 
-  async function placeInTurns(
-    exchange: Exchange,
-    request: OpenRequest,
-  ): Promise<Problem | undefined> {
-    const known = request.v1 === undefined ? nothingKnown : await readUuidsInTurns(request, share);
-    if ("code" in known) return known;
-    const overrun = isLate(exchange) ? tooLate : overLimits(request);
-    if (overrun !== undefined) return overrun;
-    const bodyId =
-      request.v1 === undefined && fillsFrames(request) ? await bodyIdOf(request, share) : undefined;
-    const placing = startPlacing(request, parts, { ...known, bodyId });
-    const { pending, scanner, frames } = placing;
+  async #placeInTurns(work: Work): Promise<Problem | undefined> {
+    const { exchange, protocol } = work;
+    const problem =
+      (await protocol.readEventsInTurns(work)) ??
+      (this.#isLate(exchange) ? tooLate : this.#overLimits(work));
+    if (problem !== undefined) return problem;
+    const isNamed = protocol.retriesWhole && this.#fillsFrames(work);
+    work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
+    const { pending } = work;
     try {
-      for (
-        let rows = rowCount(placing);
-        rows > 0;
-        rows = pending.failed ? 0 : await nextRows(placing)
-      ) {
-        let start = 0;
-        const slice = (): void => {
-          if (isLate(exchange)) {
-            pending.fail("timeout");
-            return;
-          }
-          const end = endOfSlice(scanner.table, start, { rows, isSlow: request.v1 !== undefined });
-          items.takeRows(placing, start, end);
-          frames.endTurn();
-          start = end;
-        };
-        while (start < rows && !pending.failed) {
-          await pending.framesAtMost(framesAheadMax);
-          await share.slice(slice);
-        }
-      }
+      for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
+        await this.#placeRows(work, rows);
     } catch (bug) {
-      giveUp(placing);
+      giveUp(work);
       throw bug;
     }
-    finish(exchange, placing);
+    this.#finish(work);
     return undefined;
   }
 
-  /** A bug came up. Whoever catches it answers 503. */
-  function giveUp({ frames, pending }: Placing): void {
-    frames.abandon();
-    pending.abandon();
+  /** Places the rows of the table in slices, no faster than what is placed is stored. */
+  async #placeRows(work: Work, rows: number): Promise<void> {
+    const { exchange, pending, protocol } = work;
+    let start = 0;
+    const slice = (): void => {
+      if (this.#isLate(exchange)) {
+        pending.fail("timeout");
+        return;
+      }
+      const end = endOfSlice(work.table, start, { rows, isSlow: protocol.writesAnew });
+      this.#items.takeRows(work, start, end);
+      work.frames.endTurn();
+      start = end;
+    };
+    while (start < rows && !pending.failed) {
+      await pending.framesAtMost(framesAheadMax);
+      await this.#share.slice(slice);
+    }
   }
 
-  function refusedNow(): Problem | undefined {
-    const code = publisher.refusal();
+  // The steps of both, in their order.
+
+  #protocolOf({ v1 }: Exchange): Protocol {
+    return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
+  }
+
+  #refusalNow(): Problem | undefined {
+    const code = this.#publisher.refusal();
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
+  }
+
+  /** Reads what a scan found: whose the request is, on which lane it goes and what it costs. */
+  #open(work: Work, status: ScanStatus): Problem | undefined {
+    if (status !== ScanStatus.Ok) return scanProblem(status, work);
+    const envelope = work.protocol.readEnvelope(work, this.#projects);
+    if ("code" in envelope) return this.#hints.withHint(envelope, work);
+    work.open(envelope);
+    const { id } = envelope.project;
+    work.exchange.projectId = id;
+    return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
+  }
+
+  /** What came in one piece has just got its deadline, and needs no look at the clock. */
+  #admit(work: Work): Problem | undefined {
+    const { exchange } = work;
+    return exchange.hint !== undefined && this.#isLate(exchange) ? tooLate : this.#overLimits(work);
   }
 
   /**
    * What is stored past its deadline is told "unknown" at the best, and its retry stores it again.
    */
-  function isLate({ deadlineMs }: Exchange): boolean {
-    return nowMs() >= deadlineMs;
-  }
-
-  /** Reads what a scan found: a request with a project and a lane, or what is wrong with it. */
-  function openRequest(
-    exchange: Exchange,
-    scanned: Scanned,
-    status: ScanStatus,
-  ): OpenRequest | Problem {
-    const { body, scanner, malformed } = scanned;
-    if (status !== ScanStatus.Ok) return scanProblem(status, scanned);
-    const v1 = exchange.v1 === undefined ? undefined : readV1Head(exchange.v1);
-    if (v1 !== undefined && "code" in v1) return v1;
-    const envelope =
-      exchange.v1 === undefined
-        ? readEnvelope(body, scanner.table, projects)
-        : readV1Envelope({ body, table: scanner.table }, exchange.v1.apiKey, projects);
-    if ("code" in envelope) return mending.ofEnvelope(envelope, exchange, scanned);
-    exchange.projectId = envelope.project.id;
-    const { lane, project } = envelope;
-    const full = shares?.refusalOf(lane, project.id);
-    if (full !== undefined) return full;
-    const events = scanner.table[Header.ItemCount]!;
-    const bytes = body.length;
-    const eventsTaken = 0;
-    const bytesTaken = 0;
-    const request = {
-      exchange,
-      body,
-      malformed,
-      scanner,
-      lane,
-      project,
-      v1,
-      events,
-      bytes,
-      eventsTaken,
-      bytesTaken,
-    };
-    return overCaps(request, caps) ?? request;
+  #isLate({ deadlineMs }: Exchange): boolean {
+    return this.#nowMs() >= deadlineMs;
   }
 
   /**
    * Holds the request against what its stream is fit for, and what its project may send: once a
    * request, as soon as the project is known.
    */
-  function overLimits(request: OpenRequest): Problem | undefined {
-    const unfit = publisher.refusalOf(request.lane, request.project.id);
+  #overLimits(work: Work): Problem | undefined {
+    const { lane, project, cost } = work;
+    const unfit = this.#publisher.refusalOf(lane, project.id);
     if (unfit !== undefined) return unfit;
-    const waitMs = request.project.meter.admit(request);
+    const waitMs = project.meter.admit(cost);
     if (waitMs === 0) return undefined;
-    mending.noteLibrary(request.exchange, request);
-    metrics.events(request.lane, "rate_limited", request.events);
-    return overRate(request, waitMs);
+    this.#hints.noteLibrary(work);
+    this.#metrics.events(lane, "rate_limited", cost.events);
+    return overRate(work, waitMs);
   }
 
   /**
    * More lines than a frame takes: the request gets frames of its own. Decided by the body alone,
    * so a retry of it is placed the same way.
    */
-  function fillsFrames({ body, events }: OpenRequest): boolean {
-    return recordsBytesMax(body.length, events) > publisher.frameBytesMax;
+  #fillsFrames({ body, cost }: Work): boolean {
+    return recordsBytesMax(body.length, cost.events) > this.#publisher.frameBytesMax;
   }
 
   /**
    * All lines are placed: the request is answered when its frames are settled, or now if it has
    * none.
    */
-  function finish(exchange: Exchange, placing: Placing): void {
-    const { lane, project, scanner, tally, pending, frames } = placing;
+  #finish(work: Work): void {
+    const { exchange, lane, project, cost, tally, pending, frames } = work;
     if (pending.failed) frames.abandon();
     else frames.finish();
-    tally.countWork(metrics);
-    if (tally.dropped > 0) mending.noteLibrary(exchange, placing);
-    if (
-      !tally.answersInPart &&
-      tally.errorsTotal > 0 &&
-      tally.errorsTotal === scanner.table[Header.ItemCount]
-    ) {
-      tally.countTold(lane, metrics, true);
-      project.meter.countDropped(tally.dropped, pending);
+    tally.countWork(this.#metrics);
+    if (tally.dropped > 0) this.#hints.noteLibrary(work);
+    if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
+      tally.countTold(lane, this.#metrics, true);
+      project.meter.countDropped(tally.dropped, cost);
       exchange.answerProblem(problemOfItems(tally));
     } else {
       pending.placed();
     }
   }
-
-  return intake;
 }
 
-function isMine({ projectId, lane }: Arrival, request: OpenRequest): boolean {
-  return projectId === request.project.id && lane === request.lane;
+/** A bug came up. Whoever catches it answers 503. */
+function giveUp({ frames, pending }: Work): void {
+  frames.abandon();
+  pending.abandon();
+}
+
+function whoseIs({ project, lane }: Work): BodyHint {
+  return { projectId: project.id, lane };
+}
+
+function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
+  return projectId === work.project.id && lane === work.lane;
 }
 
 const tooLate: Problem = {

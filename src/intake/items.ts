@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../base/errors.ts";
 import { distinctIdCharactersMax } from "../events/distinct-id.ts";
 import { judgeItem } from "../events/guards.ts";
-import type { ItemView } from "../events/item-view.ts";
+import { type ItemView, isPlain, itemFlags } from "../events/item-view.ts";
 import {
   type JsonText,
   mergedBytesMax,
@@ -14,7 +14,6 @@ import {
   PersonFields,
 } from "../events/person-fields.ts";
 import type { RecordWriter } from "../events/record.ts";
-import type { RecordFrame } from "../events/record-frame.ts";
 import { eventNameCharactersMax, isNameTooLong } from "../events/text-length.ts";
 import {
   invalidSentAtWarning,
@@ -24,12 +23,9 @@ import {
   Verdict,
 } from "../events/verdict.ts";
 import {
-  type BackgroundScanner,
   depthMax,
-  FieldShift,
   Header,
   ItemFlag,
-  MoreShift,
   NotNormal,
   numberDigitsMax,
   Row,
@@ -40,7 +36,6 @@ import {
 import { dropDetail, errorHint, unsaid } from "./details/item-details.ts";
 import type { Slips } from "./details/slips.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
-import type { RequestFrames } from "./request-frames.ts";
 import type { Tally } from "./tally.ts";
 import {
   additionsTo,
@@ -48,27 +43,22 @@ import {
   takesAdditions,
   writeWithAdditions,
 } from "./v1/additions.ts";
+import type { Work } from "./work.ts";
 
-/** A request on its way from table to frames. */
-export interface Job extends RequestFacts {
-  readonly body: Buffer;
-  /**
-   * Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that
-   * came as UTF-8.
-   */
-  readonly malformed: Uint32Array | undefined;
-  /** Holds the table of the body. */
-  readonly scanner: BackgroundScanner;
-  /** What the request calls now cannot be read. */
-  readonly hasInvalidSentAt: boolean;
-  /** Of the newer protocol (v1): members for the properties of each event. Undefined for others. */
-  readonly additions?: string | undefined;
-  readonly tally: Tally;
-  /** What the store takes in one record. */
-  readonly recordBytesMax: number;
-  readonly record: RecordFrame;
-  readonly frames: RequestFrames;
-}
+/** What of a request's work its items are judged by, and where their lines go. */
+export type Job = RequestFacts &
+  Pick<
+    Work,
+    | "body"
+    | "malformed"
+    | "scanner"
+    | "hasInvalidSentAt"
+    | "additions"
+    | "tally"
+    | "recordBytesMax"
+    | "record"
+    | "frames"
+  >;
 
 export interface ItemTakerOptions {
   /**
@@ -88,11 +78,6 @@ export interface ItemTaker {
    */
   takeRows(job: Job, start: number, end: number): void;
 }
-
-/** The bit that objects and arrays have and no other type, of both places of a distinct id. */
-const containerBit = TokenType.Object & TokenType.Array;
-const containerDistinctIds =
-  (containerBit << FieldShift.DistinctId) | (containerBit << FieldShift.PropertiesDistinctId);
 
 /** An ItemView that is pointed at one item after another. */
 interface Cursor extends ItemView {
@@ -217,7 +202,7 @@ export function createItemTaker({
 
   /** The item in plain form, or undefined and the verdict says why there is none. */
   function normalised({ body, table, row }: ItemView, tally: Tally): ItemView | undefined {
-    const flags = flagsOf(cursor);
+    const flags = itemFlags(cursor);
     if ((flags & ItemFlag.TooDeep) !== 0) {
       return refused("too_deep", `Objects and arrays may be ${depthMax} deep, the event counted`);
     }
@@ -340,19 +325,4 @@ export function createItemTaker({
   }
 
   return { takeRows };
-}
-
-/**
- * Whether the table says all there is to say of the item. A distinct id that is an object or array
- * is to be compact text, and the same however its strings were written.
- */
-export function isPlain(item: Pick<ItemView, "table" | "row">): boolean {
-  return (
-    flagsOf(item) === 0 && (item.table[item.row + Row.FieldTypes]! & containerDistinctIds) === 0
-  );
-}
-
-/** ItemFlag bits. */
-function flagsOf({ table, row }: Pick<ItemView, "table" | "row">): number {
-  return table[row + Row.MoreTypes]! >>> MoreShift.Flags;
 }

@@ -2,7 +2,7 @@
 // back. Where one ends and what it is called is for those who fill it to say.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
-import type { RequestFrames, RequestFramesOptions } from "./request-frames.ts";
+import type { RequestFrames, Work } from "./work.ts";
 
 /**
  * A frame of a large request holds up what comes behind it for as long as the disk takes. Measured
@@ -17,19 +17,21 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 export abstract class OwnFrames implements RequestFrames {
-  protected readonly options: RequestFramesOptions;
+  protected readonly work: Work;
+  protected readonly publisher: Publisher;
   /** The one that is being filled. */
   protected frame: FrameSink | undefined = undefined;
 
-  constructor(options: RequestFramesOptions) {
-    this.options = options;
+  constructor(work: Work, publisher: Publisher) {
+    this.work = work;
+    this.publisher = publisher;
   }
 
   abstract sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
 
   /**
-   * Of the frame as it is now: the same when the client sends its events again, or "" for one of
-   * this submission alone.
+   * The id of the frame as it is now: the same when the client sends its events again, or "" for
+   * one of this submission alone.
    */
   protected abstract messageIdOf(frame: FrameSink): string;
 
@@ -42,13 +44,13 @@ export abstract class OwnFrames implements RequestFrames {
     const { frame } = this;
     if (frame === undefined) return;
     this.frame = undefined;
-    const { publisher, pending, deadlineMs } = this.options;
+    const { pending, exchange } = this.work;
     pending.expectFrame();
-    publisher.submit(frame, this.messageIdOf(frame), this.waiter(), deadlineMs);
+    this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
   }
 
   abandon(): void {
-    if (this.frame !== undefined) this.options.publisher.discard(this.frame);
+    if (this.frame !== undefined) this.publisher.discard(this.frame);
     this.frame = undefined;
   }
 }

@@ -15,7 +15,6 @@ import type {
   Publisher,
   RequestCost,
 } from "../base/types.ts";
-import type { Envelope } from "./envelope.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
 // Some frames of a large request may be stored while another is refused, so none of these says that
@@ -28,8 +27,13 @@ const details: Partial<Record<ErrorCode, string>> = {
   unavailable: "The store cannot be reached: send the request again later",
 };
 
-export interface PendingOf extends Envelope, RequestCost {
+/** What it keeps of the request's work, which holds the body. */
+export interface PendingOf {
   readonly exchange: Exchange;
+  readonly lane: Lane;
+  readonly project: MeteredProject;
+  readonly cost: RequestCost;
+  readonly tally: Tally;
 }
 
 /** Who hears what became of it. */
@@ -41,16 +45,12 @@ export interface PendingReports {
   readonly clientWarnings?: ClientWarningTaker | undefined;
 }
 
-/** Its cost is its own copy: what it was made of holds the body. */
-export class PendingRequest implements FrameWaiter, RequestCost {
-  readonly events: number;
-  readonly bytes: number;
-  eventsTaken: number;
-  bytesTaken: number;
+export class PendingRequest implements FrameWaiter {
   readonly #exchange: Exchange;
   readonly #tally: Tally;
   readonly #lane: Lane;
   readonly #project: MeteredProject;
+  readonly #cost: RequestCost;
   readonly #reports: PendingReports;
   #isPlaced = false;
   // The intake's own hold, so that no early outcome answers before the last line is placed.
@@ -69,15 +69,12 @@ export class PendingRequest implements FrameWaiter, RequestCost {
   #isUnfit = false;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor(request: PendingOf, tally: Tally, reports: PendingReports) {
-    this.events = request.events;
-    this.bytes = request.bytes;
-    this.eventsTaken = request.eventsTaken;
-    this.bytesTaken = request.bytesTaken;
-    this.#exchange = request.exchange;
+  constructor({ exchange, tally, lane, project, cost }: PendingOf, reports: PendingReports) {
+    this.#exchange = exchange;
     this.#tally = tally;
-    this.#lane = request.lane;
-    this.#project = request.project;
+    this.#lane = lane;
+    this.#project = project;
+    this.#cost = cost;
     this.#reports = reports;
   }
 
@@ -170,7 +167,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     const tally = this.#tally;
     tally.countTold(this.#lane, metrics, this.#failure === undefined);
     if (tally.dropped === 0) return;
-    this.#project.meter.countDropped(tally.dropped, this);
+    this.#project.meter.countDropped(tally.dropped, this.#cost);
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
@@ -210,7 +207,7 @@ export class PendingRequest implements FrameWaiter, RequestCost {
     }
     // For the retry of what is not stored there is room again.
     if (this.#failure !== undefined || this.#abandoned) {
-      meter.giveBack(this, this.#stored + this.#unknown);
+      meter.giveBack(this.#cost, this.#stored + this.#unknown);
     }
   }
 }

@@ -3,19 +3,11 @@
 // as a line of some 300 bytes.
 
 import type { Problem } from "../base/errors.ts";
-import type { Excess, Exchange, MeteredProject, RequestCost } from "../base/types.ts";
-import { typeAt } from "../events/item-view.ts";
+import type { Excess, Exchange, RequestCost } from "../base/types.ts";
+import { itemFlags, typeAt } from "../events/item-view.ts";
 import { recordsBytesLikely } from "../events/record.ts";
-import {
-  Extra,
-  ExtraShift,
-  extraOf,
-  Header,
-  hasExtra,
-  MoreShift,
-  Row,
-  TokenType,
-} from "../scan/table.ts";
+import { Extra, ExtraShift, extraOf, Header, hasExtra, Row, TokenType } from "../scan/table.ts";
+import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
@@ -28,49 +20,45 @@ export const noCaps: RequestCaps = {
   expansionMax: Number.POSITIVE_INFINITY,
 };
 
-export interface CappedRequest extends RequestCost {
+/** What the caps read of a request's work. */
+export type CappedWork = Pick<Work, "project" | "cost" | "additions" | "table"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
-  readonly project: MeteredProject;
-  /** Holds the table of the body. */
-  readonly scanner: { readonly table: Uint32Array };
-  /** Of the newer protocol: members that each event gets. */
-  readonly v1: { readonly lib: string } | undefined;
-}
+};
 
-export function overCaps(request: CappedRequest, caps: RequestCaps): Problem | undefined {
-  const { events, bytes, exchange, project } = request;
+export function overCaps(work: CappedWork, caps: RequestCaps): Problem | undefined {
+  const { cost, exchange, project } = work;
+  const { events, bytes } = cost;
   const { eventsMax, expansionMax } = caps;
   if (events > eventsMax) return tooMany(events, `a request may hold ${eventsMax}`);
   const expandedMax = exchange.bytesArrived * expansionMax;
-  let likely = recordsBytesLikely(bytes, events) + events * (request.v1?.lib.length ?? 0);
+  let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
   // What is said of a person is in the body once. To look for it takes time, and only what is near
   // the limit needs to know.
-  if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(request);
+  if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   if (likely > expandedMax && !project.meter.takesExpansion(likely)) {
     const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
     return { code: "expands_too_far", detail };
   }
-  const excess = project.meter.exceeds(request);
-  return excess === undefined ? undefined : overLimit(excess, request);
+  const excess = project.meter.exceeds(cost);
+  return excess === undefined ? undefined : overQuota(excess, cost);
 }
 
 /**
  * About what `$set` and its like inside of `properties` take when they stand a second time. Events
  * past the table's rows are taken for alike.
  */
-function personBytesLikely({ events, scanner }: CappedRequest): number {
-  const { table } = scanner;
+function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
   let sum = 0;
   for (let index = 0; index < rows; index++)
     sum += personBytesOf(table, Header.Words + index * Row.Words);
-  return rows === 0 ? 0 : Math.ceil((sum * events) / rows);
+  return rows === 0 ? 0 : Math.ceil((sum * cost.events) / rows);
 }
 
 function personBytesOf(table: Uint32Array, row: number): number {
   // Of an item that is not plain the scan has not seen all.
-  const isPlain = table[row + Row.MoreTypes]! >>> MoreShift.Flags === 0;
-  if (!isPlain) return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+  if (itemFlags({ table, row }) !== 0)
+    return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   if (!hasExtra(table, row)) return 0;
   const extra = extraOf(table, row);
   const types = table[extra + Extra.Types]!;
@@ -88,15 +76,15 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** Of a request that the meter has just not admitted: there is room in so many milliseconds. */
-export function overRate(request: CappedRequest, retryAfterMs: number): Problem {
-  const { what, perSecond } = request.project.meter.limitHit(request);
+/** The meter has just not admitted the request: there is room in so many milliseconds. */
+export function overRate({ project, cost }: CappedWork, retryAfterMs: number): Problem {
+  const { what, perSecond } = project.meter.limitHit(cost);
   const detail = `The project is over its limit of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs };
 }
 
 /** Names the project's limit, so that whoever reads it knows what to send, or what to ask for. */
-function overLimit(
+function overQuota(
   { what, perSecond, requestMax }: Excess,
   { events, bytes }: RequestCost,
 ): Problem {

@@ -1,73 +1,183 @@
-// How much work a body makes, and how much of it is done at a time. What is large is decided here:
-// by the work, not by the bytes.
+// One request on its way through the intake, in one object: what its scan found, whose it is, what
+// it costs and, once it is taken, where its lines go. The stages fill it in, in the order of its
+// fields. It holds the body, so what outlives the placing of its lines must not hold it.
 
-import { Buffer } from "node:buffer";
-import { mayNeedMerging } from "../events/person-fields.ts";
-import { recordOverheadBytesMax } from "../events/record.ts";
-import { Header, Row } from "../scan/table.ts";
-import { isPlain } from "./items.ts";
+import type { Buffer } from "node:buffer";
+import type { Problem } from "../base/errors.ts";
+import type {
+  Exchange,
+  FrameSink,
+  Lane,
+  MeteredProject,
+  ProjectLookup,
+  Publisher,
+  RequestCost,
+} from "../base/types.ts";
+import type { RecordWriter } from "../events/record.ts";
+import type { RecordFrame } from "../events/record-frame.ts";
+import type { RequestFacts } from "../events/verdict.ts";
+import { type BackgroundScanner, Header } from "../scan/table.ts";
+import { withoutMark } from "./byte-order-mark.ts";
+import type { Slips } from "./details/slips.ts";
+import type { Envelope } from "./envelope.ts";
+import { type PendingReports, PendingRequest } from "./pending-request.ts";
+import type { RepairedBody } from "./repaired-body.ts";
+import type { SentAt } from "./sent-at.ts";
+import type { Tally } from "./tally.ts";
 
-/**
- * Up to here a body of few events goes through at once, however much others did in the same turn,
- * and nobody asks how long it took: 0.05 ms at most.
- */
-export const littleBytesMax = 2_048;
-/** More of them, of which 2 KiB hold up to 70, take as long as a body of ten times the bytes. */
-export const fewEventsMax = 8;
-/**
- * A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so
- * many take 0.8 ms.
- */
-export const scannedAtOnceBytesMax = 131_072;
-/**
- * A body from here on lies in memory of its own until the intake is done with it; of a shorter one
- * a copy is kept.
- */
-export const borrowedBytesMax = 1_048_576;
-/**
- * What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much.
- * Some 0.4 ms.
- */
-export const placedAtOnceMax = 524_288;
-/** Rows of the table that serves the bodies placed at once. */
-export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
-/** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
-const slowPathFactor = 8;
-
-/**
- * What placing a body takes that is not in plain form, in bytes copied, beside what it takes in any
- * case.
- */
-export function slowWorkOf(bytes: number): number {
-  return bytes * slowPathFactor;
+/** The places where requests of the newer protocol (v1) differ from all others. */
+export interface Protocol {
+  /** Each item is written anew, be it in plain form or not. */
+  readonly writesAnew: boolean;
+  /** An event without a timestamp gets a warning on either lane. */
+  readonly needsTimestamp: boolean;
+  /**
+   * A client that retries sends the whole body again; else it sends those events that were not
+   * stored.
+   */
+  readonly retriesWhole: boolean;
+  /** Members for the properties of each event; undefined where nothing is put there. */
+  readonly additions: string | undefined;
+  /** Whose the request is and on which lane it goes, or what is wrong with it as a whole. */
+  readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
+  /** What looks like the slip behind a problem of the envelope; "" where nothing does. */
+  hintOf(problem: Problem, work: Work, slips: Slips): string;
+  /** What an event can have that refuses the whole request. For a body that the table holds whole. */
+  readEvents(work: Work): Problem | undefined;
+  /** The same for any body. Undefined: there is nothing to read. */
+  readEventsInTurns(work: Work): Promise<Problem | undefined> | undefined;
+  readSentAt(work: Work): SentAt;
+  createTally(): Tally;
+  /** With a name for the body, its lines go to frames of their own. */
+  createFrames(work: Work, publisher: Publisher, bodyId: string | undefined): RequestFrames;
 }
 
-/** What placing a body takes, in bytes copied: no more than that, if its items are plain. */
-export function workOf(bytes: number, events: number): number {
-  return bytes + events * recordOverheadBytesMax;
+/** Where the lines of one request go. */
+export interface RequestFrames {
+  /**
+   * A sink with room for a line of `bytes`, for the item at `index`, which came with a valid uuid
+   * of its own or did not. Valid until the next call.
+   */
+  sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
+  /**
+   * Before other requests get a turn: a shared frame that has their lines too may leave in it, so
+   * what is in it is handed over.
+   */
+  endTurn(): void;
+  /** Hands over the last lines. */
+  finish(): void;
+  /** Takes back the lines that are not handed over yet, of a request that came to nothing. */
+  abandon(): void;
 }
 
-/**
- * How far a slice goes from row `start`, by at least one row. `isSlow`: each item is written anew,
- * be it plain or not.
- */
-export function endOfSlice(
-  table: Uint32Array,
-  start: number,
-  { rows, isSlow }: { rows: number; isSlow: boolean },
-): number {
-  let end = start;
-  for (let work = 0; end < rows && work < placedAtOnceMax; end++) {
-    const row = Header.Words + end * Row.Words;
-    const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-    const item = { table, row };
-    const isQuick = !isSlow && isPlain(item) && !mayNeedMerging(item);
-    work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1);
+/** What a request is taken with. */
+export interface WorkParts extends PendingReports {
+  readonly publisher: Publisher;
+  readonly records: RecordWriter;
+}
+
+export class Work implements RequestFacts {
+  readonly exchange: Exchange;
+  readonly protocol: Protocol;
+  readonly receivedAtMs: number;
+  readonly isEngage: boolean;
+  /** Without a byte order mark, and in UTF-8 once it is repaired. */
+  body: Buffer;
+  /** So many bytes stood before the body in what was sent. */
+  readonly markBytes: number;
+  /**
+   * Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that
+   * came as UTF-8.
+   */
+  malformed: Uint32Array | undefined = undefined;
+  /** Holds the table of the body, once it is scanned. */
+  readonly scanner: BackgroundScanner;
+
+  // From here on: known when the request is opened.
+  project!: MeteredProject;
+  lane!: Lane;
+  cost!: RequestCost;
+  additions: string | undefined = undefined;
+
+  // From here on: known when it is taken.
+  needsTimestamp = false;
+  skewMs = 0;
+  /** What the request calls now cannot be read. */
+  hasInvalidSentAt = false;
+  tally!: Tally;
+  pending!: PendingRequest;
+  /** What the store takes in one record. */
+  recordBytesMax = 0;
+  record!: RecordFrame;
+  frames!: RequestFrames;
+
+  constructor(
+    exchange: Exchange,
+    protocol: Protocol,
+    { received, scanner }: { received: Buffer; scanner: BackgroundScanner },
+  ) {
+    this.exchange = exchange;
+    this.protocol = protocol;
+    this.receivedAtMs = exchange.receivedAtMs;
+    this.isEngage = exchange.isEngage;
+    this.body = withoutMark(received);
+    this.markBytes = received.length - this.body.length;
+    this.scanner = scanner;
   }
-  return end;
-}
 
-/** The body, for longer than this turn. */
-export function kept(body: Buffer): Buffer {
-  return body.length < borrowedBytesMax ? Buffer.from(body) : body;
+  get table(): Uint32Array {
+    return this.scanner.table;
+  }
+
+  /** Rows that the table has now; a longer batch comes in several tables. */
+  get rowCount(): number {
+    return this.table[Header.RowCount]!;
+  }
+
+  /** Reads the next rows of a batch that is longer than the table; 0 for none. */
+  async nextRows(): Promise<number> {
+    const { table } = this;
+    if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
+    await this.scanner.scanMoreInBackground(this.body);
+    return this.rowCount;
+  }
+
+  /** From now on the scanner has the table of this body. */
+  repair({ body, malformed }: RepairedBody): void {
+    this.body = body;
+    this.malformed = malformed;
+  }
+
+  open({ project, lane }: Envelope): void {
+    this.project = project;
+    this.lane = lane;
+    this.additions = this.protocol.additions;
+    this.cost = {
+      events: this.table[Header.ItemCount]!,
+      bytes: this.body.length,
+      eventsTaken: 0,
+      bytesTaken: 0,
+    };
+  }
+
+  /** Makes what its items are judged by, where its lines go, and who waits for their frames. */
+  begin(parts: WorkParts, bodyId: string | undefined): void {
+    const { protocol, lane, project, receivedAtMs } = this;
+    const { publisher } = parts;
+    const sentAt = protocol.readSentAt(this);
+    this.needsTimestamp = lane === "historical" || protocol.needsTimestamp;
+    this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
+    this.hasInvalidSentAt = sentAt.isInvalid;
+    this.tally = protocol.createTally();
+    this.pending = new PendingRequest(this, parts);
+    this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
+    this.record = parts.records.begin({
+      projectId: project.id,
+      lane,
+      receivedAtMs,
+      sentAtMs: sentAt.ms,
+      clientAddress: this.exchange.clientAddress,
+    });
+    this.frames = protocol.createFrames(this, publisher, bodyId);
+  }
 }

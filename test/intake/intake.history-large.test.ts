@@ -18,7 +18,7 @@ import type {
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
-import { borrowedBytesMax } from "../../src/intake/work.ts";
+import { borrowedBytesMax } from "../../src/intake/work-size.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { FakeFrame } from "./fake-frame.ts";
 

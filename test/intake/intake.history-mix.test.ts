@@ -3,7 +3,7 @@
 // between.
 
 import { expect, test } from "vitest";
-import { scannedAtOnceBytesMax } from "../../src/intake/work.ts";
+import { scannedAtOnceBytesMax } from "../../src/intake/work-size.ts";
 import { type BodyOf, bodyOf, IntakeKit } from "./intake-kit.ts";
 
 /** Mulberry32: the same numbers for the same seed. */

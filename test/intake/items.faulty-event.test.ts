@@ -9,8 +9,8 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { Slips } from "../../src/intake/details/slips.ts";
 import { createItemTaker, type Job } from "../../src/intake/items.ts";
-import type { RequestFrames } from "../../src/intake/request-frames.ts";
 import { Tally } from "../../src/intake/tally.ts";
+import type { RequestFrames } from "../../src/intake/work.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
 import { FakeFrame } from "./fake-frame.ts";
@@ -62,6 +62,7 @@ function take(items: string, measure = records.measure): Taken {
     ...facts,
     body,
     malformed: undefined,
+    additions: undefined,
     scanner,
     tally,
     recordBytesMax,

@@ -26,14 +26,11 @@ function answerTo(
   };
   const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
   const cost = { events: settled.length, bytes: 1, eventsTaken: 0, bytesTaken: 0 };
-  const pending = new PendingRequest(
-    { exchange, project, lane: "live", ...cost } as never,
-    new Tally(),
-    {
-      metrics: { events() {} } as unknown as PendingReports["metrics"],
-      publisher: { refusalOf: () => refusal },
-    },
-  );
+  const tally = new Tally();
+  const pending = new PendingRequest({ exchange, project, lane: "live", cost, tally } as never, {
+    metrics: { events() {} } as unknown as PendingReports["metrics"],
+    publisher: { refusalOf: () => refusal },
+  });
   for (const _frame of settled) pending.expectFrame();
   pending.placed();
   for (const [outcome, code] of settled) pending.frameSettled(outcome, code, 1, 1);

@@ -14,11 +14,9 @@ type Given = [events: number, bytes: number, bytesArrived: number, meter?: Meter
 
 function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]: Given) {
   const project = { id: "a", name: "a", keys: [], enabled: true, meter };
-  const scanner = { table: new Uint32Array(Header.Words) };
-  return overCaps(
-    { ...costOf(events, bytes), exchange: { bytesArrived }, project, scanner, v1: undefined },
-    caps,
-  );
+  const table = new Uint32Array(Header.Words);
+  const cost = costOf(events, bytes);
+  return overCaps({ cost, exchange: { bytesArrived }, project, table, additions: undefined }, caps);
 }
 
 /** The same of a real batch of `count` events, which came as so many bytes. */
@@ -33,9 +31,9 @@ function codeOfBatch(
   const scanner = createNativeScanner();
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
-  const v1 = given.lib === undefined ? undefined : { lib: given.lib };
-  return overCaps({ ...costOf(count, body.length), exchange: given, project, scanner, v1 }, caps)
-    ?.code;
+  const cost = costOf(count, body.length);
+  const { table } = scanner;
+  return overCaps({ cost, exchange: given, project, table, additions: given.lib }, caps)?.code;
 }
 
 function codeOf(...given: Given): string | undefined {

@@ -2,25 +2,20 @@
 // so that each event learns what became of its frame, and a frame that comes again is known: its id
 // is made of the request's and of the bytes of the events in it.
 
-import type { Buffer } from "node:buffer";
 import type { ErrorCode } from "../../base/errors.ts";
-import type { FrameOutcome, FrameSink, FrameWaiter } from "../../base/types.ts";
+import type { FrameOutcome, FrameSink, FrameWaiter, Publisher } from "../../base/types.ts";
 import { recordsBytesMax } from "../../events/record.ts";
 import { Header, Row } from "../../scan/table.ts";
 import { ItemsHash } from "../items-hash.ts";
 import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
 import type { PendingRequest } from "../pending-request.ts";
-import type { RequestFramesOptions } from "../request-frames.ts";
+import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
-export interface ResultFramesOf {
+export interface ResultFramesOptions {
   /** The same over retries; "" where the client has none. */
   readonly requestId: string;
   readonly results: EventResults;
-  readonly body: Buffer;
-  readonly events: number;
-  /** Holds the table of the body. */
-  readonly scanner: { readonly table: Uint32Array };
 }
 
 /**
@@ -39,21 +34,23 @@ const overheadBytes = 256;
  * which there is also its address.
  */
 export class ResultFrames extends OwnFrames {
-  readonly #of: ResultFramesOf;
+  readonly #requestId: string;
+  readonly #results: EventResults;
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** Of the body, and for each event something on top. */
+  /** Bytes of the body, and for each event something on top. */
   #bytesFilled = 0;
 
-  constructor(options: RequestFramesOptions, of: ResultFramesOf) {
-    super(options);
-    this.#of = of;
-    this.#hash = new ItemsHash(of.body);
+  constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
+    super(work, publisher);
+    this.#requestId = requestId;
+    this.#results = results;
+    this.#hash = new ItemsHash(work.body);
   }
 
   sinkFor(bytes: number, index: number): FrameSink {
-    const { table } = this.#of.scanner;
+    const { table } = this.work;
     const row = Header.Words + (index - table[Header.FirstItem]!) * Row.Words;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (this.#isFull(bytes)) this.finish();
@@ -75,7 +72,7 @@ export class ResultFrames extends OwnFrames {
 
   protected waiter(): FrameWaiter {
     const range = { first: this.#firstIndex, last: this.#lastIndex };
-    return new ResultWaiter(this.#of.results, this.options.pending, range);
+    return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
   /**
@@ -83,7 +80,7 @@ export class ResultFrames extends OwnFrames {
    * kilobytes comes to.
    */
   #isFull(bytes: number): boolean {
-    const { publisher } = this.options;
+    const { publisher } = this;
     if (this.frame === undefined) return false;
     return (
       this.#bytesFilled >= ownFrameBytes(publisher) * fullShare ||
@@ -92,22 +89,24 @@ export class ResultFrames extends OwnFrames {
   }
 
   #begin(bytes: number, index: number): FrameSink {
-    const { publisher, lane, project } = this.options;
+    const { publisher } = this;
+    const { lane, project } = this.work;
     this.#firstIndex = index;
     this.#bytesFilled = 0;
-    this.#hash.begin(`${lane} ${project.id} ${this.#of.requestId} `);
+    this.#hash.begin(`${lane} ${project.id} ${this.#requestId} `);
     return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
   }
 
   /** A small request takes no more memory than it may need. */
   #usualCapacity(): number {
-    const { body, events } = this.#of;
-    return Math.min(ownFrameBytes(this.options.publisher), recordsBytesMax(body.length, events));
+    const { body, cost } = this.work;
+    return Math.min(ownFrameBytes(this.publisher), recordsBytesMax(body.length, cost.events));
   }
 
   /** With room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
-    const { publisher, lane, project } = this.options;
+    const { publisher } = this;
+    const { lane, project } = this.work;
     const capacity = Math.max(
       frame.length + bytes,
       Math.min(2 * frame.buffer.length, publisher.frameBytesMax),

@@ -1,0 +1,32 @@
+// The protocol of all requests but those of the newer one (v1): the key is in the body, the client
+// hears of the request as a whole, and sends it again as a whole.
+
+import type { Problem } from "../base/errors.ts";
+import { BodyFrames } from "./body-frames.ts";
+import { missingKeyHint } from "./details/key-details.ts";
+import type { Slips } from "./details/slips.ts";
+import { readEnvelope } from "./envelope.ts";
+import { readSentAt } from "./sent-at.ts";
+import { SharedFrames } from "./shared-frames.ts";
+import { Tally } from "./tally.ts";
+import type { Protocol, Work } from "./work.ts";
+
+/** It has no state: one for all requests. */
+export const plainProtocol: Protocol = {
+  writesAnew: false,
+  needsTimestamp: false,
+  retriesWhole: true,
+  additions: undefined,
+  readEnvelope: ({ body, table }, projects) => readEnvelope(body, table, projects),
+  hintOf(problem: Problem, { body, table }: Work, slips: Slips) {
+    return problem.code === "missing_api_key" ? missingKeyHint(body, table, slips) : "";
+  },
+  readEvents: () => undefined,
+  readEventsInTurns: () => undefined,
+  readSentAt: ({ body, table, exchange }) => readSentAt(body, table, exchange.sentAtMs),
+  createTally: () => new Tally(),
+  createFrames: (work, publisher, bodyId) =>
+    bodyId === undefined
+      ? new SharedFrames(work, publisher)
+      : new BodyFrames(work, publisher, bodyId),
+};

@@ -1,0 +1,44 @@
+// The lines of a small request go into its project's shared frame. Those of others go into frames of
+// their own (`own-frames.ts`).
+
+import type { FrameSink, Publisher } from "../base/types.ts";
+import type { RequestFrames, Work } from "./work.ts";
+
+export class SharedFrames implements RequestFrames {
+  readonly #work: Work;
+  readonly #publisher: Publisher;
+  #frame: FrameSink | undefined = undefined;
+
+  constructor(work: Work, publisher: Publisher) {
+    this.#work = work;
+    this.#publisher = publisher;
+  }
+
+  sinkFor(bytes: number): FrameSink {
+    const publisher = this.#publisher;
+    const { lane, project } = this.#work;
+    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax)
+      this.finish();
+    if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes)
+      this.#frame = publisher.sharedFrame(lane, project, bytes);
+    return this.#frame;
+  }
+
+  /** Before each call others have joined with theirs, so what is taken back is this request's. */
+  abandon(): void {
+    this.#frame?.rollback();
+    this.#frame = undefined;
+  }
+
+  endTurn(): void {
+    this.finish();
+  }
+
+  finish(): void {
+    if (this.#frame === undefined) return;
+    const { pending, exchange } = this.#work;
+    pending.expectFrame();
+    this.#publisher.join(this.#frame, pending, exchange.deadlineMs);
+    this.#frame = undefined;
+  }
+}

@@ -1,0 +1,77 @@
+// Reads the uuids of a request of the newer protocol (v1): each event must have one of its own, or
+// the whole request is refused before anything of it is placed.
+
+import type { Buffer } from "node:buffer";
+import type { Problem } from "../../base/errors.ts";
+import { UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
+import { FieldShift, Header, Row, TokenType } from "../../scan/table.ts";
+import type { LoopShare } from "../loop-share.ts";
+import type { Work } from "../work.ts";
+import { invalidPayload } from "./request.ts";
+import { UuidList } from "./uuid-list.ts";
+
+/** Rows read in one slice: a quarter of a millisecond. */
+const readAtOnceMax = 2_048;
+
+/** The uuids of a batch that the table holds whole, or what is wrong with one of them. */
+export function readUuids(work: Work): UuidList | Problem {
+  const reader = new UuidReader(work);
+  reader.read(0, work.rowCount);
+  return reader.problem ?? reader.uuids;
+}
+
+/** The same of any batch. Afterwards the table holds its first rows again. */
+export async function readUuidsInTurns(work: Work, share: LoopShare): Promise<UuidList | Problem> {
+  const reader = new UuidReader(work);
+  for (let rows = work.rowCount; rows > 0; rows = await work.nextRows()) {
+    for (let start = 0; start < rows; start += readAtOnceMax) {
+      await share.slice(() => reader.read(start, Math.min(rows, start + readAtOnceMax)));
+      if (reader.problem !== undefined) return reader.problem;
+    }
+  }
+  if (work.table[Header.FirstItem] !== 0) await work.scanner.scanInBackground(work.body);
+  return reader.uuids;
+}
+
+/** Reads the uuids of a batch, row by row, as far as the first that is not as it must be. */
+class UuidReader {
+  readonly uuids: UuidList;
+  problem: Problem | undefined = undefined;
+  readonly #body: Buffer;
+  readonly #table: Uint32Array;
+
+  constructor({ body, table }: Work) {
+    this.uuids = new UuidList(table[Header.ItemCount]!);
+    this.#body = body;
+    this.#table = table;
+  }
+
+  /** Reads the rows from `start` up to `end`. */
+  read(start: number, end: number): void {
+    for (let row = start; row < end && this.problem === undefined; row++) {
+      this.#readRow(Header.Words + row * Row.Words);
+    }
+  }
+
+  #readRow(row: number): void {
+    const table = this.#table;
+    const index = this.uuids.length;
+    const type = (table[row + Row.FieldTypes]! >>> FieldShift.Uuid) & 0xf;
+    const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
+    const body = this.#body;
+    const isPlain =
+      type === TokenType.PlainString && uuidForm(body, start + 1, end - 1) !== UuidForm.None;
+    const unescaped =
+      type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+    if (!isPlain && unescaped === undefined) {
+      const what =
+        type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is none";
+      this.problem = invalidPayload(`Each event must have a uuid, and batch[${index}] ${what}`);
+      return;
+    }
+    const equal =
+      unescaped === undefined ? this.uuids.add(body, start + 1) : this.uuids.add(unescaped, 0);
+    if (equal >= 0)
+      this.problem = invalidPayload(`batch[${index}] has the same uuid as batch[${equal}]`);
+  }
+}

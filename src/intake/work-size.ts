@@ -1,0 +1,65 @@
+// How much work a body makes, and how much of it is done at a time. What is large is decided here:
+// by the work, not by the bytes.
+
+import { Buffer } from "node:buffer";
+import { isPlain } from "../events/item-view.ts";
+import { mayNeedMerging } from "../events/person-fields.ts";
+import { recordOverheadBytesMax } from "../events/record.ts";
+import { Header, Row } from "../scan/table.ts";
+
+/**
+ * Up to here a body of few events goes through at once, however much others did in the same turn,
+ * and nobody asks how long it took: 0.05 ms at most.
+ */
+export const littleBytesMax = 2_048;
+/** More of them, of which 2 KiB hold up to 70, take as long as a body of ten times the bytes. */
+export const fewEventsMax = 8;
+/**
+ * A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so
+ * many take 0.8 ms.
+ */
+export const scannedAtOnceBytesMax = 131_072;
+/**
+ * A body from here on lies in memory of its own until the intake is done with it; of a shorter one
+ * a copy is kept.
+ */
+export const borrowedBytesMax = 1_048_576;
+/**
+ * What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much.
+ * Some 0.4 ms.
+ */
+export const placedAtOnceMax = 524_288;
+/** Rows of the table that serves the bodies placed at once. */
+export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
+/** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
+const slowPathFactor = 8;
+
+/**
+ * What placing a body takes at most, in bytes copied, if its items are plain. `isSlow`: each item is
+ * written anew, be it plain or not.
+ */
+export function workOf(bytes: number, events: number, isSlow: boolean): number {
+  return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
+}
+
+/** How far a slice goes from row `start`, by at least one row. `isSlow`: as above. */
+export function endOfSlice(
+  table: Uint32Array,
+  start: number,
+  { rows, isSlow }: { rows: number; isSlow: boolean },
+): number {
+  let end = start;
+  for (let work = 0; end < rows && work < placedAtOnceMax; end++) {
+    const row = Header.Words + end * Row.Words;
+    const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+    const item = { table, row };
+    const isQuick = !isSlow && isPlain(item) && !mayNeedMerging(item);
+    work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1, false);
+  }
+  return end;
+}
+
+/** The body, for longer than this turn. */
+export function kept(body: Buffer): Buffer {
+  return body.length < borrowedBytesMax ? Buffer.from(body) : body;
+}
