@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { metricNames } from "../src/admin/metrics/metric-table.ts";
+import { metricNames, metricTable } from "../src/admin/metrics/metric-table.ts";
 import { dropTable, errorTable, warningTable } from "../src/base/errors.ts";
 import { settings, variableOf } from "../src/settings/config.ts";
 
@@ -135,43 +135,48 @@ describe("a source file", () => {
   });
 });
 
-const readme = read("README.md");
+test("the README is short", () => {
+  expect(read("README.md").split("\n").length).toBeLessThanOrEqual(150);
+});
 
 test.each(Object.entries(errorTable))(
-  "the README and the OpenAPI file know the error %s",
+  "the documents and the OpenAPI file know the error %s, and when it comes",
   (code, row) => {
-    expect(readme).toMatch(new RegExp(`\\| ${row.status} \\| \`${code}\` \\|`));
+    const page = read("docs/reference/errors.md");
+    expect(page).toMatch(new RegExp(`\\| ${row.status} \\| \\[\`${code}\`\\]\\(#${code}\\) \\|`));
+    expect(plainText(sectionOf(page, code))).toContain(plainText(row.when).slice(1));
+    expect(plainText(sectionOf(page, code))).toContain(plainText(row.remedy));
     expect(read("openapi.yaml")).toMatch(new RegExp(`\\b${code}\\b`));
   },
 );
 
-test.each(Object.entries(errorTable))(
-  "the README says of the error %s when it comes, as the table does",
+test.each(Object.entries({ ...dropTable, ...warningTable }))(
+  "the documents say when the warning %s comes, and what becomes of the event",
   (code, row) => {
-    const line =
-      readme.split("\n").find((one) => one.startsWith(`| ${row.status} | \`${code}\` |`)) ?? "";
-    const said = line.split(" | ")[2] ?? "";
-    expect(said.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "")).toBe(row.when);
-  },
-);
-
-test.each([...Object.keys(dropTable), ...Object.keys(warningTable)])(
-  "the README says when the warning %s comes",
-  (code) => {
-    expect(readme).toMatch(new RegExp(`^\\| .*\\|.*warning.*\`${code}\``, "m"));
+    const section = plainText(sectionOf(read("docs/reference/errors.md"), code));
+    expect(section).toContain(plainText(row.when).slice(1));
+    expect(read("docs/reference/events.md")).toMatch(
+      new RegExp(`^\\| .*\\|.*warning.*\`${code}\``, "m"),
+    );
   },
 );
 
 test.each(Object.entries(settings))(
-  "the README knows the setting %s and its default",
+  "the documents know the setting %s and its default",
   (name, row) => {
     const fallback = row.fallback === undefined ? "unset" : `\`${row.fallback}\``;
-    expect(readme).toContain(`| \`${variableOf(name)}\` | ${fallback} |`);
+    const line = read("docs/reference/settings.md")
+      .split("\n")
+      .find((one) => one.startsWith(`| \`${variableOf(name)}\` | ${fallback}`));
+    expect(plainText(line ?? "")).toContain(plainText(row.why).slice(1));
   },
 );
 
-test.each(metricNames.map((name) => [name]))("the README knows the metric %s", (name) => {
-  expect(readme).toContain(`\`${name}\``);
+test.each(metricNames.map((name) => [name]))("the documents know the metric %s", (name) => {
+  const line = read("docs/reference/metrics.md")
+    .split("\n")
+    .find((one) => one.startsWith(`| \`${name}\` | ${metricTable[name].type} |`));
+  expect(plainText(line ?? "")).toContain(plainText(metricTable[name].help));
 });
 
 // The formatter breaks code, and leaves comments and texts as wide as they are. A text may be
@@ -186,6 +191,19 @@ test.each(
   );
   expect(wide).toEqual([]);
 });
+
+/** What stands below the heading, up to the next one. */
+function sectionOf(page: string, heading: string): string {
+  return page.split(/^#+ /m).find((one) => one.startsWith(`${heading}\n`)) ?? "";
+}
+
+/** Without links, code marks and escapes. */
+function plainText(markdown: string): string {
+  return markdown
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replaceAll(/[`\\]/g, "")
+    .replaceAll("&lt;", "<");
+}
 
 test.each(filesBelow("tools/**/*.ts", "testkit/**/*.ts", "scripts/**/*.mjs", "src/**/*.ts"))(
   "%s needs no test",
@@ -208,13 +226,8 @@ test("one place imports the HTTP library, so that another build of it is swapped
 test("no file names a package registry, and every dependency is pinned", () => {
   const hosts = new RegExp(["registry[.]npmjs", "deb[.]debian", "proxy[.]golang"].join("|"));
   for (const file of filesBelow()) expect(hosts.test(read(file)), file).toBe(false);
-  const manifests = ["package.json", "tools/package.json"].map(
-    (file) => JSON.parse(read(file)) as Record<string, Record<string, string>>,
-  );
-  const kinds = ["dependencies", "devDependencies", "optionalDependencies"];
-  for (const [manifest, kind] of manifests.flatMap((one) =>
-    kinds.map((kind) => [one, kind] as const),
-  )) {
+  const manifest = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
+  for (const kind of ["dependencies", "devDependencies", "optionalDependencies"]) {
     for (const version of Object.values(manifest[kind] ?? {}))
       expect(version).toMatch(/^(npm:[\w.-]+@)?\d+\.\d+\.\d+$/);
   }

@@ -1,5 +1,5 @@
-// HAProxy with the configuration that deploy/ ships, and nginx as the README has it, as processes
-// before a gateway.
+// HAProxy with the configuration that deploy/ ships, and nginx as the documents have it, as
+// processes before a gateway.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

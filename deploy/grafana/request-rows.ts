@@ -207,7 +207,7 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Requests rejected (4xx), by code",
-        description: "The client's doing. The README's table of errors says what each code means.",
+        description: "The client's doing. docs/reference/errors.md says what each code means.",
         unit: "ops",
         queries: [
           {

@@ -1,11 +1,11 @@
 // The closed table of everything a client can be told went wrong: status, title, what has come
-// about, and what to do. README.md documents each row, and /docs/errors shows it; tests tie them
-// together. Nothing else in the tree makes up an error code.
+// about, and what to do. docs/reference/errors.md is generated from it, and /docs/errors shows it.
+// Nothing else in the tree makes up an error code.
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
-  /** What has come about, in the words of the README's table. */
+  /** What has come about; shown in the documents and by /docs/errors. */
   readonly when: string;
   /** What whoever gets this answer can do. */
   readonly remedy: string;
@@ -150,7 +150,7 @@ export const errorTable = {
   body_too_large: {
     status: 413,
     title: "The body is too large",
-    when: "more bytes than PENSTOCK_BODY_BYTES_MAX; or than two bursts of the project's limits",
+    when: "more bytes than PENSTOCK_BODY_BYTES_MAX; or than two bursts of the project's quota",
     remedy:
       "Send fewer events at a time. The detail says how large the body is and how large it may be.",
   },
@@ -163,7 +163,7 @@ export const errorTable = {
   too_many_events: {
     status: 413,
     title: "The request holds too many events",
-    when: "more events than PENSTOCK_REQUEST_EVENTS_MAX; or than two bursts of the project's limits",
+    when: "more events than PENSTOCK_REQUEST_EVENTS_MAX; or than two bursts of the project's quota",
     remedy:
       "Send fewer events at a time. The detail says how many there are and how many there may be.",
   },
@@ -189,10 +189,10 @@ export const errorTable = {
   },
   rate_limited: {
     status: 429,
-    title: "The project is over its limits",
-    when: "the project is over the limits that were set for it; nothing of the request is stored; detail names the limit",
+    title: "The project is over its quota",
+    when: "the project is over the quota that was set for it; nothing of the request is stored; detail names the quota",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. The detail names the limit; whoever runs this gateway can raise it (penstock project limit).",
+      "Wait for the seconds that Retry-After says, and send it again. The detail names the quota; whoever runs this gateway can raise it (penstock project limit).",
   },
   overloaded: {
     status: 503,

@@ -1,9 +1,11 @@
-// The settings: one table with name, unit, default and reason, and the values that it gives. How
-// they are read, from PENSTOCK_* variables and from flags of the same names, is read-config.ts's.
+// The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and
+// from flags of the same names. Every fault is found before anything starts, and all are listed at
+// once. Must not read `process`.
 
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
 import { posthogJsFolder } from "../base/posthog-js.ts";
+import { faultsBetween } from "./faults.ts";
 import {
   durationMs,
   flag,
@@ -16,24 +18,21 @@ import {
   wholeNumber,
 } from "./parsers.ts";
 
-interface Setting<T, Fallback extends string | undefined> {
+interface Setting<T> {
   readonly parse: Parse<T>;
-  /** Without one the setting may be unset. */
-  readonly fallback: Fallback;
-  /** What the text stands for: shown in the README and by --help. */
+  readonly fallback: string | undefined;
+  /** What the text stands for: shown in docs/reference/settings.md and by --help. */
   readonly unit: string;
   readonly why: string;
 }
 
 const MIB = 1_048_576;
 
-function setting<T, Fallback extends string | undefined>(
-  row: Setting<T, Fallback>,
-): Setting<T, Fallback> {
+function setting<T>(row: Setting<T>): Setting<T> {
   return row;
 }
 
-/** The table. The order is that of the README. */
+/** The table. docs/reference/settings.md is generated from it, in its order. */
 export const settings = {
   host: setting({
     parse: text,
@@ -45,7 +44,7 @@ export const settings = {
     parse: wholeNumber(0, 65_535),
     fallback: "8000",
     unit: "port",
-    why: "0 takes any free port",
+    why: "where the public endpoints listen; 0 takes any free port",
   }),
   tlsCert: setting({
     parse: certificateFile,
@@ -57,19 +56,19 @@ export const settings = {
     parse: keyFile,
     fallback: undefined,
     unit: "PEM file",
-    why: "its key, without a passphrase",
+    why: "the key of that certificate, without a passphrase",
   }),
   adminHost: setting({
     parse: text,
     fallback: "127.0.0.1",
     unit: "address",
-    why: "metrics and health stay on loopback unless you say otherwise",
+    why: "where metrics, health and the live page listen; on loopback unless you say otherwise",
   }),
   adminPort: setting({
     parse: wholeNumber(0, 65_535),
     fallback: "9464",
     unit: "port",
-    why: "0 takes any free port",
+    why: "where metrics, health and the live page listen; 0 takes any free port",
   }),
   liveEvents: setting({
     parse: oneOf("auto", "true", "false"),
@@ -87,7 +86,7 @@ export const settings = {
     parse: readableFile,
     fallback: undefined,
     unit: "file",
-    why: "a NATS credentials file; read again at each reconnect, like the next three",
+    why: "a NATS credentials file; read again at each reconnect, like the other files for NATS",
   }),
   natsCa: setting({
     parse: certificateFile,
@@ -105,7 +104,7 @@ export const settings = {
     parse: keyFile,
     fallback: undefined,
     unit: "PEM file",
-    why: "its key, without a passphrase",
+    why: "the key of our own certificate, without a passphrase",
   }),
   natsToken: setting({
     parse: text,
@@ -153,7 +152,7 @@ export const settings = {
     parse: wholeNumber(1, 5),
     fallback: "1",
     unit: "copies",
-    why: "3 on a cluster of three",
+    why: "of each stream, on as many nodes; 3 on a cluster of three",
   }),
   streamBytesMax: setting({
     parse: wholeNumber(MIB, 2 ** 50),
@@ -195,13 +194,13 @@ export const settings = {
     parse: wholeNumber(16, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "open at a time in each process, one more is closed at once; unset: its limit of open files less 256",
+    why: "open at a time in each process, and one more is closed at once; unset: the limit of open files less 256",
   }),
   addressConnectionsMax: setting({
     parse: wholeNumber(1, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "of those from one address (IPv6: one /64), trusted proxies aside; unset: half of them",
+    why: "open at a time from one address (IPv6: one /64), trusted proxies aside; unset: half of PENSTOCK_CONNECTIONS_MAX",
   }),
   requestEventsMax: setting({
     parse: wholeNumber(1, 100_000_000),
@@ -293,29 +292,46 @@ export const settings = {
     parse: posthogJsFolder,
     fallback: undefined,
     unit: "folder/off",
-    why: "of the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; unset: the one in node_modules, else that of the bundle",
+    why: "the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; off: none; unset: the one in node_modules, else that of the bundle",
   }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
     fallback: "info",
     unit: "level",
-    why: "logs are JSON lines on standard error",
+    why: "trace, debug, info, warn, error or fatal; logs are JSON lines on standard error",
   }),
 } as const;
 
 export type SettingName = keyof typeof settings;
 
-type ValueOf<Row> =
-  Row extends Setting<infer T, infer Fallback>
-    ? undefined extends Fallback
-      ? T | undefined
-      : T
-    : never;
+type ValueOf<S> = S extends Setting<infer T> ? T : never;
+type Optional =
+  | "natsUrl"
+  | "natsCreds"
+  | "natsCa"
+  | "natsCert"
+  | "natsKey"
+  | "natsToken"
+  | "hubDomain"
+  | "natsServer"
+  | "natsPort"
+  | "connectionsMax"
+  | "addressConnectionsMax"
+  | "tlsCert"
+  | "tlsKey"
+  | "trustedProxies"
+  | "posthogJs";
 
 /** The settings as values; durations are milliseconds. */
 export type Config = {
-  readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
+  readonly [Name in SettingName]: Name extends Optional
+    ? ValueOf<(typeof settings)[Name]> | undefined
+    : ValueOf<(typeof settings)[Name]>;
 };
+
+export type ConfigResult =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly faults: readonly string[] };
 
 /** `bodyBytesMax` to `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
@@ -325,4 +341,40 @@ export function variableOf(name: string): string {
 /** `bodyBytesMax` to `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
+}
+
+/**
+ * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are
+ * faults, because a misspelt limit that is silently not in force is worse than a gateway that does
+ * not start.
+ */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Record<string, string | undefined>>,
+): ConfigResult {
+  const names = Object.keys(settings) as SettingName[];
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const name of names) {
+    const row = settings[name];
+    const fromFlag = flags[name];
+    const given = fromFlag ?? env[variableOf(name)] ?? row.fallback;
+    if (given === undefined) continue;
+    try {
+      values[name] = row.parse(given);
+    } catch (error) {
+      faults.push(
+        `${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`,
+      );
+    }
+  }
+  const known = new Set(names.map(variableOf));
+  for (const variable of Object.keys(env)) {
+    if (variable.startsWith("PENSTOCK_") && !known.has(variable))
+      faults.push(`${variable}: no such setting`);
+  }
+  if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
+  return faults.length === 0
+    ? { ok: true, config: values as unknown as Config }
+    : { ok: false, faults };
 }

@@ -10,9 +10,6 @@ import type {
   WorkerAnswers,
 } from "./messages.ts";
 
-/** The hidden subcommand that a worker process is started with. */
-export const workerCommand = "worker";
-
 export interface WorkerProcessOptions {
   /** The program, what makes it a worker, and its environment; without one, ours. */
   readonly program: {

@@ -13,7 +13,7 @@ export function versionOf(name: string): string {
 }
 
 export function expectTold(client: string, version: string): void {
-  const rows = readFileSync(path.join(root, "docs/clients.md"), "utf8").split("\n");
+  const rows = readFileSync(path.join(root, "docs/guides/sdks.md"), "utf8").split("\n");
   expect(rows.map((row) => row.split("|").slice(1, 3).join("|").trim())).toContain(
     `${client} | ${version}`,
   );

@@ -1,5 +1,5 @@
 // What clients make of a host that takes events and has nothing else: flags are none, without an
-// error. Where flags come from another host they have to be asked for, as docs/clients.md says.
+// error. Where flags come from another host they have to be asked for, as docs/guides/sdks.md says.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

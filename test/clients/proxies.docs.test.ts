@@ -1,4 +1,4 @@
-// The nginx configurations of docs/in-front-of-posthog.md, as they stand there but for addresses,
+// The nginx configurations of docs/guides/in-front-of-posthog.md, as they stand there but for addresses,
 // before a real gateway and a server in PostHog's place: events go where the page says, and so does
 // all else.
 
@@ -14,7 +14,7 @@ import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 import { findProxies, nginxMain, startConfigured } from "../../testkit/proxies.ts";
 
 const page = readFileSync(
-  path.resolve(import.meta.dirname, "../../docs/in-front-of-posthog.md"),
+  path.resolve(import.meta.dirname, "../../docs/guides/in-front-of-posthog.md"),
   "utf8",
 );
 const configs = [...page.matchAll(/```nginx\n([\s\S]*?)```/g)].map(([, config]) => config!);

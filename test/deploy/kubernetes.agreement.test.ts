@@ -173,7 +173,7 @@ test("the cluster's nats-server is of a version against which nothing is known",
   expect(versionFaults(version, true)).toEqual([]);
 });
 
-test("memory is what the README says to plan", () => {
+test("memory is what the documents say to plan", () => {
   const { requests, limits } = container.resources;
   const usual = (120 + 160) * mebibyte + (9 / 8) * config.inflightBytesMax;
   expect(bytesOf(requests["memory"] ?? "")).toBeGreaterThanOrEqual(usual);

@@ -89,7 +89,7 @@ test("over the limit: 429 for the whole request, of any size and lane, nothing s
     expect(json).toMatchObject({
       status: 429,
       code: "rate_limited",
-      title: "The project is over its limits",
+      title: "The project is over its quota",
     });
     expect(json["detail"]).toBe(
       `The project is over its limit of ${hourly.eventsPerSecond} events a second: try again later`,

@@ -1,5 +1,5 @@
-// The outcome table of the README, row by row: events whose name says what they must hold, and the
-// times that events say of themselves.
+// The outcome table of docs/reference/events.md, row by row: events whose name says what they must
+// hold, and the times that events say of themselves.
 
 import { type Case, tryCases } from "./outcome-kit.ts";
 

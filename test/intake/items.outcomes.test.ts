@@ -1,5 +1,5 @@
-// The outcome table of the README, row by row: what is stored, what is left out, what is an item
-// error, what is a warning; but for what goes by an event's name or its time.
+// The outcome table of docs/reference/events.md, row by row: what is stored, what is left out, what
+// is an item error, what is a warning; but for what goes by an event's name or its time.
 
 import { type Case, tryCases } from "./outcome-kit.ts";
 

@@ -1,5 +1,5 @@
-// Cases of the README's outcome table, each sent to a real gateway as a single event and as an item
-// of a batch between two good neighbours, which must not be touched by it.
+// Cases of the outcome table of docs/reference/events.md, each sent to a real gateway as a single
+// event and as an item of a batch between two good neighbours, which must not be touched by it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";

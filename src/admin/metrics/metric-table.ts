@@ -14,7 +14,10 @@ export interface MetricRow {
 }
 
 export const metricTable = {
-  penstock_requests_total: { type: "counter", help: "Requests answered, by route and status." },
+  penstock_requests_total: {
+    type: "counter",
+    help: "Requests answered, by route and status. The routes flags, config, static, recordings, logs, features and page are what SDKs ask for beside; other is where there is nothing.",
+  },
   penstock_problems_total: {
     type: "counter",
     help: "Requests answered with an error, by its code.",
@@ -26,14 +29,17 @@ export const metricTable = {
   penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies on the wire." },
   penstock_requests_aborted_total: {
     type: "counter",
-    help: "Clients gone before the answer, by phase.",
+    help: "Clients gone before the answer, by phase: head, body, answer.",
   },
   penstock_requests_inflight: {
     type: "gauge",
     across: "sum",
     help: "Requests begun and not yet answered.",
   },
-  penstock_events_total: { type: "counter", help: "Events by lane, outcome and reason." },
+  penstock_events_total: {
+    type: "counter",
+    help: "Events by lane, outcome (stored, duplicate, removed, dropped, error, refused, unknown) and reason.",
+  },
   penstock_warnings_total: { type: "counter", help: "Warnings on stored events, by code." },
   penstock_slow_path_items_total: {
     type: "counter",

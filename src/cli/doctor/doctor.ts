@@ -14,8 +14,7 @@ import { bucketStream } from "../../nats/names.ts";
 import { bucketName } from "../../projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../projects/usage/usage.ts";
 import { loadAddon } from "../../scan/native.ts";
-import { type Config, variableOf } from "../../settings/config.ts";
-import type { ConfigResult } from "../../settings/read-config.ts";
+import { type Config, type ConfigResult, variableOf } from "../../settings/config.ts";
 import { fullMessageBytes, wantedConfigs } from "../../streams/desired.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
@@ -63,7 +62,9 @@ export async function doctor(
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
     ? [check.ok("all read, without faults"), ...(await look(settings.config, monitors, context))]
-    : settings.faults.map((fault) => check.fail(fault, "see --help, or Settings in the README"));
+    : settings.faults.map((fault) =>
+        check.fail(fault, "see --help, or docs/reference/settings.md"),
+      );
   const counts = countOf(findings);
   context.stdout.write(
     forTerminal(options.json ? jsonOf(findings, counts) : linesOf(findings, counts)),

@@ -10,8 +10,8 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * A gateway process at rest; with its buffers and scan tables beside the budget. As the README
- * plans it: "Memory to plan".
+ * A gateway process at rest; with its buffers and scan tables beside the budget. As
+ * docs/guides/sizing.md plans it, under "Memory".
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;

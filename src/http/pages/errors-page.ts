@@ -49,7 +49,7 @@ const statusWords: Record<ErrorRow["status"], string> = {
   405: "the path takes another method",
   413: "too much at once",
   415: "an encoding that is not known",
-  429: "over the project's limits",
+  429: "over the project's quota",
   503: "not now",
 };
 

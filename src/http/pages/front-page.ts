@@ -19,7 +19,7 @@ There is nothing to see here: events are sent to it.</p>
 <ul>
 <li>To send some, give a PostHog SDK this address as its host (<code>api_host</code>, <code>host</code>), or send them yourself with
 <code>POST /capture/</code> or <code>POST /batch/</code>.</li>
-<li>The documents are <code>README.md</code> and <code>openapi.yaml</code>, in the folder Penstock runs from.
+<li>The documents are <code>README.md</code>, <code>docs/</code> and <code>openapi.yaml</code>, in the folder Penstock runs from.
 What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
 <li>For those who run it, the live page, metrics and health are on the admin port.</li>
 </ul>

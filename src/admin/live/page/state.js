@@ -14,7 +14,7 @@ const reasonWords = {
   no_event: "dropped: no event name",
   no_distinct_id: "dropped: no distinct id",
   not_an_object: "dropped: not an object",
-  rate_limited: "refused: over the project's limits",
+  rate_limited: "refused: over the project's quota",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
 /** Looks, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */

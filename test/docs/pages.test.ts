@@ -1,0 +1,67 @@
+// What can be told of the documents without running anything: generated pages are as their tables
+// are, links and anchors lead somewhere, files that are named are there, shell blocks are marked.
+
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { generatedPages } from "../../tools/docs/pages.ts";
+import { anchorsOf, blocksOf, markdownFiles, proseOf, read, root } from "./docs-kit.ts";
+
+const files = markdownFiles();
+
+test.each([...generatedPages()])("%s is as new as its table", (file, text) => {
+  // If it is not: npm run docs.
+  expect(read(file)).toBe(text);
+});
+
+test.each(files)("every link of %s leads somewhere", (file) => {
+  const broken: string[] = [];
+  for (const [, target = ""] of proseOf(file).matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^[a-z]+:/.test(target)) continue;
+    const [place = "", anchor] = target.split("#");
+    const to = place === "" ? file : path.posix.join(path.posix.dirname(file), place);
+    const isThere = existsSync(path.join(root, to));
+    const hasAnchor =
+      anchor === undefined || (to.endsWith(".md") && isThere && anchorsOf(to).has(anchor));
+    if (!isThere || !hasAnchor) broken.push(target);
+  }
+  expect(broken).toEqual([]);
+});
+
+test("the map in the README names every page of docs/", () => {
+  const named = new Set(
+    [...read("README.md").matchAll(/\]\((docs\/[^)#]+)/g)].map(([, page]) => page),
+  );
+  expect(files.filter((file) => file.startsWith("docs/") && !named.has(file))).toEqual([]);
+});
+
+test.each(["ARCHITECTURE.md", "docs/concepts/decisions.md"])(
+  "the files that %s names are there",
+  (file) => {
+    const named = [...read(file).matchAll(/`([\w./-]+\/[\w.-]+\.(?:ts|cc|md))`/g)].map(
+      ([, at = ""]) => at,
+    );
+    const isThere = (at: string) =>
+      ["src", ""].some((folder) => existsSync(path.join(root, folder, at)));
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((at) => !isThere(at))).toEqual([]);
+  },
+);
+
+test.each(files)("every shell block of %s says whether it is run", (file) => {
+  const shells = blocksOf(file).filter(({ language }) =>
+    /^(?:sh|bash|shell|console|zsh)$/.test(language),
+  );
+  const isMarked = (marks: readonly string[]) =>
+    marks.length === 1 && /^(?:not-run|test=\w+)$/.test(marks[0] ?? "");
+  const unmarked = shells.filter(({ language, marks }) => language !== "sh" || !isMarked(marks));
+  expect(unmarked.map(({ line, text }) => `line ${line}: ${text.split("\n")[0]}`)).toEqual([]);
+});
+
+test.each(files)("no command of %s hides in a block without a language", (file) => {
+  const plain = blocksOf(file).filter(({ language }) => language === "" || language === "text");
+  const commands = plain.filter(({ text }) =>
+    /^(?:npm|npx|curl|node|docker|kubectl|nats) /m.test(text),
+  );
+  expect(commands.map(({ line }) => line)).toEqual([]);
+});

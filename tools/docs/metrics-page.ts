@@ -1,0 +1,27 @@
+// docs/reference/metrics.md, from the table of metrics.
+
+import { type MetricRow, metricTable } from "../../src/admin/metrics/metric-table.ts";
+import { generatedFrom, marked } from "./words.ts";
+
+const introduction = `# Metrics
+
+${generatedFrom("src/admin/metrics/metric-table.ts")}
+
+\`GET /metrics\` on the admin port, in the form of Prometheus. [Watch it](../guides/operations.md#watch-it) says what to look at, and \`deploy/\` has the dashboard and the alerts.
+
+- The Node defaults of prom-client (\`process_*\`, \`nodejs_*\`) come on top.
+- No label ever holds a project, a key or a path that a client chose.
+- With \`PENSTOCK_WORKERS\` above 1 the page is one of all workers. Counters and histograms are summed, and gauges are as the last column says. What a worker counted stays counted after it died, except the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` come once for each process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
+
+export function metricsPage(): string {
+  const rows = Object.entries(metricTable).map(
+    ([name, row]: [string, MetricRow]) =>
+      `| \`${name}\` | ${row.type} | ${marked(row.help)} | ${row.across ?? "sum"} |`,
+  );
+  return `${introduction}
+
+| Metric | Type | What | Of several workers |
+|---|---|---|---|
+${rows.join("\n")}
+`;
+}

@@ -1,0 +1,17 @@
+// The pages of docs/reference/ that are made from the code's own tables. A test compares them with
+// what is committed, so a page cannot be older than its table. Must not write anything.
+
+import { commandsPage } from "./commands-page.ts";
+import { errorsPage } from "./errors-page.ts";
+import { metricsPage } from "./metrics-page.ts";
+import { settingsPage } from "./settings-page.ts";
+
+/** The text of each page, by its path in the project. */
+export function generatedPages(): Map<string, string> {
+  return new Map([
+    ["docs/reference/errors.md", errorsPage()],
+    ["docs/reference/settings.md", settingsPage()],
+    ["docs/reference/metrics.md", metricsPage()],
+    ["docs/reference/commands.md", commandsPage()],
+  ]);
+}

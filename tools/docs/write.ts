@@ -1,0 +1,14 @@
+// Writes every generated page, and says which of them changed.
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { generatedPages } from "./pages.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+for (const [file, text] of generatedPages()) {
+  const place = path.join(root, file);
+  const isSame = existsSync(place) && readFileSync(place, "utf8") === text;
+  if (!isSame) writeFileSync(place, text);
+  process.stdout.write(`docs: ${file} ${isSame ? "is as it was" : "written"}\n`);
+}
