@@ -14,7 +14,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpus, freemem, tmpdir } from "node:os";
 import { join } from "node:path";
 import { announce, cacheDir, modulesDir, pinnedNodeDir, root, runtimeNode } from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
@@ -141,11 +141,17 @@ function buildIn(tree, addon, runner) {
     "rebuild",
     "--directory",
     directory,
+    `--jobs=${compilersMax()}`,
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
   ];
   return runner.run(runtimeNode(), args, {
     env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
   });
+}
+
+/** How many compilers may run at once: one a core, and each may take 400 MB. */
+function compilersMax() {
+  return Math.max(1, Math.min(cpus().length, Math.floor(freemem() / 400e6)));
 }
 
 function builtIn(folder) {
