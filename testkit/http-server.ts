@@ -10,7 +10,7 @@ import type { Admission, EarlyLook, Exchange, IntakeReport } from "../src/base/t
 import type { ConnectionId } from "../src/http/client/connection-id.ts";
 import type { CertificateFiles } from "../src/http/listener.ts";
 import type { StaticFiles } from "../src/http/pages/static-files.ts";
-import { createHttpServer, type HttpServer } from "../src/http/server.ts";
+import { HttpServer } from "../src/http/server.ts";
 import { createAdmission } from "../src/intake/admission.ts";
 
 export const bodyBytesMax = 100_000;
@@ -75,7 +75,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
   const finished: string[] = [];
   const aborted: string[] = [];
   const logged: object[] = [];
-  const http = createHttpServer({
+  const http = new HttpServer({
     config: {
       bodyBytesMax: config.bodyBytesMax ?? bodyBytesMax,
       inflatedBytesMax: config.inflatedBytesMax ?? inflatedBytesMax,

@@ -2,6 +2,10 @@
 // same on all of them, but for one thing: see Exchange.isEngage.
 
 import type { Route } from "../base/types.ts";
+import type { SdkRouteLabel } from "./sdk-requests.ts";
+
+/** The path as a bounded label: `other` is every path at which there is nothing. */
+export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
   "/capture": "capture",

@@ -4,21 +4,20 @@ import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Admission, ClientWarningTaker, EarlyLook } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
-import type { ChunkTurns } from "./body/chunk-turns.ts";
+import type { ChunkedBody, ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";
+import type { RequestBody, RequestPhase } from "./body/request-body.ts";
 import type { TurnBudget } from "./body/turn-budget.ts";
-import type { HttpExchange, RouteLabel } from "./exchange.ts";
+import type { RouteLabel } from "./endpoints.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";
 
-/** Where a request was when its client went: no byte of the body here, some of them, or all. */
-export type AbortPhase = "head" | "body" | "answer";
-
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Once an answer that is an error, beside requestFinished. */
+  /** Called once for an answer that is an error, beside requestFinished. */
   problemAnswered(code: ErrorCode): void;
-  requestAborted(phase: AbortPhase): void;
+  /** `phase`: where the request was when its client went. */
+  requestAborted(phase: RequestPhase): void;
 }
 
 export interface Clock {
@@ -35,8 +34,8 @@ export interface ExchangeShared {
   readonly metrics: HttpMetrics;
   readonly clientWarnings: ClientWarningTaker | undefined;
   readonly reply: ReplyWriter;
-  readonly growing: GrowingBodies<HttpExchange>;
-  readonly chunks: ChunkTurns<HttpExchange>;
+  readonly growing: GrowingBodies<RequestBody>;
+  readonly chunks: ChunkTurns<ChunkedBody>;
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly look: EarlyLook | undefined;

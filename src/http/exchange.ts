@@ -1,60 +1,82 @@
-// One HTTP request from its head to its one answer. Holds what the body reader and the intake need,
-// and sees to it that a response is written once, never after the client has gone, and that bytes
-// and counts are given back.
+// One HTTP request from its head to its one answer. Sees to it that a response is written once,
+// never after the client has gone, and that bytes and counts are given back.
+//
+//   open ─► put off ─► open ─┬─► writing ─┬─► done
+//    │         │             └────────────┘    ▲
+//    └─────────┴─► gone (the client has left, ─┘
+//                  somebody will still answer)
 
 import { errorTable, type Problem } from "../base/errors.ts";
-import type { BodyHint, Exchange, IntakeReport, Route, V1Request } from "../base/types.ts";
-import type { BodyBuffer } from "./body/body-buffer.ts";
-import type { Compression } from "./body/codings.ts";
+import type { BodyHint, Exchange, IntakeReport, V1Request } from "../base/types.ts";
+import { BodyState, RequestBody } from "./body/request-body.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
-import type { ExchangeHead } from "./exchange-head.ts";
-import type { AbortPhase, ExchangeShared } from "./exchange-shared.ts";
+import type { RouteLabel } from "./endpoints.ts";
+import type { ExchangeShared } from "./exchange-shared.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax } from "./piecewise.ts";
 import { type Written, writeResultsHead } from "./reply.ts";
-import type { SdkRouteLabel } from "./sdk-requests.ts";
 import type { HttpResponse } from "./uws.ts";
 import { writeFixed } from "./write-fixed.ts";
 
 /**
- * Requests answered as they are read, in one turn of the event loop. Those beyond get their answer
- * when the turn has read all it has: such requests can stand in one buffer by the thousand, and the
- * library goes on through it for as long as each is answered before the next.
+ * So many requests are answered as they are read, in one turn of the event loop. Those beyond get
+ * their answer when the turn has read all it has: such requests can stand in one buffer by the
+ * thousand, and the library goes on through it for as long as each is answered before the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** A client that was told that the connection ends is let end it. */
+/** A client that was told that the connection ends has so long to end it itself. */
 const CLOSED_AFTER_MS = 1_000;
 
-/** The path as a bounded label: `other` is every path at which there is nothing. */
-export type RouteLabel = Route | SdkRouteLabel | "other";
+const AnswerState = {
+  /** It has no answer yet. */
+  Open: "open",
+  /** Its answer is known, and comes in a turn of its own. */
+  PutOff: "put off",
+  /** A long answer goes out as its client reads it. */
+  Writing: "writing",
+  /** The client has left. The intake, or the turn that was waited for, will still answer. */
+  Gone: "gone",
+  /** It is answered, or needs no answer any more. */
+  Done: "done",
+} as const;
+type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
+
+/** What the head of a request says, which uWS forgets once the head has been handled. */
+export interface ExchangeHead {
+  readonly label: RouteLabel;
+  /** The path as people who watch may see it. */
+  readonly path: string;
+  readonly origin: string;
+  /** Content-Encoding as sent, "" for none. */
+  readonly contentEncoding: string;
+  /** Content-Length, or -1 for none. */
+  readonly bytesDeclared: number;
+  readonly clientAddress: string;
+  readonly senderAddress: string;
+}
 
 export class HttpExchange implements Exchange {
   readonly label: RouteLabel;
   readonly path: string;
   readonly origin: string;
-  /** Of what is to be unpacked. */
-  contentEncoding: string;
-  readonly bytesDeclared: number;
   readonly clientAddress: string;
-  /**
-   * The client's, whether addresses are recorded or not: tells senders apart while the request
-   * lasts, and goes nowhere else.
-   */
-  readonly senderAddress: string;
   readonly receivedAtMs: number;
-  readonly startedMs: number;
+  readonly body: RequestBody;
   deadlineMs = 0;
   projectId = "";
   library = "";
   /**
-   * As its connection's first request has said it, or this one where a proxy's brings the requests
-   * of many.
+   * The User-Agent of its connection's first request; of this one where a proxy's connection brings
+   * the requests of many.
    */
   userAgent = "";
-  hint: BodyHint | undefined = undefined;
+  sentAtMs = Number.NaN;
+  v1: V1Request | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
+  /** Nobody reads the answer to what is stored: it has no body. */
+  answersNothing = false;
   /** The connection ends with the answer. */
   close = false;
   /**
@@ -65,46 +87,15 @@ export class HttpExchange implements Exchange {
    */
   endsInDoubt = false;
   /**
-   * Its last piece is being read: an answer that comes now comes before uWS looks at what is behind
+   * Its last piece is being read: an answer that comes now comes before uWS reads what is behind
    * it.
    */
   isBeingRead = false;
-  #isPutOff = false;
-  /** As the query names it, or where that does not, the form. */
-  compression: Compression | undefined = undefined;
-  /** What has been taken off the body: see payload-form.ts. */
-  layers = 0;
-  /** A payload in the query, as it stands there; "" for none. */
-  queryData = "";
-  sentAtMs = Number.NaN;
-  /** Nobody reads the answer to what is stored: it has no body. */
-  answersNothing = false;
-  v1: V1Request | undefined = undefined;
-  phase: AbortPhase = "head";
-  bytesArrived = 0;
-  /** In which the body has come so far. */
-  pieces = 0;
-  bytesChecked = 0;
-  idleChecks = 0;
-  /** So much had come when it was last looked at for its key. */
-  bytesLookedAt = 0;
-  /** Bytes of the admission budget this request holds. */
-  bytesHeld = 0;
-  buffer: BodyBuffer | undefined = undefined;
-  /**
-   * What is answered once the body has come, whatever more of it comes: that is thrown away. A
-   * problem, or all that is answered here.
-   */
-  verdict: Problem | FixedAnswer | undefined = undefined;
-  /** Stops work on the body that the intake has not seen yet. */
-  cancel: (() => void) | undefined = undefined;
-  /** The intake has had the body, and will answer. */
-  taken = false;
+  #state: AnswerState = AnswerState.Open;
   /** Undefined once answered or gone: uWS throws when a response is touched after that. */
   #response: HttpResponse | undefined;
-  /** Of a long answer that is being written. */
+  /** Stops a long answer that is being written. */
   #stopWriting: (() => void) | undefined = undefined;
-  #done = false;
   #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
 
@@ -114,18 +105,19 @@ export class HttpExchange implements Exchange {
     this.label = head.label;
     this.path = head.path;
     this.origin = head.origin;
-    this.contentEncoding = head.contentEncoding;
-    this.bytesDeclared = head.bytesDeclared;
     this.clientAddress = head.clientAddress;
-    this.senderAddress = head.senderAddress;
     this.receivedAtMs = shared.clock.wallMs();
-    this.startedMs = shared.clock.monotonicMs();
+    this.body = new RequestBody({
+      request: this,
+      admission: shared.admission,
+      growing: shared.growing,
+      look: shared.look,
+      startedMs: shared.clock.monotonicMs(),
+      bytesDeclared: head.bytesDeclared,
+      contentEncoding: head.contentEncoding,
+      senderAddress: head.senderAddress,
+    });
     shared.inflight++;
-  }
-
-  /** Nothing that came before the body says that it is packed. */
-  get isPlain(): boolean {
-    return this.contentEncoding === "" && this.compression === undefined;
   }
 
   get isV1(): boolean {
@@ -134,6 +126,14 @@ export class HttpExchange implements Exchange {
 
   get isEngage(): boolean {
     return this.label === "engage";
+  }
+
+  get bytesArrived(): number {
+    return this.body.bytesArrived;
+  }
+
+  get hint(): BodyHint | undefined {
+    return this.body.hint;
   }
 
   /**
@@ -145,39 +145,46 @@ export class HttpExchange implements Exchange {
     return named || this.library || clientName(this.userAgent);
   }
 
-  /** Answered or aborted: what still comes for it is to be ignored. */
-  get over(): boolean {
-    return this.#response === undefined || this.#isPutOff;
+  /** Answered or left by its client: what still comes for it is to be ignored. */
+  get isOver(): boolean {
+    return this.#state !== AnswerState.Open;
   }
 
   answerStored(report: IntakeReport): void {
-    if (this.#comesLater() && this.#putsOff(() => this.answerStored(report))) return;
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerStored(report));
+      return;
+    }
     const response = this.#finish();
     if (response === undefined) return;
-    if (this.answersNothing)
-      this.#closesAfter(response, this.#shared.reply.nothing(response, this));
-    else this.#shared.reply.stored(response, report, this);
+    const { reply } = this.#shared;
+    if (this.answersNothing) this.#closeAfter(response, reply.nothing(response, this));
+    else reply.stored(response, report, this);
     this.#count(this.answersNothing ? 204 : 200);
   }
 
   answerFixed(answer: FixedAnswer): void {
-    if (this.#comesLater() && this.#putsOff(() => this.answerFixed(answer))) return;
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerFixed(answer));
+      return;
+    }
     const response = this.#response;
-    if (response === undefined) {
+    if (response === undefined || this.#state !== AnswerState.Open) {
       this.#finish();
       return;
     }
     const { origin, headOnly } = this;
-    this.#stopWriting = writeFixed(response, answer, {
-      origin,
-      headOnly,
-      ...this.#beginWriting(response, answer.status),
-    });
+    const writing = this.#beginWriting(response, answer.status);
+    this.#stopWriting = writeFixed(response, answer, { origin, headOnly, ...writing });
   }
 
   answerResults(text: Buffer, hasRetry: boolean): void {
-    if (this.#comesLater() && this.#putsOff(() => this.answerResults(text, hasRetry))) return;
-    if (text.length > atOnceBytesMax && this.#response !== undefined) {
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerResults(text, hasRetry));
+      return;
+    }
+    const isLong = text.length > atOnceBytesMax;
+    if (isLong && this.#response !== undefined && this.#state === AnswerState.Open) {
       this.#writeResults(this.#response, text, hasRetry);
       return;
     }
@@ -187,35 +194,14 @@ export class HttpExchange implements Exchange {
     this.#count(200);
   }
 
-  #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
-    this.release();
-    const writeHead = (): void => writeResultsHead(response, hasRetry, this.origin);
-    this.#stopWriting = this.#shared.long.write(response, text, {
-      writeHead,
-      ...this.#beginWriting(response, 200),
-    });
-  }
-
-  /** Until the answer is handed over whole, the request goes on, and may be aborted. */
-  #beginWriting(
-    response: HttpResponse,
-    status: number,
-  ): { close: boolean; sent: (mustClose: boolean) => void } {
-    this.#isPutOff = false;
-    this.taken = false;
-    const sent = (mustClose: boolean): void => {
-      this.#finish();
-      this.#count(status);
-      this.#closesAfter(response, mustClose ? "to be closed" : "done");
-    };
-    return { close: this.close || this.#shared.draining, sent };
-  }
-
   answerProblem(problem: Problem): void {
-    if (this.#comesLater() && this.#putsOff(() => this.answerProblem(problem))) return;
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerProblem(problem));
+      return;
+    }
     const response = this.#finish();
     if (response === undefined) return;
-    this.#closesAfter(response, this.#shared.reply.problem(response, problem, this));
+    this.#closeAfter(response, this.#shared.reply.problem(response, problem, this));
     this.#shared.metrics.problemAnswered(problem.code);
     this.#shared.clientWarnings?.refused(this, problem);
     this.#count(errorTable[problem.code].status);
@@ -225,23 +211,15 @@ export class HttpExchange implements Exchange {
    * Answers now, in the middle of a body in too small chunks: what more of it has come is not read.
    */
   answerAndEnd(problem: Problem): void {
-    this.#shared.chunkSenders.tell(this.senderAddress);
+    this.#shared.chunkSenders.tell(this.body.senderAddress);
     this.endsInDoubt = false;
     this.close = true;
     this.answerProblem(problem);
   }
 
-  /** Counts it where it is answered as it is read, be it stored, dropped or refused. */
-  #comesLater(): boolean {
-    if (!this.isBeingRead || this.#isPutOff) return this.endsInDoubt;
-    const { atOnce } = this.#shared;
-    atOnce.spend(1);
-    return this.endsInDoubt || atOnce.isOverspent;
-  }
-
-  #closesAfter(response: HttpResponse, written: Written): void {
-    if (written === "to be closed")
-      this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
+  /** Ends the connection without an answer, at the head: nothing behind the head is read then. */
+  rejectConnection(): void {
+    this.#response?.close();
   }
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
@@ -253,34 +231,10 @@ export class HttpExchange implements Exchange {
       return;
     }
     this.#response = undefined;
-    this.#shared.metrics.requestAborted(this.phase);
-    if (!this.taken && !this.#isPutOff) this.#finish();
-  }
-
-  #putsOff(answer: () => void): boolean {
-    if (this.#isPutOff) return false;
-    if (this.endsInDoubt) this.close = true;
-    this.endsInDoubt = false;
-    this.#isPutOff = true;
-    // It has its answer: it gives way to nobody in the meantime, and is answered once.
-    this.#shared.growing.delete(this);
-    setImmediate(answer);
-    return true;
-  }
-
-  /** Takes bytes out of the budget for a body that grows, or answers false. */
-  tryHold(bytes: number): boolean {
-    const { admission, growing } = this.#shared;
-    const requestBytes = Math.max(this.bytesHeld + bytes, this.bytesDeclared);
-    if (admission.isLarge(requestBytes)) growing.add(this);
-    if (!admission.tryTake(bytes, requestBytes)) return false;
-    this.bytesHeld += bytes;
-    return true;
-  }
-
-  /** By what it holds or announces. */
-  get isLarge(): boolean {
-    return this.#shared.admission.isLarge(Math.max(this.bytesHeld, this.bytesDeclared));
+    this.#shared.metrics.requestAborted(this.body.phase);
+    const isTaken = this.#state === AnswerState.Open && this.body.state === BodyState.Taken;
+    if (isTaken || this.#state === AnswerState.PutOff) this.#state = AnswerState.Gone;
+    else this.#finish();
   }
 
   /**
@@ -301,74 +255,68 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Ends the connection at the head of the request, without an answer: nothing behind the head is
-   * read then.
+   * Whether the answer is to come in a turn of its own. Counts the requests that are answered as
+   * they are read, be they stored, dropped or refused.
    */
-  turnAway(): void {
-    this.#response?.close();
+  #mustWait(): boolean {
+    if (this.#state !== AnswerState.Open) return false;
+    if (!this.isBeingRead) return this.endsInDoubt;
+    const { atOnce } = this.#shared;
+    atOnce.spend(1);
+    return this.endsInDoubt || atOnce.isOverspent;
   }
 
-  /** It is answered well, and its body makes no difference. */
-  get hasFixedAnswer(): boolean {
-    return this.verdict !== undefined && !("code" in this.verdict);
+  #putOff(answer: () => void): void {
+    this.#state = AnswerState.PutOff;
+    if (this.endsInDoubt) this.close = true;
+    this.endsInDoubt = false;
+    // It has its answer: until then it is not evicted, and what is done for its body stops.
+    this.body.stopGrowing();
+    this.body.stopWork();
+    setImmediate(() => {
+      if (this.#state === AnswerState.PutOff) this.#state = AnswerState.Open;
+      answer();
+    });
   }
 
-  /** Its project is known, or nobody looks for it. */
-  get isKnown(): boolean {
-    return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
+  #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
+    this.body.release();
+    const writeHead = (): void => writeResultsHead(response, hasRetry, this.origin);
+    const writing = this.#beginWriting(response, 200);
+    this.#stopWriting = this.#shared.long.write(response, text, { writeHead, ...writing });
   }
 
-  get showsProject(): boolean {
-    return this.hint?.projectId !== undefined;
+  /** Until the answer is handed over whole, the request goes on, and may be aborted. */
+  #beginWriting(
+    response: HttpResponse,
+    status: number,
+  ): { close: boolean; sent: (mustClose: boolean) => void } {
+    this.#state = AnswerState.Writing;
+    const sent = (mustClose: boolean): void => {
+      this.#finish();
+      this.#count(status);
+      this.#closeAfter(response, mustClose ? "to be closed" : "done");
+    };
+    return { close: this.close || this.#shared.draining, sent };
   }
 
-  /**
-   * Looks at what has come of the body, or of what it inflates to, unless that has told all
-   * already.
-   */
-  look(bytes: Buffer, isWhole: boolean): void {
-    const { hint } = this;
-    if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
-    this.hint = this.#shared.look?.(bytes, isWhole, this.v1?.apiKey);
+  #closeAfter(response: HttpResponse, written: Written): void {
+    if (written === "to be closed")
+      this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
   }
 
-  /** What the budget lacks for tryHold to answer true. */
-  lacking(bytes: number): number {
-    return this.#shared.admission.lacking(
-      bytes,
-      Math.max(this.bytesHeld + bytes, this.bytesDeclared),
-    );
-  }
-
-  /** The body is what it will be: it is the intake's now. */
-  grown(): void {
-    this.taken = true;
-    this.#shared.growing.delete(this);
-  }
-
-  /** Gives back the body's bytes and memory. */
-  release(): void {
-    this.#shared.growing.delete(this);
-    if (this.bytesHeld > 0) this.#shared.admission.release(this.bytesHeld);
-    this.bytesHeld = 0;
-    this.buffer?.free();
-    this.buffer = undefined;
-  }
-
-  /** Ends the request once. The response, if there is one to write. */
+  /** Ends the request once. Returns the response, if there is one to write. */
   #finish(): HttpResponse | undefined {
-    const response = this.#response;
-    this.#response = undefined;
-    if (this.#done) {
-      this.#shared.log.error({ route: this.label }, "Answer a request: it was answered before");
+    const shared = this.#shared;
+    if (this.#state === AnswerState.Done || this.#state === AnswerState.PutOff) {
+      shared.log.error({ route: this.label }, "Answer a request: it was answered before");
       return undefined;
     }
-    this.#done = true;
-    this.#shared.chunks.delete(this);
-    if (this.cancel !== undefined) this.cancel();
-    this.cancel = undefined;
-    this.release();
-    const shared = this.#shared;
+    const response = this.#response;
+    this.#response = undefined;
+    this.#state = AnswerState.Done;
+    shared.chunks.delete(this);
+    this.body.end();
     shared.inflight--;
     if (shared.draining) {
       this.close = true;
@@ -378,7 +326,7 @@ export class HttpExchange implements Exchange {
   }
 
   #count(status: number): void {
-    const seconds = (this.#shared.clock.monotonicMs() - this.startedMs) / 1_000;
-    this.#shared.metrics.requestFinished(this.label, status, seconds, this.bytesArrived);
+    const seconds = (this.#shared.clock.monotonicMs() - this.body.startedMs) / 1_000;
+    this.#shared.metrics.requestFinished(this.label, status, seconds, this.body.bytesArrived);
   }
 }

@@ -28,71 +28,64 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-export interface Listener {
-  /** The port, 0 being any free one, or an Error that says what is in the way. */
-  listen(host: string, port: number, sharing: PortSharing): Promise<number>;
-  /** Closes the port; open connections go on. */
-  stop(): void;
-  /**
-   * Shows connections from now on what the files hold now; open ones go on. Throws when they do not
-   * do, and changes nothing.
-   */
-  renewCertificate(): void;
-  /** Drops all connections. */
-  close(): void;
-}
-
 interface Front {
   readonly acceptor: TemplatedApp;
   renew(): void;
   close(): void;
 }
 
-/**
- * `prepare` puts filter and routes on an app: on one, or with a certificate on one for each time it
- * is renewed.
- */
-export function createListener(
-  prepare: (app: TemplatedApp) => void,
-  files?: CertificateFiles,
-): Listener {
-  const front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
-  let listening: us_listen_socket | undefined;
+export class Listener {
+  readonly #front: Front;
+  #listening: us_listen_socket | undefined;
 
-  async function listen(host: string, port: number, sharing: PortSharing): Promise<number> {
-    listening = listenAs(sharing, host, port);
-    if (listening === undefined) {
-      throw new Error(`Listen on ${host} port ${port}: ${await whyNot(host, port)}`);
-    }
-    return us_socket_local_port(listening);
+  /**
+   * `prepare` puts filter and routes on an app: on one, or with a certificate on one for each time
+   * it is renewed.
+   */
+  constructor(prepare: (app: TemplatedApp) => void, files?: CertificateFiles) {
+    this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  function listenAs(
-    sharing: PortSharing,
-    host: string,
-    port: number,
-  ): us_listen_socket | undefined {
-    if (sharing === "joining") return listenShared(front.acceptor, host, port);
-    const alone = listenExclusively(front.acceptor, host, port);
+  /** Returns the port, 0 being any free one; an Error says what is in the way. */
+  async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
+    this.#listening = this.#listenAs(sharing, host, port);
+    if (this.#listening === undefined) {
+      throw new Error(`Listen on ${host} port ${port}: ${await whyNot(host, port)}`);
+    }
+    return us_socket_local_port(this.#listening);
+  }
+
+  /** Closes the port; open connections go on. */
+  stop(): void {
+    if (this.#listening !== undefined) us_listen_socket_close(this.#listening);
+    this.#listening = undefined;
+  }
+
+  /**
+   * Shows connections from now on what the files hold now; open ones go on. Throws, and changes
+   * nothing, when they do not hold a pair.
+   */
+  renewCertificate(): void {
+    this.#front.renew();
+  }
+
+  /** Drops all connections. */
+  close(): void {
+    this.stop();
+    this.#front.close();
+  }
+
+  #listenAs(sharing: PortSharing, host: string, port: number): us_listen_socket | undefined {
+    const { acceptor } = this.#front;
+    if (sharing === "joining") return listenShared(acceptor, host, port);
+    const alone = listenExclusively(acceptor, host, port);
     if (alone === undefined || sharing === "alone") return alone;
-    // That nobody has the port is known now, and its number, so it can be let go for one that is
+    // It is known now that nobody has the port, and its number: it can be let go for one that is
     // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
-    return listenShared(front.acceptor, host, portFound);
+    return listenShared(acceptor, host, portFound);
   }
-
-  function stop(): void {
-    if (listening !== undefined) us_listen_socket_close(listening);
-    listening = undefined;
-  }
-
-  function close(): void {
-    stop();
-    front.close();
-  }
-
-  return { listen, stop, renewCertificate: () => front.renew(), close };
 }
 
 function plainFront(prepare: (app: TemplatedApp) => void): Front {

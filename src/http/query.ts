@@ -6,8 +6,7 @@ import { type Compression, compressionNamed } from "./body/codings.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
 
 export interface QueryTarget {
-  compression: Compression | undefined;
-  queryData: string;
+  readonly body: { compression: Compression | undefined; queryData: string };
   sentAtMs: number;
   answersNothing: boolean;
 }
@@ -36,7 +35,7 @@ export function readQuery(query: string, target: QueryTarget): void {
 /** `encoded`: the value as it stands there, which `data` stays until it is unpacked. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   if (name === "data") {
-    if (target.queryData === "") target.queryData = encoded;
+    if (target.body.queryData === "") target.body.queryData = encoded;
     return;
   }
   const value = percentDecoded(encoded);
@@ -46,7 +45,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
       if (!Number.isFinite(target.sentAtMs)) target.sentAtMs = sentAtMsOf(value, target.sentAtMs);
       break;
     case "compression":
-      target.compression ??= compressionNamed(value);
+      target.body.compression ??= compressionNamed(value);
       break;
     case "beacon":
       if (value === "1") target.answersNothing = true;

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { createHttpServer } from "../../src/http/server.ts";
+import { HttpServer } from "../../src/http/server.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
 import { startTestServer } from "../../testkit/http-server.ts";
 
 function another() {
-  return createHttpServer({
+  return new HttpServer({
     config: {
       bodyBytesMax: 1_024,
       inflatedBytesMax: 1_024,

@@ -1,11 +1,11 @@
-// The bodies that still grow, as they arrive in pieces or inflate, and which of them gives way
-// where the budget is full: first those too slow to wait for, then those that show no key of a
-// project, from the addresses that hold the most; then the large ones that came last, so that of
-// many at once the first come to an end. Nobody gives way in vain. Knows nothing of the budget.
+// The bodies that still grow, as they arrive in pieces or inflate, and which of them are evicted
+// where the budget is full: first those too slow to wait for; then those that show no key of a
+// project, from the addresses that hold the most; then the large ones that came last, so that the
+// first of many come to an end. None is evicted in vain. Knows nothing of the budget.
 
 /**
- * What a body is given before it can be called slow, a small one and a large one, and the bytes a
- * second it must come to from then on.
+ * A small body, and a large one, has so long before it counts as slow; from then on it must come to
+ * so many bytes a second.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
@@ -15,9 +15,9 @@ export interface GrowingBody {
   /** Milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
-  /** What the budget gets back when it gives way. */
+  /** What the budget gets back when the body is evicted. */
   readonly bytesHeld: number;
-  /** `answer`: it has arrived. */
+  /** It has arrived when it is `answer`. */
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
   /** It is a project's, as far as that is known. */
@@ -26,7 +26,7 @@ export interface GrowingBody {
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** In the order in which they turned out to come in pieces, or to be large. */
+  /** They stand in the order in which they turned out to come in pieces, or to be large. */
   readonly #bodies = new Set<Body>();
 
   /** Once a body is in, it keeps its place. */
@@ -47,12 +47,12 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Which of the others give way to this one, so that it gets `bytesLacking`: those that are slow,
-   * where this one is not, those that show no key, where this one does, and large ones that came
-   * later. None where they all do not hold so much.
+   * Which of the others are to be evicted, so that this one gets `bytesLacking`: those that are
+   * slow, where this one is not; those that show no key, where this one does; and large ones that
+   * came later. None where all of these do not hold so much.
    */
-  givingWayTo(body: Body, bytesLacking: number, nowMs: number): readonly Body[] {
-    const selfIsSlow = isSlow(body, nowMs);
+  evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
+    const selfIsSlow = isSlow(body, monotonicMs);
     const slow: Body[] = [];
     const unknown: Body[] = [];
     const later: Body[] = [];
@@ -60,7 +60,7 @@ export class GrowingBodies<Body extends GrowingBody> {
     for (const other of this.#bodies) {
       if (other === body) isLater = true;
       else if (other.bytesHeld === 0) continue;
-      else if (isSlow(other, nowMs) && (isLater || !selfIsSlow)) slow.push(other);
+      else if (isSlow(other, monotonicMs) && (isLater || !selfIsSlow)) slow.push(other);
       else if (!other.isKnown && body.isKnown) unknown.push(other);
       else if (isLater && other.isLarge && (body.isKnown || !other.isKnown)) later.push(other);
     }
@@ -69,7 +69,8 @@ export class GrowingBodies<Body extends GrowingBody> {
 }
 
 /**
- * By what the address of each holds in all of them; in the order they came where that is the same.
+ * Orders the bodies by what the address of each holds in all of them; in the order they came where
+ * that is the same.
  */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
@@ -82,7 +83,7 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/** As many from the end as hold so much together, or none. */
+/** Takes as many from the end as hold so much together, or none. */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {
@@ -92,8 +93,8 @@ function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number
   return [];
 }
 
-function isSlow(body: GrowingBody, nowMs: number): boolean {
+function isSlow(body: GrowingBody, monotonicMs: number): boolean {
   if (body.phase === "answer") return false;
   const afterMs = body.isLarge ? slowAfterMs : smallSlowAfterMs;
-  return nowMs - body.startedMs > afterMs + (body.bytesArrived / slowBytesPerSecond) * 1_000;
+  return monotonicMs - body.startedMs > afterMs + (body.bytesArrived / slowBytesPerSecond) * 1_000;
 }

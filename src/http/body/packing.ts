@@ -18,17 +18,16 @@ export interface Packed {
  * How the payload is packed, as far as anybody says: the query, a form, or a header that names what
  * is no content coding.
  */
-export function compressionOf(exchange: Packed): Compression | undefined {
-  if (exchange.compression !== undefined || exchange.contentEncoding === "")
-    return exchange.compression;
-  const coding = codingOf(exchange.contentEncoding);
+export function compressionOf(body: Packed): Compression | undefined {
+  if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
+  const coding = codingOf(body.contentEncoding);
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
 /** What was said of the payload, and is not so. */
-export function faultOf(exchange: Packed, form: "json" | "unknown"): Problem | undefined {
-  const { layers } = exchange;
-  const compression = (layers & Layer.Compressed) === 0 ? compressionOf(exchange) : undefined;
+export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undefined {
+  const { layers } = body;
+  const compression = (layers & Layer.Compressed) === 0 ? compressionOf(body) : undefined;
   if (compression === undefined || (compression === "base64" && (layers & Layer.Base64) !== 0))
     return undefined;
   return invalidEncoding(

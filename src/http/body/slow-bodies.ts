@@ -8,16 +8,16 @@
  * seen to in time.
  */
 export const slowCheckMs = 4_000;
-/** What a body must come to on the whole: 256 KiB in less than five minutes. */
+/** A body must come to so much on the whole: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
-/** From the second check without a byte on uWS's time runs: a pause of 12 seconds is survived. */
+/** uWS's time runs from the second check without a byte on: a pause of 12 seconds is survived. */
 const idleChecksMax = 1;
-/** As many are let be slow at a time. In the budget they are the first to give way. */
+/** So many may be slow at a time. They are the first that are evicted from the budget. */
 export const slowBodiesMax = 1_024;
 /**
- * Of one address, where there are more of all: so that one that opens many leaves places to others.
+ * One address has so many of them where there are more in all, so that it leaves places to others.
  */
-const ofAddressMax = slowBodiesMax / 8;
+const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody {
   /** Milliseconds of the monotonic clock. */
@@ -38,7 +38,7 @@ export interface SlowBody {
 /**
  * Keeps open the connections of those that are slow and not too slow. Called every `slowCheckMs`.
  */
-export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
+export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {
     const bytes = body.bytesArrived - body.bytesChecked;
@@ -46,7 +46,10 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
     body.idleChecks = bytes === 0 ? body.idleChecks + 1 : 0;
     if (body.phase !== "body" || body.isLarge) continue;
     if (body.bytesArrived === 0 || body.idleChecks > idleChecksMax) continue;
-    if (body.bytesArrived < (bytesPerSecondMin * (nowMs - body.startedMs - slowCheckMs)) / 1_000)
+    if (
+      body.bytesArrived <
+      (bytesPerSecondMin * (monotonicMs - body.startedMs - slowCheckMs)) / 1_000
+    )
       continue;
     slow.push(body);
   }
@@ -55,8 +58,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, nowMs: number): void {
 }
 
 /**
- * Those within their address's share first, and of them, as of the others, those that show a key;
- * else as they came.
+ * Puts those within their address's share first; within it, and beyond it, those that show a key;
+ * the others as they came.
  */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
@@ -67,7 +70,7 @@ function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
       if (body.isKnown !== known) continue;
       const count = (counts.get(body.senderAddress) ?? 0) + 1;
       counts.set(body.senderAddress, count);
-      (count <= ofAddressMax ? within : beyond).push(body);
+      (count <= addressSlowBodiesMax ? within : beyond).push(body);
     }
   }
   return [...within, ...beyond];

@@ -11,7 +11,6 @@
 // on without being known.
 
 import type { Problem } from "../../base/errors.ts";
-import type { HttpExchange } from "../exchange.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import {
@@ -32,6 +31,7 @@ import { compressionOf, faultOf } from "./packing.ts";
 import { formOf, Layer } from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
+import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 import { TurnBudget } from "./turn-budget.ts";
 
@@ -56,18 +56,18 @@ export interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
-  /** Takes bytes out of the budget for the request; false where there is no room. */
-  hold(exchange: HttpExchange, bytes: number): boolean;
+  /** Takes bytes out of the budget for the body; false where there is no room. */
+  hold(body: RequestBody, bytes: number): boolean;
   /**
-   * Puts a buffer together in one piece, and goes on with it as the exchange's unless the exchange
-   * is over by then.
+   * Puts a buffer together in one piece, and goes on with it as the body's unless the request is
+   * over by then.
    */
-  gather(exchange: HttpExchange, buffer: BodyBuffer, then: () => void): void;
+  gather(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /**
-   * Takes the payload, which lies in the exchange's buffer; where the exchange has none, in memory
+   * Takes the payload, which lies in the body's buffer; where the body has none, in memory
    * that is gone when this returns.
    */
-  handOn(exchange: HttpExchange, payload: Buffer): void;
+  handOn(body: RequestBody, payload: Buffer): void;
 }
 
 /** What a step of the unpacking ends in: a fault, or that the body is handed on or queued. */
@@ -92,91 +92,91 @@ export class Unpacker {
   }
 
   /**
-   * Unpacks a whole body, which lies in the exchange's buffer if there is one, and hands it on; or
+   * Unpacks a whole body, which lies in the body's buffer if there is one, and hands it on; or
    * says what is wrong with it.
    */
-  unpack(exchange: HttpExchange, body: Buffer): Unpacked {
-    if (exchange.contentEncoding === "") return this.#peel(exchange, body);
-    const coding = codingOf(exchange.contentEncoding);
+  unpack(body: RequestBody, bytes: Buffer): Unpacked {
+    if (body.contentEncoding === "") return this.#peel(body, bytes);
+    const coding = codingOf(body.contentEncoding);
     if (coding === undefined) return unsupportedEncoding;
     if (coding === "identity" || coding === "gzip" || coding === "lz64" || coding === "base64")
-      return this.#peel(exchange, body);
-    return looksGzipped(body) && exchange.compression === "gzip"
-      ? this.#peel(exchange, body)
-      : this.#inflate(exchange, coding, body);
+      return this.#peel(body, bytes);
+    return looksGzipped(bytes) && body.compression === "gzip"
+      ? this.#peel(body, bytes)
+      : this.#inflate(body, coding, bytes);
   }
 
   /** Does the same for the payload in the query. */
-  unpackQuery(exchange: HttpExchange): Unpacked {
-    const data = Buffer.from(exchange.queryData, "latin1");
-    exchange.layers |= Layer.Form;
+  unpackQuery(body: RequestBody): Unpacked {
+    const data = Buffer.from(body.queryData, "latin1");
+    body.layers |= Layer.Form;
     // The header is about the body, which does not count.
-    exchange.contentEncoding = "";
-    return this.#decode(exchange, new PercentDecoder(data, 0, data.length));
+    body.contentEncoding = "";
+    return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
 
   /** Looks for the key in what the first bytes of a packed body hold. */
-  lookInto(exchange: HttpExchange, bytes: Buffer): void {
+  lookInto(body: RequestBody, bytes: Buffer): void {
     const { monotonicMs } = this.#options;
     const startedMs = monotonicMs();
     const start = startOfPayload(
       bytes,
-      codingOf(exchange.contentEncoding) ?? "identity",
-      compressionOf(exchange),
+      codingOf(body.contentEncoding) ?? "identity",
+      compressionOf(body),
     );
     const ms = monotonicMs() - startedMs;
     this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: lookWork, ms }));
-    exchange.look(start, false);
+    body.look(start, false);
   }
 
   /** Takes off one layer, if there is one, and goes on with what was in it. */
-  #peel(exchange: HttpExchange, body: Buffer): Unpacked {
-    if (body.length === 0) return emptyPayload;
-    const form = formOf(body, exchange.layers, compressionOf(exchange));
+  #peel(body: RequestBody, bytes: Buffer): Unpacked {
+    if (bytes.length === 0) return emptyPayload;
+    const form = formOf(bytes, body.layers, compressionOf(body));
     switch (form) {
       case "json":
       case "unknown":
-        return faultOf(exchange, form) ?? void this.#options.handOn(exchange, body);
+        return faultOf(body, form) ?? void this.#options.handOn(body, bytes);
       case "twice":
         return compressedTwice;
       case "gzip":
-        return this.#inflate(exchange, "gzip", body);
+        return this.#inflate(body, "gzip", bytes);
       case "base64":
-        exchange.layers |= Layer.Base64;
-        return this.#decode(exchange, new Base64Decoder(ownBytes(exchange, body)));
+        body.layers |= Layer.Base64;
+        return this.#decode(body, new Base64Decoder(ownBytes(body, bytes)));
       case "lz64":
-        exchange.layers |= Layer.Compressed;
-        return this.#decode(exchange, this.#lzDecoder(exchange, ownBytes(exchange, body)));
+        body.layers |= Layer.Compressed;
+        return this.#decode(body, this.#lzDecoder(body, ownBytes(body, bytes)));
       default:
-        return this.#takeData(exchange, form, body);
+        return this.#takeData(body, form, bytes);
     }
   }
 
-  #takeData(exchange: HttpExchange, fields: FormFields, body: Buffer): Unpacked {
+  #takeData(body: RequestBody, fields: FormFields, bytes: Buffer): Unpacked {
     if (fields.isDoubled) return dataTwice;
-    exchange.layers |= Layer.Form;
-    exchange.compression ??= fields.compression;
+    body.layers |= Layer.Form;
+    body.compression ??= fields.compression;
     const { dataStart, dataEnd } = fields;
-    return this.#decode(exchange, new PercentDecoder(ownBytes(exchange, body), dataStart, dataEnd));
+    return this.#decode(body, new PercentDecoder(ownBytes(body, bytes), dataStart, dataEnd));
   }
 
-  #inflate(exchange: HttpExchange, coding: Coding, body: Buffer): Unpacked {
-    exchange.layers |= Layer.Compressed;
-    const result = this.isBusy ? undefined : this.#tryAtOnce(coding, body);
-    if (result === undefined) return void this.#inflateInQueue(exchange, coding, body);
+  #inflate(body: RequestBody, coding: Coding, bytes: Buffer): Unpacked {
+    body.layers |= Layer.Compressed;
+    const result = this.isBusy ? undefined : this.#tryAtOnce(coding, bytes);
+    if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
     // A body that came in pieces has not been looked at as a whole.
-    if (exchange.hint !== undefined) exchange.look(result, true);
-    if (!this.#options.hold(exchange, result.length)) return noRoom;
-    dropBuffer(exchange);
-    return this.#peel(exchange, result);
+    if (body.hint !== undefined) body.look(result, true);
+    if (!this.#options.hold(body, result.length)) return noRoom;
+    body.freeBuffer();
+    return this.#peel(body, result);
   }
 
-  #tryAtOnce(coding: Coding, body: Buffer): Buffer | Unpacked {
+  #tryAtOnce(coding: Coding, bytes: Buffer): Buffer | Unpacked {
     const { inflatedBytesMax, monotonicMs } = this.#options;
     const startedMs = monotonicMs();
-    const result = inflateAtOnce(coding, body, inflatedBytesMax);
+    const result = inflateAtOnce(coding, bytes, inflatedBytesMax);
     const ms = monotonicMs() - startedMs;
     if (result === undefined) {
       this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
@@ -184,59 +184,59 @@ export class Unpacker {
     }
     // What failed may have come to as much as is tried.
     const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
-    this.#atOnceBudget.spend(workOf({ bytesRead: body.length, bytesWritten, ms }));
+    this.#atOnceBudget.spend(workOf({ bytesRead: bytes.length, bytesWritten, ms }));
     return result;
   }
 
-  #inflateInQueue(exchange: HttpExchange, coding: Coding, body: Buffer): void {
+  #inflateInQueue(body: RequestBody, coding: Coding, bytes: Buffer): void {
     const { inflatedBytesMax, memory, hold } = this.#options;
-    const compressed = ownBytes(exchange, body);
-    if (!exchange.showsProject) this.lookInto(exchange, compressed);
-    // The pool may read this memory from here on, whatever becomes of the request. So the exchange
-    // must not free it any more.
-    const source = exchange.buffer;
-    exchange.buffer = undefined;
+    const compressed = ownBytes(body, bytes);
+    if (!body.showsProject) this.lookInto(body, compressed);
+    // The pool may read this memory from here on, whatever becomes of the request. So it belongs to
+    // the inflation until that has left the pool.
+    const source = body.buffer;
+    body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
       bytesMax: inflatedBytesMax,
       memory,
       sink: {
-        isKnown: () => exchange.isKnown,
-        begun: (bytes) => exchange.look(bytes, false),
-        hold: (bytes) => hold(exchange, bytes),
+        isKnown: () => body.isKnown,
+        begun: (bytes) => body.look(bytes, false),
+        hold: (bytes) => hold(body, bytes),
         left: () => {
           source?.free();
           this.#onPool.leave(work);
         },
         done: (result) => {
-          exchange.cancel = undefined;
-          const next = result instanceof BodyBuffer ? this.#goOnWith(exchange, result) : result;
-          refuseFor(exchange, next);
+          goOn(body);
+          const next = result instanceof BodyBuffer ? this.#goOnWith(body, result) : result;
+          refuseFor(body, next);
         },
       },
     });
-    const work = queued(exchange, inflation, (yielded) => inflation.step(yielded));
-    exchange.cancel = () => inflation.cancel();
+    const work = queued(body, inflation, (yielded) => inflation.step(yielded));
+    wait(body, () => inflation.cancel());
     this.#onPool.add(work);
   }
 
   /** Does a piece of the work now, where the turn has time for it; the rest goes in turns. */
-  #decode(exchange: HttpExchange, decoder: StepDecoder): Unpacked {
+  #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
-      ? void this.#decodeInQueue(exchange, decoder)
-      : this.#decoded(exchange, decoder, result);
+      ? void this.#decodeInQueue(body, decoder)
+      : this.#decoded(body, decoder, result);
   }
 
-  #decodeInQueue(exchange: HttpExchange, decoder: StepDecoder): void {
-    lookAtBegun(exchange, decoder);
+  #decodeInQueue(body: RequestBody, decoder: StepDecoder): void {
+    lookAtBegun(body, decoder);
     const { monotonicMs } = this.#options;
-    const work = queued(exchange, decoder, (yielded) => {
+    const work = queued(body, decoder, (yielded) => {
       const startedMs = monotonicMs();
       const result = decoder.step();
-      if (result === undefined) lookAtBegun(exchange, decoder);
+      if (result === undefined) lookAtBegun(body, decoder);
       else {
-        exchange.cancel = undefined;
-        refuseFor(exchange, this.#decoded(exchange, decoder, result));
+        goOn(body);
+        refuseFor(body, this.#decoded(body, decoder, result));
       }
       // This counts the placing of the body too, where the last step handed it on.
       const ms = monotonicMs() - startedMs;
@@ -246,12 +246,12 @@ export class Unpacker {
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
     });
-    exchange.cancel = () => {
+    wait(body, () => {
       this.#inTurns.leave(work);
       decoder.free();
-    };
+    });
     setImmediate(() => {
-      if (!exchange.over) this.#inTurns.add(work);
+      if (!body.request.isOver) this.#inTurns.add(work);
     });
   }
 
@@ -265,85 +265,85 @@ export class Unpacker {
   }
 
   #decoded(
-    exchange: HttpExchange,
+    body: RequestBody,
     decoder: StepDecoder,
     result: Buffer | BodyBuffer | Problem,
   ): Unpacked {
-    if (result instanceof BodyBuffer) return this.#goOnWith(exchange, result);
+    if (result instanceof BodyBuffer) return this.#goOnWith(body, result);
     if (Buffer.isBuffer(result)) {
-      exchange.buffer?.shorten(result.length);
-      return this.#peel(exchange, result);
+      body.buffer?.shorten(result.length);
+      return this.#peel(body, result);
     }
     decoder.free();
     return result;
   }
 
   /** Goes on with the next layer in its own buffer; what it came out of is not needed any more. */
-  #goOnWith(exchange: HttpExchange, buffer: BodyBuffer): Unpacked {
-    dropBuffer(exchange);
+  #goOnWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
+    body.freeBuffer();
     if (buffer.length === 0) {
       buffer.free();
       return emptyInflated;
     }
     if (buffer.isInOnePiece) {
-      exchange.buffer = buffer;
-      return this.#peel(exchange, buffer.bytes());
+      body.buffer = buffer;
+      return this.#peel(body, buffer.bytes());
     }
-    this.#options.gather(exchange, buffer, () =>
-      refuseFor(exchange, this.#peel(exchange, buffer.bytes())),
-    );
+    this.#options.gather(body, buffer, () => refuseFor(body, this.#peel(body, buffer.bytes())));
     return undefined;
   }
 
-  #lzDecoder(exchange: HttpExchange, text: Buffer): LzDecoder {
+  #lzDecoder(body: RequestBody, text: Buffer): LzDecoder {
     const { inflatedBytesMax, memory, hold } = this.#options;
     return new LzDecoder(text, {
       bytesMax: inflatedBytesMax,
       memory,
-      isKnown: () => exchange.isKnown,
-      hold: (bytes) => hold(exchange, bytes),
+      isKnown: () => body.isKnown,
+      hold: (bytes) => hold(body, bytes),
     });
   }
 }
 
-function lookAtBegun(exchange: HttpExchange, decoder: StepDecoder): void {
-  if (!exchange.showsProject) exchange.look(decoder.begun(), false);
+function lookAtBegun(body: RequestBody, decoder: StepDecoder): void {
+  if (!body.showsProject) body.look(decoder.begun(), false);
 }
 
-/** Returns the body in the exchange's own memory, to keep and to write over. */
-function ownBytes(exchange: HttpExchange, body: Buffer): Buffer {
-  return exchange.buffer === undefined ? Buffer.from(body) : body;
+/** Returns the bytes in memory that is the body's own, to keep and to write over. */
+function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
+  return body.buffer === undefined ? Buffer.from(bytes) : bytes;
 }
 
-function dropBuffer(exchange: HttpExchange): void {
-  exchange.buffer?.free();
-  exchange.buffer = undefined;
+function wait(body: RequestBody, cancelWork: () => void): void {
+  body.state = BodyState.Waiting;
+  body.cancelWork = cancelWork;
 }
 
-function refuseFor(exchange: HttpExchange, unpacked: Unpacked): void {
-  if (unpacked !== undefined) exchange.answerProblem(unpacked);
+function goOn(body: RequestBody): void {
+  body.state = BodyState.Whole;
+  body.cancelWork = undefined;
+}
+
+function refuseFor(body: RequestBody, unpacked: Unpacked): void {
+  if (unpacked !== undefined) body.request.answerProblem(unpacked);
 }
 
 type QueuedPart = Pick<QueuedWork, "bytesLeft"> & Partial<Pick<QueuedWork, "memoryBytes">>;
 
-/**
- * Makes the work that waits in a queue: in the turn of the project, or of the address where no
- * project is known.
- */
-function queued(exchange: HttpExchange, part: QueuedPart, step: QueuedWork["step"]): QueuedWork {
+/** Makes work that waits for the turn of its project, or of its address where none is known. */
+function queued(body: RequestBody, part: QueuedPart, step: QueuedWork["step"]): QueuedWork {
   return {
-    deadlineMs: exchange.deadlineMs,
+    deadlineMs: body.request.deadlineMs,
     memoryBytes: part.memoryBytes ?? 0,
     get owner() {
-      return exchange.hint?.projectId ?? exchange.senderAddress;
+      return body.hint?.projectId ?? body.senderAddress;
     },
     get isKnown() {
-      return exchange.isKnown;
+      return body.isKnown;
     },
     get bytesLeft() {
       return part.bytesLeft;
     },
     step,
-    late: () => exchange.answerProblem(tooManyToInflate),
+    late: () => body.request.answerProblem(tooManyToInflate),
   };
 }

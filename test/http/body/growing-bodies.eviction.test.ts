@@ -115,16 +115,16 @@ test("slow bodies give way to all that are not, the last of them first", () => {
   const young = arriving(4_000, 1_000);
   const bodies = new GrowingBodies<GrowingBody>();
   for (const body of [fast, slow, alsoSlow, young]) bodies.add(body);
-  expect(bodies.givingWayTo(young, 1, now)).toEqual([alsoSlow]);
-  expect(bodies.givingWayTo(fast, 10, now)).toEqual([alsoSlow]);
-  expect(bodies.givingWayTo(fast, 30, now)).toEqual([alsoSlow, slow, young]);
-  expect(bodies.givingWayTo(young, 20, now)).toEqual([alsoSlow, slow]);
-  expect(bodies.givingWayTo(young, 21, now)).toEqual([]);
+  expect(bodies.evictedFor(young, 1, now)).toEqual([alsoSlow]);
+  expect(bodies.evictedFor(fast, 10, now)).toEqual([alsoSlow]);
+  expect(bodies.evictedFor(fast, 30, now)).toEqual([alsoSlow, slow, young]);
+  expect(bodies.evictedFor(young, 20, now)).toEqual([alsoSlow, slow]);
+  expect(bodies.evictedFor(young, 21, now)).toEqual([]);
   bodies.delete(alsoSlow);
-  expect(bodies.givingWayTo(young, 1, now)).toEqual([slow]);
-  expect(bodies.givingWayTo(slow, 1, now)).toEqual([young]);
+  expect(bodies.evictedFor(young, 1, now)).toEqual([slow]);
+  expect(bodies.evictedFor(slow, 1, now)).toEqual([young]);
   bodies.delete(slow);
-  expect([bodies.givingWayTo(young, 1, now), bodies.givingWayTo(fast, 1, now)]).toEqual([
+  expect([bodies.evictedFor(young, 1, now), bodies.evictedFor(fast, 1, now)]).toEqual([
     [],
     [young],
   ]);
@@ -136,7 +136,7 @@ test("a body that has arrived is never slow", () => {
   const bodies = new GrowingBodies<GrowingBody>();
   bodies.add(waiting);
   bodies.add(fresh);
-  expect(bodies.givingWayTo(fresh, 1, now)).toEqual([]);
+  expect(bodies.evictedFor(fresh, 1, now)).toEqual([]);
 });
 
 test("one that holds nothing has nothing to give", () => {
@@ -147,8 +147,8 @@ test("one that holds nothing has nothing to give", () => {
   ];
   const bodies = new GrowingBodies<GrowingBody>();
   for (const body of [first, empty, last]) bodies.add(body);
-  expect(bodies.givingWayTo(first, 10, now)).toEqual([last]);
-  expect(bodies.givingWayTo(first, 11, now)).toEqual([]);
+  expect(bodies.evictedFor(first, 10, now)).toEqual([last]);
+  expect(bodies.evictedFor(first, 11, now)).toEqual([]);
 });
 
 test("a small body is slow after a second, and never gives way for having come later", () => {
@@ -157,8 +157,8 @@ test("a small body is slow after a second, and never gives way for having come l
   const first = arriving(0, 1);
   const bodies = new GrowingBodies<GrowingBody>();
   for (const body of [first, small, fresh]) bodies.add(body);
-  expect(bodies.givingWayTo(first, 10, now)).toEqual([small]);
-  expect(bodies.givingWayTo(first, 11, now)).toEqual([]);
+  expect(bodies.evictedFor(first, 10, now)).toEqual([small]);
+  expect(bodies.evictedFor(first, 11, now)).toEqual([]);
 });
 
 test("who shows no key gives way to who does, those of the address that holds the most first", () => {
@@ -170,10 +170,10 @@ test("who shows no key gives way to who does, those of the address that holds th
   const known = arriving(0, 1);
   const bodies = new GrowingBodies<GrowingBody>();
   for (const body of [greedy, modest, alsoGreedy, known]) bodies.add(body);
-  expect(bodies.givingWayTo(known, 100, now)).toEqual([alsoGreedy, greedy]);
-  expect(bodies.givingWayTo(known, 200, now)).toEqual([alsoGreedy, greedy, modest]);
-  expect(bodies.givingWayTo(greedy, 130, now)).toEqual([alsoGreedy, modest]);
-  expect(bodies.givingWayTo(greedy, 161, now)).toEqual([]);
+  expect(bodies.evictedFor(known, 100, now)).toEqual([alsoGreedy, greedy]);
+  expect(bodies.evictedFor(known, 200, now)).toEqual([alsoGreedy, greedy, modest]);
+  expect(bodies.evictedFor(greedy, 130, now)).toEqual([alsoGreedy, modest]);
+  expect(bodies.evictedFor(greedy, 161, now)).toEqual([]);
 });
 
 test("addresses are told apart where none is recorded", async () => {

@@ -1,0 +1,133 @@
+// What there is at a path: events are taken, an SDK is answered, or there is nothing. Tells what is
+// known of a request by its path and method alone; who begins requests is the server.
+
+import type { Problem } from "../base/errors.ts";
+import type { Route } from "../base/types.ts";
+import { endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
+import { namedPath } from "./named-path.ts";
+import { NearPaths } from "./near-path.ts";
+import type { FixedAnswer } from "./pages/fixed-answer.ts";
+import type { StaticFiles } from "./pages/static-files.ts";
+import { allowedMethods, methodsAt } from "./reply.ts";
+import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
+import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
+
+/** What is known of a request by its path and method alone. */
+export interface Routed {
+  readonly label: RouteLabel;
+  /** The path as people who watch may see it. */
+  readonly path: string;
+  /**
+   * What is answered once the body has come, whatever else the request brings and however the store
+   * is: a problem, or an answer at a path that takes no events.
+   */
+  readonly verdict?: Problem | FixedAnswer;
+  /** Its events can only be in the query. */
+  readonly isGet?: boolean;
+  /** The request is a HEAD: its answer has no body. */
+  readonly headOnly?: boolean;
+}
+
+export interface RoutedPreflight extends Routed {
+  /** The methods that the path takes, as `Allow` names them. */
+  readonly allow: string;
+}
+
+export interface RouterOptions {
+  /** The scripts that pages load from here, where they are. */
+  readonly files: StaticFiles | undefined;
+  /** Milliseconds since the epoch. */
+  readonly wallMs: () => number;
+  begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
+  preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
+}
+
+const routes: ReadonlyMap<string, Route> = new Map(endpoints);
+/** One of these is suggested where there is nothing. */
+const eventPaths = endpoints.map(([path]) => path);
+const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
+const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
+
+export class Router {
+  readonly #options: RouterOptions;
+  readonly #sdk: SdkRequests;
+  readonly #nearPaths = new NearPaths();
+
+  constructor(options: RouterOptions) {
+    const { files, wallMs } = options;
+    this.#options = options;
+    this.#sdk = createSdkRequests({ files, nearPaths: this.#nearPaths, wallMs });
+  }
+
+  /** Puts the routes on an app. */
+  prepare(app: TemplatedApp): void {
+    const { begin, preflight } = this.#options;
+    for (const [path, label] of endpoints) {
+      const posted: Routed = { label, path };
+      const got: Routed = { label, path, isGet: true };
+      const asked = { label, path, allow: methodsAt(label === "v1") };
+      app.post(path, (response, request) => begin(response, request, posted));
+      if (label !== "v1") app.get(path, (response, request) => begin(response, request, got));
+      app.options(path, (response, request) => preflight(response, request, asked));
+      app.any(path, (response, request) =>
+        begin(response, request, refusedMethod(request, { label, path })),
+      );
+    }
+    app.any("/*", (response, request) => this.#elsewhere(response, request));
+  }
+
+  /** Takes a request at a path that takes no events, unless more than one slash stands before it. */
+  #elsewhere(response: HttpResponse, request: HttpRequest): void {
+    const url = withOneSlash(request.getUrl());
+    const route = routes.get(url);
+    if (route !== undefined) {
+      this.#takeAt(response, request, { label: route, path: url });
+      return;
+    }
+    const { begin, preflight } = this.#options;
+    const found = this.#sdk.routeOf(url);
+    const nowhere = { label: "other", path: namedPath(url), allow: allowedMethods } as const;
+    if (request.getMethod() === "options") {
+      preflight(response, request, found ?? nowhere);
+      return;
+    }
+    const headOnly = request.getMethod() === "head";
+    if (found === undefined) {
+      const path = namedPath(request.getUrl());
+      const verdict = this.#nothingAt(path, request.getUrl());
+      begin(response, request, { label: "other", path, verdict, headOnly });
+    } else {
+      const { label, path } = found;
+      begin(response, request, { label, path, verdict: found.answerTo(request), headOnly });
+    }
+  }
+
+  /** Takes a request at a path for events that was found after slashes before it were left out. */
+  #takeAt(
+    response: HttpResponse,
+    request: HttpRequest,
+    at: { readonly label: Route; readonly path: string },
+  ): void {
+    const { begin, preflight } = this.#options;
+    const method = request.getMethod();
+    const isV1 = at.label === "v1";
+    if (method === "options") preflight(response, request, { ...at, allow: methodsAt(isV1) });
+    else if (method === "post") begin(response, request, at);
+    else if (method === "get" && !isV1) begin(response, request, { ...at, isGet: true });
+    else begin(response, request, refusedMethod(request, at));
+  }
+
+  /** `named`: the path as it may be shown. */
+  #nothingAt(named: string, path: string): Problem {
+    const near = this.#nearPaths.find(path, eventPaths, otherPaths);
+    const meant = near === undefined ? "" : `; ${near} is meant?`;
+    return {
+      code: "not_found",
+      detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}`,
+    };
+  }
+}
+
+function refusedMethod(request: HttpRequest, at: Routed): Routed {
+  return { ...at, verdict: METHOD_NOT_ALLOWED, headOnly: request.getMethod() === "head" };
+}
