@@ -17,7 +17,7 @@ import type {
 } from "../base/types.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, ScanStatus } from "../scan/table.ts";
-import { type Arrival, type Arrivals, createArrivals } from "./arrivals.ts";
+import { type Arrival, Arrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
 import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
@@ -112,7 +112,7 @@ class Story {
     this.#look = createEarlyLook(projects);
     this.#hints = new RefusalHints(slips, clientWarnings);
     this.#share = new LoopShare({ nextTurn, nowMs });
-    this.#arrivals = createArrivals(nowMs);
+    this.#arrivals = new Arrivals(nowMs);
     this.#scanners = new ScannerQueue({ createScanner, nowMs });
   }
 

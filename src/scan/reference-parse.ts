@@ -56,165 +56,205 @@ export function findUtf8Fault(body: Buffer): number | undefined {
  * there: the length where the text just ends.
  */
 export function parseTree(body: Buffer): JsonTree | number {
-  let at = 0;
-  const replaced: number[] = [];
-  const longNumbers: number[] = [];
-  const deep: { offset: number; depth: number }[] = [];
+  return new TreeReader(body).read();
+}
 
-  // The readers below answer false where the byte at `at` is wrong.
-  function skipWhiteSpace(): void {
-    while (at < body.length && whiteSpace.has(body[at]!)) at += 1;
+/** Reads one text. What takes something answers false where the byte at `#at` is wrong. */
+class TreeReader {
+  readonly #body: Buffer;
+  #at = 0;
+  readonly #replaced: number[] = [];
+  readonly #longNumbers: number[] = [];
+  readonly #deep: { offset: number; depth: number }[] = [];
+  /** Stands around the root. */
+  readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
+  /** The objects and arrays whose end is not reached. */
+  readonly #open: JsonNode[] = [this.#top];
+  /** The key of the value that is due. */
+  #key = "";
+
+  constructor(body: Buffer) {
+    this.#body = body;
   }
 
-  function take(character: string): boolean {
-    if (body[at] !== character.charCodeAt(0)) return false;
-    at += 1;
+  read(): JsonTree | number {
+    for (;;) {
+      const node = this.#addNode();
+      const isOpened = this.#takeOpening(node);
+      if (isOpened === undefined) return this.#at;
+      if (isOpened) continue;
+      node.end = this.#at;
+      const isEnd = this.#takeClosings();
+      if (isEnd === undefined) return this.#at;
+      if (isEnd) break;
+    }
+    if (this.#at < this.#body.length) return this.#at;
+    return {
+      root: this.#top.children[0]!.node,
+      replaced: this.#replaced,
+      longNumbers: this.#longNumbers,
+      deep: this.#deep,
+    };
+  }
+
+  /** The value that is due begins here. */
+  #addNode(): JsonNode {
+    this.#skipWhiteSpace();
+    const at = this.#at;
+    const node: JsonNode = { type: TokenType.Absent, start: at, end: at, children: [] };
+    if (this.#open.length <= keptLevels + 1)
+      this.#open.at(-1)!.children.push({ key: this.#key, node });
+    this.#key = "";
+    return node;
+  }
+
+  /**
+   * Takes a whole value, or the beginning of an object or array up to its first value: true in that
+   * case, and undefined where the text is wrong.
+   */
+  #takeOpening(node: JsonNode): boolean | undefined {
+    if (!this.#take("{") && !this.#take("[")) {
+      const type = this.#takeScalar();
+      if (type === undefined) return undefined;
+      node.type = type;
+      return false;
+    }
+    const isObject = this.#body[node.start] === 0x7b;
+    node.type = isObject ? TokenType.Object : TokenType.Array;
+    const depth = this.#open.length;
+    if (depth > depthMax) this.#deep.push({ offset: node.start, depth });
+    this.#skipWhiteSpace();
+    if (this.#take(isObject ? "}" : "]")) return false;
+    this.#open.push(node);
+    return !isObject || this.#takeKey() ? true : undefined;
+  }
+
+  /**
+   * A value is done: takes what closes behind it, up to the next value. True where none follows,
+   * undefined where the text is wrong.
+   */
+  #takeClosings(): boolean | undefined {
+    for (;;) {
+      this.#skipWhiteSpace();
+      const container = this.#open.at(-1)!;
+      if (container === this.#top) return true;
+      const isObject = container.type === TokenType.Object;
+      if (this.#take(",")) return !isObject || this.#takeKey() ? false : undefined;
+      if (!this.#take(isObject ? "}" : "]")) return undefined;
+      container.end = this.#at;
+      this.#open.pop();
+    }
+  }
+
+  #skipWhiteSpace(): void {
+    while (this.#at < this.#body.length && whiteSpace.has(this.#body[this.#at]!)) this.#at += 1;
+  }
+
+  #take(character: string): boolean {
+    if (this.#body[this.#at] !== character.charCodeAt(0)) return false;
+    this.#at += 1;
     return true;
   }
 
-  function takeWord(word: string): boolean {
-    return [...word].every(take);
+  #takeWord(word: string): boolean {
+    return [...word].every((character) => this.#take(character));
   }
 
-  function takeDigits(): boolean {
-    const start = at;
-    while (at < body.length && body[at]! >= 0x30 && body[at]! <= 0x39) at += 1;
-    return at > start;
+  #takeDigits(): boolean {
+    const start = this.#at;
+    while (this.#at < this.#body.length && isDigit(this.#body[this.#at]!)) this.#at += 1;
+    return this.#at > start;
   }
 
-  function takeNumber(): boolean {
-    take("-");
-    if (!take("0") && !takeDigits()) return false;
-    if (take(".") && !takeDigits()) return false;
-    if (take("e") || take("E")) {
-      if (!take("+")) take("-");
-      return takeDigits();
+  #takeNumber(): boolean {
+    this.#take("-");
+    if (!this.#take("0") && !this.#takeDigits()) return false;
+    if (this.#take(".") && !this.#takeDigits()) return false;
+    if (this.#take("e") || this.#take("E")) {
+      if (!this.#take("+")) this.#take("-");
+      return this.#takeDigits();
     }
     return true;
   }
 
-  function takeFourHexDigits(): number | undefined {
-    const start = at;
-    for (; at < start + 4; at += 1) {
-      if (at >= body.length || !/[0-9a-fA-F]/.test(String.fromCharCode(body[at]!)))
-        return undefined;
+  #takeFourHexDigits(): number | undefined {
+    const start = this.#at;
+    for (; this.#at < start + 4; this.#at += 1) {
+      if (this.#at >= this.#body.length) return undefined;
+      if (!/[0-9a-fA-F]/.test(String.fromCharCode(this.#body[this.#at]!))) return undefined;
     }
-    return Number.parseInt(body.toString("latin1", start, at), 16);
+    return Number.parseInt(this.#body.toString("latin1", start, this.#at), 16);
   }
 
-  function takeString(): boolean {
+  #takeString(): boolean {
     // Offset of an escaped high surrogate that ends right here, whose partner may follow.
     let high: number | undefined;
-    if (!take('"')) return false;
-    while (at < body.length) {
-      if (body[at]! < 0x20) return false;
-      const start = at;
-      let unit = -1;
-      if (take("\\")) {
-        if (take("u")) {
-          const code = takeFourHexDigits();
-          if (code === undefined) return false;
-          unit = code;
-        } else if (at < body.length && simpleEscapes.has(body[at]!)) {
-          at += 1;
-        } else {
-          return false;
-        }
-      } else {
-        at += 1;
-      }
+    if (!this.#take('"')) return false;
+    while (this.#at < this.#body.length) {
+      if (this.#body[this.#at]! < 0x20) return false;
+      const start = this.#at;
+      const unit = this.#takeUnit();
+      if (unit === undefined) return false;
       const isLow = unit >= 0xdc00 && unit <= 0xdfff;
-      if (high !== undefined && !isLow) replaced.push(high);
-      if ((high === undefined && isLow) || unit === 0) replaced.push(start);
+      if (high !== undefined && !isLow) this.#replaced.push(high);
+      if ((high === undefined && isLow) || unit === 0) this.#replaced.push(start);
       high = unit >= 0xd800 && unit <= 0xdbff ? start : undefined;
-      if (unit === -1 && body[start] === 0x22) return true;
+      if (unit === -1 && this.#body[start] === 0x22) return true;
     }
     return false;
   }
 
-  function takeScalar(): TokenType | undefined {
-    const start = at;
-    switch (String.fromCharCode(body[at] ?? 0)) {
+  /** A byte or an escape of a string: what \u stands for, -1 for all others. */
+  #takeUnit(): number | undefined {
+    if (!this.#take("\\")) {
+      this.#at += 1;
+      return -1;
+    }
+    if (this.#take("u")) return this.#takeFourHexDigits();
+    if (this.#at >= this.#body.length || !simpleEscapes.has(this.#body[this.#at]!))
+      return undefined;
+    this.#at += 1;
+    return -1;
+  }
+
+  #takeScalar(): TokenType | undefined {
+    const start = this.#at;
+    switch (String.fromCharCode(this.#body[start] ?? 0)) {
       case '"':
-        if (!takeString()) return undefined;
-        if (at - start === 2) return TokenType.EmptyString;
-        return body.subarray(start, at).includes("\\")
+        if (!this.#takeString()) return undefined;
+        if (this.#at - start === 2) return TokenType.EmptyString;
+        return this.#body.subarray(start, this.#at).includes("\\")
           ? TokenType.EscapedString
           : TokenType.PlainString;
       case "t":
-        return takeWord("true") ? TokenType.True : undefined;
+        return this.#takeWord("true") ? TokenType.True : undefined;
       case "f":
-        return takeWord("false") ? TokenType.False : undefined;
+        return this.#takeWord("false") ? TokenType.False : undefined;
       case "n":
-        return takeWord("null") ? TokenType.Null : undefined;
+        return this.#takeWord("null") ? TokenType.Null : undefined;
       default:
-        if (!takeNumber()) return undefined;
-        if (body.toString("latin1", start, at).replaceAll(/\D/g, "").length > numberDigitsMax)
-          longNumbers.push(start);
+        if (!this.#takeNumber()) return undefined;
+        if (digitsOf(this.#body.toString("latin1", start, this.#at)) > numberDigitsMax)
+          this.#longNumbers.push(start);
         return TokenType.Number;
     }
   }
 
-  function takeKey(): string | undefined {
-    skipWhiteSpace();
-    const start = at;
-    if (!takeString()) return undefined;
-    const key = body.toString("utf8", start + 1, at - 1);
-    skipWhiteSpace();
-    return take(":") ? key : undefined;
+  /** Takes the key of the value that is due, and the colon behind it. */
+  #takeKey(): boolean {
+    this.#skipWhiteSpace();
+    const start = this.#at;
+    if (!this.#takeString()) return false;
+    this.#key = this.#body.toString("utf8", start + 1, this.#at - 1);
+    this.#skipWhiteSpace();
+    return this.#take(":");
   }
+}
 
-  const top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
-  const open: JsonNode[] = [top];
-  let key = "";
-  for (;;) {
-    // A value is due.
-    skipWhiteSpace();
-    const node: JsonNode = { type: TokenType.Absent, start: at, end: at, children: [] };
-    if (open.length <= keptLevels + 1) open.at(-1)!.children.push({ key, node });
-    key = "";
-    if (take("{") || take("[")) {
-      const isObject = body[node.start] === 0x7b;
-      node.type = isObject ? TokenType.Object : TokenType.Array;
-      if (open.length > depthMax) deep.push({ offset: node.start, depth: open.length });
-      skipWhiteSpace();
-      if (!take(isObject ? "}" : "]")) {
-        open.push(node);
-        if (isObject) {
-          const found = takeKey();
-          if (found === undefined) return at;
-          key = found;
-        }
-        continue;
-      }
-    } else {
-      const type = takeScalar();
-      if (type === undefined) return at;
-      node.type = type;
-    }
-    node.end = at;
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
 
-    // A value is done.
-    for (;;) {
-      skipWhiteSpace();
-      const container = open.at(-1)!;
-      if (container === top) {
-        return at === body.length
-          ? { root: top.children[0]!.node, replaced, longNumbers, deep }
-          : at;
-      }
-      const isObject = container.type === TokenType.Object;
-      if (take(",")) {
-        if (isObject) {
-          const found = takeKey();
-          if (found === undefined) return at;
-          key = found;
-        }
-        break;
-      }
-      if (!take(isObject ? "}" : "]")) return at;
-      container.end = at;
-      open.pop();
-    }
-  }
+function digitsOf(number: string): number {
+  return number.replaceAll(/\D/g, "").length;
 }
