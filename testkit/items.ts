@@ -5,7 +5,7 @@ import { randomFillSync } from "node:crypto";
 import { createRecordWriter } from "../src/events/record.ts";
 import { createUuidSource } from "../src/events/uuid.ts";
 import { Slips } from "../src/intake/details/slips.ts";
-import { createItemTaker, type Job } from "../src/intake/items.ts";
+import { ItemTaker, type Job } from "../src/intake/items.ts";
 import { readSentAt } from "../src/intake/sent-at.ts";
 import { Tally } from "../src/intake/tally.ts";
 import { createNativeScanner } from "../src/scan/native.ts";
@@ -42,7 +42,7 @@ const scanner = createNativeScanner(4_096);
 const records = createRecordWriter({
   uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
-const items = createItemTaker({
+const items = new ItemTaker({
   slowScanner: createNativeScanner(4_096),
   records,
   slips: new Slips(),

@@ -5,12 +5,22 @@ import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
 import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
+import { refuse, type Verdict } from "./verdict.ts";
 
 /** As many as a distinct id has, counted in code points. */
-export const eventNameCharactersMax = distinctIdCharactersMax;
+const eventNameCharactersMax = distinctIdCharactersMax;
 
-/** Of an event that has a name. */
-export function isNameTooLong({ body, table, row }: ItemView): boolean {
+export function judgeLengths(item: ItemView, verdict: Verdict): void {
+  if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {
+    const detail = `A distinct id may have ${distinctIdCharactersMax} characters`;
+    refuse(verdict, "distinct_id_too_long", detail);
+  } else if (isNameTooLong(item)) {
+    const detail = `The name of an event may have ${eventNameCharactersMax} characters`;
+    refuse(verdict, "event_name_too_long", detail);
+  }
+}
+
+function isNameTooLong({ body, table, row }: ItemView): boolean {
   const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   // No string of so few bytes has more characters.

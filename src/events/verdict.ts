@@ -105,9 +105,15 @@ export class Verdict {
   readonly unset = new Slice();
 }
 
+/** Neither left out nor in error, as far as it is judged. */
+export function isStorable({ drop, error }: Verdict): boolean {
+  return drop === undefined && error === undefined;
+}
+
 /** The item ends in an error, whatever it was before. `detail` is for the client. */
-export function refuse(verdict: Verdict, error: ItemErrorCode, detail: string): void {
+export function refuse(verdict: Verdict, error: ItemErrorCode, detail: string): undefined {
   verdict.drop = undefined;
   verdict.error = error;
   verdict.detail = detail;
+  return undefined;
 }

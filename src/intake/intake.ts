@@ -23,7 +23,7 @@ import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
 import { createEarlyLook } from "./early-look.ts";
 import { scanProblem } from "./envelope.ts";
-import { createItemTaker, type ItemTaker } from "./items.ts";
+import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { plainProtocol } from "./plain-protocol.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
@@ -108,7 +108,7 @@ class Story {
     this.#nowMs = nowMs;
     this.#workMs = workMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
-    this.#items = createItemTaker({ slowScanner: createScanner(), records, slips, onBug });
+    this.#items = new ItemTaker({ slowScanner: createScanner(), records, slips, onBug });
     this.#look = createEarlyLook(projects);
     this.#hints = new RefusalHints(slips, clientWarnings);
     this.#share = new LoopShare({ nextTurn, nowMs });

@@ -8,7 +8,7 @@ import type { FrameSink } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { Slips } from "../../src/intake/details/slips.ts";
-import { createItemTaker, type Job } from "../../src/intake/items.ts";
+import { ItemTaker, type Job } from "../../src/intake/items.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import type { RequestFrames } from "../../src/intake/work.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -40,7 +40,7 @@ interface Taken {
 function take(items: string, measure = records.measure): Taken {
   const body = Buffer.from(`{"batch":[${items}]}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
-  const taker = createItemTaker({
+  const taker = new ItemTaker({
     slowScanner,
     records: { ...records, measure },
     slips: new Slips(),

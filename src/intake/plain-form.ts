@@ -1,0 +1,135 @@
+// The plain form of an item that the body's table cannot describe: normalised, or with members that
+// the request adds to its properties, and then scanned again. Synchronous, in memory that is used
+// again for the next item, so a view of it is valid until the next call.
+
+import { Buffer } from "node:buffer";
+import { type ItemView, itemFlags } from "../events/item-view.ts";
+import type { JsonText, WritePlainForm } from "../events/person-fields.ts";
+import { refuse, type Verdict } from "../events/verdict.ts";
+import {
+  depthMax,
+  Header,
+  ItemFlag,
+  NotNormal,
+  numberDigitsMax,
+  Row,
+  type Scanner,
+  ScanStatus,
+} from "../scan/table.ts";
+import type { Tally } from "./tally.ts";
+import {
+  additionsTo,
+  bytesWithAdditions,
+  takesAdditions,
+  writeWithAdditions,
+} from "./v1/additions.ts";
+
+/**
+ * Largest item that is normalised, which is done at once, on the event loop: up to 8 ms for the
+ * most tokens that fit, 1 ms where it is text. SDKs cut their events far below.
+ */
+const slowItemBytesMax = 1_048_576;
+/**
+ * An item is scanned again as a batch of one: alone, one that holds a `batch` would be taken for an
+ * envelope.
+ */
+const itemPrefix = '{"batch":[';
+const itemSuffix = "]}";
+const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
+
+/** No memory for the item now: not its fault, so the client is to retry the whole request. */
+export class OutOfMemoryError extends Error {}
+
+/** An ItemView that is pointed at one item after another. */
+export interface Cursor extends ItemView {
+  body: Buffer;
+  table: Uint32Array;
+  row: number;
+}
+
+export class PlainForm {
+  readonly #scanner: Scanner;
+  readonly #cursor: Cursor;
+  #text = Buffer.alloc(0);
+  #addedTo = Buffer.alloc(0);
+
+  /** The scanner's table holds one item after another. */
+  constructor(scanner: Scanner) {
+    this.#scanner = scanner;
+    this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
+  }
+
+  /** The item in plain form, or undefined and the verdict says why there is none. */
+  of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
+    const flags = itemFlags(item);
+    if ((flags & ItemFlag.TooDeep) !== 0) {
+      const detail = `Objects and arrays may be ${depthMax} deep, the event counted`;
+      return refuse(verdict, "too_deep", detail);
+    }
+    if ((flags & ItemFlag.LongNumber) !== 0) {
+      return refuse(verdict, "number_too_long", `A number may have ${numberDigitsMax} digits`);
+    }
+    tally.slowPathItems++;
+    const { body, table, row } = item;
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    if (end - start > slowItemBytesMax) {
+      // Only its distinct id is unusual, and of that the beginning is read in any case.
+      if (flags === 0) return item;
+      const detail = `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`;
+      return refuse(verdict, "event_too_large", detail);
+    }
+    return this.#rescanned({ body, start, end });
+  }
+
+  /** The item with what belongs into its properties, or undefined as above. */
+  withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
+    const additions = additionsTo(item, members);
+    if (additions === undefined) {
+      const detail = "options must be an object of known types, session_id and window_id strings";
+      return refuse(verdict, "invalid_options", detail);
+    }
+    if (additions === "" || !takesAdditions(item)) return item;
+    const bytes = bytesWithAdditions(item, additions);
+    if (bytes > slowItemBytesMax) {
+      const detail = `An event may have ${slowItemBytesMax} bytes here, with what is added to its properties`;
+      return refuse(verdict, "event_too_large", detail);
+    }
+    if (this.#addedTo.length < bytes)
+      this.#addedTo = Buffer.allocUnsafeSlow(Math.min(slowItemBytesMax, 2 * bytes));
+    const end = writeWithAdditions(item, additions, this.#addedTo);
+    return this.#rescanned({ body: this.#addedTo, start: 0, end });
+  }
+
+  /** Writes the plain form to the target from `at` on; answers how many bytes it takes. */
+  readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
+    const written = this.#scanner.normalise(body, start, end, target, at);
+    if (written === NotNormal.OutOfMemory)
+      throw new OutOfMemoryError("Normalising an event: no memory");
+    if (written < 0) throw new Error("Normalising an event: what was scanned is no JSON");
+    return written;
+  };
+
+  #rescanned(text: JsonText): ItemView {
+    const room = this.#roomFor(text.end - text.start);
+    const itemEnd = itemPrefix.length + this.write(text, room, itemPrefix.length);
+    const end = itemEnd + room.write(itemSuffix, itemEnd, "latin1");
+    this.#cursor.body = room.subarray(0, end);
+    const status = this.#scanner.scan(this.#cursor.body);
+    if (status === ScanStatus.OutOfMemory)
+      throw new OutOfMemoryError("Scanning a normalised event: no memory");
+    if (status !== ScanStatus.Ok)
+      throw new Error(`Scanning a normalised event: it has status ${status}`);
+    return this.#cursor;
+  }
+
+  /** Memory for one item in plain form and what makes a batch of it. */
+  #roomFor(itemBytes: number): Buffer {
+    const bytes = itemPrefix.length + itemBytes + itemSuffix.length;
+    if (this.#text.length < bytes) {
+      const roomBytes = Math.min(slowBufferBytesMax, Math.max(bytes, 2 * this.#text.length));
+      this.#text = Buffer.allocUnsafeSlow(roomBytes);
+      this.#text.write(itemPrefix, 0, "latin1");
+    }
+    return this.#text;
+  }
+}
