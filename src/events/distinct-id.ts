@@ -3,6 +3,7 @@
 // nothing that a scanner has accepted makes it throw.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import { TokenType } from "../scan/table.ts";
 import { sequenceBytes, stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 
@@ -11,9 +12,6 @@ export const distinctIdCharactersMax = 200;
 
 /** No 200 characters take more, and no character is cut where so many are kept. */
 const keptBytesMax = 4 * (distinctIdCharactersMax + 1);
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 
 export interface DistinctIdText {
   /** "" when there is nothing but white space. */
@@ -57,8 +55,8 @@ function compactBeginning(body: Buffer, start: number, end: number): string {
   for (let at = start; at < readEnd && length < keptBytesMax; at++) {
     const byte = body[at]!;
     if (inString || !isSpace(byte)) kept[length++] = byte;
-    if (byte === QUOTE) inString = !inString;
-    else if (inString && byte === BACKSLASH && at + 1 < readEnd && length < keptBytesMax)
+    if (byte === Ascii.Quote) inString = !inString;
+    else if (inString && byte === Ascii.Backslash && at + 1 < readEnd && length < keptBytesMax)
       kept[length++] = body[++at]!;
   }
   return kept.toString("utf8", 0, wholeCharactersEnd(kept, length));

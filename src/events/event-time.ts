@@ -3,6 +3,7 @@
 // (`sent_at`) less what we do; the request's way counts as a part of it.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import {
   Extra,
   ExtraShift,
@@ -28,7 +29,6 @@ const aheadMsMax = 23 * 3_600_000;
  * like other numbers.
  */
 const plainDigitsMax = 15;
-const MINUS = 0x2d;
 const DIGIT_0 = 0x30;
 
 export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdict): void {
@@ -88,7 +88,7 @@ function readOffset({ body, table, row }: ItemView): number {
 
 /** posthog-js sends an offset with every event: no string for those. */
 function plainInteger(body: Buffer, start: number, end: number): number {
-  const first = body[start] === MINUS ? start + 1 : start;
+  const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;
   let value = 0;
   for (let at = first; at < end; at++) {

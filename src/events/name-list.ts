@@ -3,17 +3,8 @@
 // keeps one of each. The texts are valid JSON, as a scanner has accepted it.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const SPACE = 0x20;
-
-const COLON = 0x3a;
 const DIGIT_0 = 0x30;
 /** Of the `:0` behind a name. */
 const valueBytes = 2;
@@ -34,7 +25,7 @@ export class NameObject {
 
   constructor(target: Buffer) {
     this.#target = target;
-    target[0] = OPEN_BRACE;
+    target[0] = Ascii.OpenBrace;
   }
 
   /** The names in the array or object list[start, end). */
@@ -43,18 +34,18 @@ export class NameObject {
     let isNameNext = true;
     for (let at = start + 1; at < end - 1; at++) {
       const byte = list[at]!;
-      if (byte <= SPACE) continue;
-      if (byte === QUOTE) {
+      if (byte <= Ascii.Space) continue;
+      if (byte === Ascii.Quote) {
         const last = stringLast(list, at);
         if (isNameNext) this.#add(list, at, last + 1);
         at = last;
-      } else if (byte === COMMA) {
+      } else if (byte === Ascii.Comma) {
         if (depth === 0) isNameNext = true;
         continue;
       } else {
         if (isNameNext) this.leftOut = true;
-        if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
-        else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
+        if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+        else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
       }
       isNameNext = false;
     }
@@ -62,15 +53,15 @@ export class NameObject {
 
   /** Closes the object; answers where it ends. */
   close(): number {
-    this.#target[this.#end++] = CLOSE_BRACE;
+    this.#target[this.#end++] = Ascii.CloseBrace;
     return this.#end;
   }
 
   #add(list: Buffer, start: number, end: number): void {
-    if (this.#end > 1) this.#target[this.#end++] = COMMA;
+    if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
     // Byte by byte: names are short, and a list may have 200,000 of them.
     for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
-    this.#target[this.#end++] = COLON;
+    this.#target[this.#end++] = Ascii.Colon;
     this.#target[this.#end++] = DIGIT_0;
   }
 }
@@ -80,21 +71,21 @@ export class NameObject {
  * answers where it ends.
  */
 export function namesToArray(object: Buffer, start: number, end: number): number {
-  object[start] = OPEN_BRACKET;
+  object[start] = Ascii.OpenBracket;
   let at = start + 1;
   for (let read = at; read < end - 1; ) {
     const last = stringLast(object, read);
     while (read <= last) object[at++] = object[read++]!;
     read += valueBytes;
-    if (object[read] === COMMA) object[at++] = object[read++]!;
+    if (object[read] === Ascii.Comma) object[at++] = object[read++]!;
   }
-  object[at++] = CLOSE_BRACKET;
+  object[at++] = Ascii.CloseBracket;
   return at;
 }
 
 /** The quote that ends the string that begins at `at`. */
 function stringLast(text: Buffer, at: number): number {
   let last = at + 1;
-  while (text[last] !== QUOTE) last += text[last] === BACKSLASH ? 2 : 1;
+  while (text[last] !== Ascii.Quote) last += text[last] === Ascii.Backslash ? 2 : 1;
   return last;
 }

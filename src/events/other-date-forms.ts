@@ -5,6 +5,7 @@
 // clock or the machine's zone.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import { storedMsMax, storedMsMin } from "./timestamp.ts";
 
 /**
@@ -13,7 +14,6 @@ import { storedMsMax, storedMsMin } from "./timestamp.ts";
  */
 const charsMax = 64;
 const tokenBytesMax = 6 * charsMax + 2;
-const QUOTE = 0x22;
 
 const minuteMs = 60_000;
 const secondMs = 1_000;
@@ -75,7 +75,7 @@ const forms: readonly RegExp[] = [
  * names none from year 0 to 9999.
  */
 export function otherFormMs(body: Buffer, start: number, end: number): number {
-  if (body[start] !== QUOTE || end - start > tokenBytesMax) return Number.NaN;
+  if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const text = JSON.parse(body.toString("utf8", start, end)) as string;
   if (text.length > charsMax) return Number.NaN;
   if (/^\d+$/.test(text)) return epochMs(text);

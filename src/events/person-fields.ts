@@ -5,6 +5,7 @@
 // items only.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../scan/table.ts";
 import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./item-view.ts";
 import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
@@ -20,11 +21,6 @@ export const namesBytesMax = 65_536;
 /** The braces and the comma that are ours. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
-
-const COMMA = 0x2c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const SPACE = 0x20;
 
 /** body[start, end) is a JSON value. */
 export interface JsonText {
@@ -125,12 +121,12 @@ export class PersonFields {
     const bytes = spanBytes(table, top) + spanBytes(table, nested);
     if (bytes > mergedBytesMax) return false;
     this.#makeRoom(bytes + punctuationBytes);
-    this.#joined[0] = OPEN_BRACE;
+    this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
     // The top level's come last, and the last of each name counts.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
-    this.#joined[this.#joinedEnd++] = CLOSE_BRACE;
+    this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
     this.#mergeInto(slice, this.#joinedEnd);
     return true;
   }
@@ -138,9 +134,9 @@ export class PersonFields {
   /** The inside of the object body[start, end), unless it is blank. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
-    while (body[first]! <= SPACE) first++;
+    while (body[first]! <= Ascii.Space) first++;
     if (first === end - 1) return;
-    if (this.#joinedEnd > 1) this.#joined[this.#joinedEnd++] = COMMA;
+    if (this.#joinedEnd > 1) this.#joined[this.#joinedEnd++] = Ascii.Comma;
     this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
   }
 

@@ -3,6 +3,7 @@
 // Must not decide anything: the verdict has.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import type { FrameSink } from "../base/types.ts";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
@@ -18,8 +19,6 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const emptyProperties = ascii("{}");
-const CLOSE_BRACE = 0x7d;
-const LINE_FEED = 0x0a;
 const closingBytes = 2;
 
 /**
@@ -74,33 +73,13 @@ export interface RecordWriter {
 export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWriter {
   const frames = new RecordFrames();
 
-  function measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame): number {
-    let bytes =
-      frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
-    bytes += frame.endBytes(verdict) + closingBytes;
-    bytes +=
-      verdict.eventText === undefined
-        ? table[row + Row.EventEnd]! - table[row + Row.EventStart]!
-        : verdict.eventText.length + 2;
-    bytes +=
-      verdict.distinctIdText === undefined
-        ? verdict.distinctIdEnd - verdict.distinctIdStart
-        : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
-    if (hasSentTimestamp(verdict) && (frame.hasSentAt || isElsewhen(verdict))) {
-      bytes += beforeTimestampSent.length + storedTimestampBytes;
-    }
-    bytes += hasProperties(table, row)
-      ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
-      : emptyProperties.length;
-    return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
-  }
-
   function write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void {
     const { body, table, row } = item;
     const target = sink.buffer;
     let at = sink.length;
     const end = at + frame.head.copy(target, at);
-    writeUuid(item, verdict, frame, target, at + uuidAt);
+    if (verdict.uuid === "new") uuids.write(target, at + uuidAt, frame.receivedAtMs);
+    else writeUuid(item, verdict, target, at + uuidAt);
     at = end;
     at +=
       verdict.eventText === undefined
@@ -126,49 +105,62 @@ export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWrit
       at = writeSlice(beforeSetOnce, verdict.setOnce, target, at);
       at = writeSlice(beforeUnset, verdict.unset, target, at);
     }
-    target[at] = CLOSE_BRACE;
-    target[at + 1] = LINE_FEED;
+    target[at] = Ascii.CloseBrace;
+    target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);
   }
 
-  /**
-   * To copy a time takes a third of what it takes to write its digits: most are the client's or
-   * ours as they are.
-   */
-  function writeMoment(
-    item: ItemView,
-    verdict: Verdict,
-    frame: RecordFrame,
-    target: Buffer,
-    at: number,
-  ): number {
-    if (verdict.timestampMs === frame.receivedAtMs) return frame.writeReceivedAt(target, at);
-    if (isElsewhen(verdict)) return writeTimestamp(target, at, verdict.timestampMs);
-    const start = item.table[item.row + Row.TimestampStart]! + 1;
-    const end = item.table[item.row + Row.TimestampEnd]! - 1;
-    if (!isStoredForm(item.body, start, end))
-      return writeTimestamp(target, at, verdict.timestampMs);
-    return at + item.body.copy(target, at, start, end);
-  }
-
-  function writeUuid(
-    item: ItemView,
-    verdict: Verdict,
-    frame: RecordFrame,
-    target: Buffer,
-    at: number,
-  ): void {
-    if (verdict.uuid === "sent") {
-      const start = item.table[item.row + Row.UuidStart]! + 1;
-      item.body.copy(target, at, start, start + uuidBytes);
-    } else if (verdict.uuid === "new") {
-      uuids.write(target, at, frame.receivedAtMs);
-    } else {
-      target.write(verdict.uuidText, at, "latin1");
-    }
-  }
-
   return { begin: (context) => frames.frameOf(context), measure, write };
+}
+
+function measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame): number {
+  let bytes =
+    frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
+  bytes += frame.endBytes(verdict) + closingBytes;
+  bytes +=
+    verdict.eventText === undefined
+      ? table[row + Row.EventEnd]! - table[row + Row.EventStart]!
+      : verdict.eventText.length + 2;
+  bytes +=
+    verdict.distinctIdText === undefined
+      ? verdict.distinctIdEnd - verdict.distinctIdStart
+      : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
+  if (hasSentTimestamp(verdict) && (frame.hasSentAt || isElsewhen(verdict))) {
+    bytes += beforeTimestampSent.length + storedTimestampBytes;
+  }
+  bytes += hasProperties(table, row)
+    ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
+    : emptyProperties.length;
+  return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
+}
+
+/**
+ * To copy a time takes a third of what it takes to write its digits: most are the client's or
+ * ours as they are.
+ */
+function writeMoment(
+  item: ItemView,
+  verdict: Verdict,
+  frame: RecordFrame,
+  target: Buffer,
+  at: number,
+): number {
+  if (verdict.timestampMs === frame.receivedAtMs) return frame.writeReceivedAt(target, at);
+  if (isElsewhen(verdict)) return writeTimestamp(target, at, verdict.timestampMs);
+  const start = item.table[item.row + Row.TimestampStart]! + 1;
+  const end = item.table[item.row + Row.TimestampEnd]! - 1;
+  if (!isStoredForm(item.body, start, end)) return writeTimestamp(target, at, verdict.timestampMs);
+  return at + item.body.copy(target, at, start, end);
+}
+
+/** The uuid that was sent, or the one that stands for it. */
+function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number): void {
+  if (verdict.uuid === "sent") {
+    const start = item.table[item.row + Row.UuidStart]! + 1;
+    item.body.copy(target, at, start, start + uuidBytes);
+  } else {
+    target.write(verdict.uuidText, at, "latin1");
+  }
 }
 
 /** The client said when it was, and it can be read. */

@@ -5,6 +5,7 @@
 // consult the clock.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 
 /** Bytes of the stored form, without quotes. */
 export const storedTimestampBytes = 24;
@@ -14,18 +15,10 @@ export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
 const dayMs = 86_400_000;
-const DASH = 0x2d;
-const COLON = 0x3a;
-const DOT = 0x2e;
-const COMMA = 0x2c;
-const SPACE = 0x20;
-const PLUS = 0x2b;
 const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 /** More digits of a second are no timestamp. */
 const fractionDigitsMax = 12;
 /** No form of a timestamp has 48 characters, each written \uXXXX at most, and the quotes. */
@@ -41,7 +34,8 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   // Almost all SDKs send exactly this.
   if (isStoredForm(body, start, end)) return storedFormMs(body, start);
   const length = end - start;
-  if (length < 10 || body[start + 4] !== DASH || body[start + 7] !== DASH) return Number.NaN;
+  if (length < 10 || body[start + 4] !== Ascii.Minus || body[start + 7] !== Ascii.Minus)
+    return Number.NaN;
   const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
   const month = twoDigits(body, start + 5);
   const day = twoDigits(body, start + 8);
@@ -61,16 +55,20 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
     end - start === storedTimestampBytes &&
     body[start + 23] === LETTER_Z &&
     isDigit(body[start + 22]!) &&
-    body[start + 19] === DOT &&
+    body[start + 19] === Ascii.Dot &&
     body[start + 17] !== DIGIT_0 + 6 &&
-    body[start + 16] === COLON &&
+    body[start + 16] === Ascii.Colon &&
     body[start + 10] === LETTER_T
   );
 }
 
 /** The same as `timestampMs` says of what has the stored form. */
 function storedFormMs(body: Buffer, start: number): number {
-  if (body[start + 4] !== DASH || body[start + 7] !== DASH || body[start + 13] !== COLON)
+  if (
+    body[start + 4] !== Ascii.Minus ||
+    body[start + 7] !== Ascii.Minus ||
+    body[start + 13] !== Ascii.Colon
+  )
     return Number.NaN;
   const year = twoDigits(body, start) * 100 + twoDigits(body, start + 2);
   const month = twoDigits(body, start + 5);
@@ -92,9 +90,9 @@ function storedFormMs(body: Buffer, start: number): number {
  * What `timestampMs` says of a whole JSON token, body[start, end): NaN also for what is no string.
  */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
-  if (body[start] !== QUOTE || end - start > tokenBytesMax) return Number.NaN;
+  if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
-  if (!Number.isNaN(ms) || !body.subarray(start, end).includes(BACKSLASH)) return ms;
+  if (!Number.isNaN(ms) || !body.subarray(start, end).includes(Ascii.Backslash)) return ms;
   const text = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
   return timestampMs(text, 0, text.length);
 }
@@ -102,18 +100,19 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
 /** What the time of day and the zone in body[at, end) add to the day. */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
-  if ((separator | toLower) !== (LETTER_T | toLower) && separator !== SPACE) return Number.NaN;
-  if (end - at < 6 || body[at + 3] !== COLON) return Number.NaN;
+  if ((separator | toLower) !== (LETTER_T | toLower) && separator !== Ascii.Space)
+    return Number.NaN;
+  if (end - at < 6 || body[at + 3] !== Ascii.Colon) return Number.NaN;
   const hour = twoDigits(body, at + 1);
   const minute = twoDigits(body, at + 4);
   let second = 0;
   let fraction = 0;
   let next = at + 6;
-  if (next < end && body[next] === COLON) {
+  if (next < end && body[next] === Ascii.Colon) {
     if (end - next < 3) return Number.NaN;
     second = twoDigits(body, next + 1);
     next += 3;
-    if (next < end && (body[next] === DOT || body[next] === COMMA)) {
+    if (next < end && (body[next] === Ascii.Dot || body[next] === Ascii.Comma)) {
       const first = ++next;
       for (let scale = 100; next < end && isDigit(body[next]!); next++) {
         fraction += (body[next]! - DIGIT_0) * scale;
@@ -129,17 +128,17 @@ function timeMs(body: Buffer, at: number, end: number): number {
 
 /** Minutes that the zone in body[at, end) is ahead of UTC. */
 function zoneMinutes(body: Buffer, at: number, end: number): number {
-  const signAt = body[at] === SPACE ? at + 1 : at;
+  const signAt = body[at] === Ascii.Space ? at + 1 : at;
   const length = end - signAt;
   const sign = length > 0 ? body[signAt]! : 0;
   if ((sign | toLower) === (LETTER_Z | toLower)) return length === 1 ? 0 : Number.NaN;
-  if (sign !== PLUS && sign !== DASH) return Number.NaN;
-  const hasColon = length === 6 && body[signAt + 3] === COLON;
+  if (sign !== Ascii.Plus && sign !== Ascii.Minus) return Number.NaN;
+  const hasColon = length === 6 && body[signAt + 3] === Ascii.Colon;
   if (length !== 3 && length !== 5 && !hasColon) return Number.NaN;
   const hours = twoDigits(body, signAt + 1);
   const minutes = length === 3 ? 0 : twoDigits(body, end - 2);
   if (!inRange(hours, 23) || !inRange(minutes, 59)) return Number.NaN;
-  return (hours * 60 + minutes) * (sign === DASH ? -1 : 1);
+  return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
 // Anything that is no digit makes the result so negative that no sum of parts can hide it.
@@ -202,17 +201,17 @@ export function writeTimestamp(target: Buffer, at: number, ms: number): number {
   const hundreds = (thousandths / 100) | 0;
   writeTwo(target, at, (year / 100) | 0);
   writeTwo(target, at + 2, year % 100);
-  target[at + 4] = DASH;
+  target[at + 4] = Ascii.Minus;
   writeTwo(target, at + 5, month);
-  target[at + 7] = DASH;
+  target[at + 7] = Ascii.Minus;
   writeTwo(target, at + 8, day);
   target[at + 10] = LETTER_T;
   writeTwo(target, at + 11, (minutes / 60) | 0);
-  target[at + 13] = COLON;
+  target[at + 13] = Ascii.Colon;
   writeTwo(target, at + 14, minutes % 60);
-  target[at + 16] = COLON;
+  target[at + 16] = Ascii.Colon;
   writeTwo(target, at + 17, second);
-  target[at + 19] = DOT;
+  target[at + 19] = Ascii.Dot;
   target[at + 20] = DIGIT_0 + hundreds;
   writeTwo(target, at + 21, thousandths - hundreds * 100);
   target[at + 23] = LETTER_Z;

@@ -3,6 +3,7 @@
 // makes.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 
 /**
  * How much of a string, or of a value that stands for one, is looked at: twenty times what any rule
@@ -10,7 +11,6 @@ import type { Buffer } from "node:buffer";
  */
 export const tokenBytesRead = 4_096;
 
-const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
 
 /**
@@ -35,7 +35,7 @@ function wholeEscapesEnd(body: Buffer, start: number): number {
 
 function stepAt(body: Buffer, at: number): number {
   const byte = body[at]!;
-  if (byte === BACKSLASH) return body[at + 1] === LETTER_U ? 6 : 2;
+  if (byte === Ascii.Backslash) return body[at + 1] === LETTER_U ? 6 : 2;
   return sequenceBytes(byte);
 }
 

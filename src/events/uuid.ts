@@ -3,11 +3,11 @@
 // take 1.3 µs; this takes 0.05 µs. A test holds the result against that package.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 
 /** Characters of the canonical text form. */
 export const uuidBytes = 36;
 
-const DASH = 0x2d;
 const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 const entropyBytes = 4_096;
 const entropyBytesPerUuid = 10;
@@ -30,10 +30,10 @@ export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
-    body[start + 8] !== DASH ||
-    body[start + 13] !== DASH ||
-    body[start + 18] !== DASH ||
-    body[start + 23] !== DASH
+    body[start + 8] !== Ascii.Minus ||
+    body[start + 13] !== Ascii.Minus ||
+    body[start + 18] !== Ascii.Minus ||
+    body[start + 23] !== Ascii.Minus
   ) {
     return UuidForm.None;
   }
@@ -91,16 +91,16 @@ export function createUuidSource({
     writeByte(target, at + 2, (high >>> 16) & 0xff);
     writeByte(target, at + 4, (high >>> 8) & 0xff);
     writeByte(target, at + 6, high & 0xff);
-    target[at + 8] = DASH;
+    target[at + 8] = Ascii.Minus;
     writeByte(target, at + 9, (nowMs >>> 8) & 0xff);
     writeByte(target, at + 11, nowMs & 0xff);
-    target[at + 13] = DASH;
+    target[at + 13] = Ascii.Minus;
     writeByte(target, at + 14, 0x70 | (entropy[used]! & 0x0f));
     writeByte(target, at + 16, entropy[used + 1]!);
-    target[at + 18] = DASH;
+    target[at + 18] = Ascii.Minus;
     writeByte(target, at + 19, 0x80 | (entropy[used + 2]! & 0x3f));
     writeByte(target, at + 21, entropy[used + 3]!);
-    target[at + 23] = DASH;
+    target[at + 23] = Ascii.Minus;
     for (let index = 0; index < 6; index++)
       writeByte(target, at + 24 + index * 2, entropy[used + 4 + index]!);
     used += entropyBytesPerUuid;

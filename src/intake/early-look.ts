@@ -4,10 +4,10 @@
 // bytes, whatever they are, and makes no objects of them. Must not answer anybody.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../base/types.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import {
-  Byte,
   endOfValue,
   spaceEnd,
   spaceStart,
@@ -48,7 +48,7 @@ export function createEarlyLook(projects: ProjectLookup): EarlyLook {
     const end = Math.min(body.length, lookedAtBytesMax);
     const start = spaceEnd(body, 0, end);
     const seen =
-      body[start] === Byte.OpenBracket
+      body[start] === Ascii.OpenBracket
         ? readArray(body, { start, end })
         : readRoot(body, { start, end }, isWhole);
     const key = apiKey ?? keyIn(seen);
@@ -80,7 +80,7 @@ function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen
 
 function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   const seen = nothingSeen();
-  if (body[range.start] !== Byte.OpenBrace) return seen;
+  if (body[range.start] !== Ascii.OpenBrace) return seen;
   const ended = readEvent(body, range, seen) >= 0;
   if (isWhole && !ended) readEnd(body, seen);
   // What is seen whole has no flag but those seen, and an event has none.
@@ -95,13 +95,13 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
   do {
     seen = nothingSeen();
     const itemStart = spaceEnd(body, at + 1, end);
-    const isObject = body[itemStart] === Byte.OpenBrace;
+    const isObject = body[itemStart] === Ascii.OpenBrace;
     const itemEnd = isObject
       ? readEvent(body, { start: itemStart, end }, seen)
       : endOfValue(body, itemStart, end);
     seen.isEnvelope = false;
     at = itemEnd < 0 ? end : spaceEnd(body, itemEnd, end);
-  } while (at < end && body[at] === Byte.Comma && keyIn(seen) === "");
+  } while (at < end && body[at] === Ascii.Comma && keyIn(seen) === "");
   seen.lane = "live";
   return seen;
 }
@@ -128,20 +128,20 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 /** The members of the object that begins there, the last perhaps cut off. Answers as above. */
 function readMembers(body: Buffer, { start, end }: Range, take: (member: Member) => void): number {
   let at = spaceEnd(body, start + 1, end);
-  while (at < end && body[at] === Byte.Quote) {
+  while (at < end && body[at] === Ascii.Quote) {
     const nameStart = at + 1;
     const nameEnd = stringEnd(body, nameStart, end);
     at = spaceEnd(body, nameEnd + 1, end);
-    if (body[at] !== Byte.Colon) return -1;
+    if (body[at] !== Ascii.Colon) return -1;
     const valueStart = spaceEnd(body, at + 1, end);
     const valueEnd = endOfValue(body, valueStart, end);
     take({ nameStart, nameEnd, valueStart, valueEnd });
     at = spaceEnd(body, valueEnd, end);
-    if (at < end && body[at] === Byte.CloseBrace) return at + 1;
-    if (at >= end || body[at] !== Byte.Comma) return -1;
+    if (at < end && body[at] === Ascii.CloseBrace) return at + 1;
+    if (at >= end || body[at] !== Ascii.Comma) return -1;
     at = spaceEnd(body, at + 1, end);
   }
-  return at < end && body[at] === Byte.CloseBrace ? at + 1 : -1;
+  return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
 /**
@@ -153,19 +153,19 @@ function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - lookedAtFromEndBytesMax);
   const late = nothingSeen();
   let at = spaceStart(body, body.length, start);
-  if (body[at - 1] !== Byte.CloseBrace) return;
+  if (body[at - 1] !== Ascii.CloseBrace) return;
   at--;
   while (at > start) {
     const valueEnd = spaceStart(body, at, start);
     const valueStart = startOfValue(body, valueEnd, start);
     if (valueStart < start) break;
     at = spaceStart(body, valueStart, start);
-    if (body[at - 1] !== Byte.Colon) break;
+    if (body[at - 1] !== Ascii.Colon) break;
     const nameEnd = spaceStart(body, at - 1, start) - 1;
     const nameStart = stringStart(body, nameEnd, start) + 1;
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
-    if (body[at - 1] !== Byte.Comma) break;
+    if (body[at - 1] !== Ascii.Comma) break;
     // The last of a name counts, and comes first here.
     const one = nothingSeen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
@@ -205,7 +205,7 @@ function note(body: Buffer, seen: Seen, member: Member): void {
 }
 
 function isProperties(body: Buffer, member: Member): boolean {
-  return body[member.valueStart] === Byte.OpenBrace && nameIs(body, member, "properties");
+  return body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties");
 }
 
 function nameIs(body: Buffer, { nameStart, nameEnd }: Member, name: string): boolean {
@@ -218,7 +218,7 @@ function isText(body: Buffer, text: string, start: number): boolean {
 
 /** "" says nothing; white space alone says that it is nobody's, as it does to the scan. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: Member): string {
-  if (body[valueStart] !== Byte.Quote || valueEnd - valueStart > keyBytesMax) return "";
+  if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);
   return text.trim() || text;
 }

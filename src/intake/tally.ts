@@ -7,6 +7,7 @@ import {
   type Problem,
   type WarningCode,
   warningCodes,
+  warningTable,
 } from "../base/errors.ts";
 import type {
   ClientWarningOrigin,
@@ -44,26 +45,6 @@ export interface IntakeMetrics {
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
 }
-
-const warningDetails: Record<WarningCode, string> = {
-  missing_set: "$identify carries no $set",
-  missing_group_set: "$groupidentify carries no $group_set",
-  missing_current_url: "$pageview carries no $current_url",
-  missing_screen_name: "$screen carries no $screen_name",
-  missing_timestamp: "timestamp is absent: stored with the time of receipt",
-  invalid_timestamp:
-    'timestamp cannot be read, and must be ISO 8601 text, as "2026-11-22T07:00:00.000Z": stored with the time of receipt, or with what offset says',
-  timestamp_in_future: "the event lies more than 23 hours ahead: stored with the time of receipt",
-  invalid_sent_at:
-    "sent_at cannot be read: timestamps are stored as they came, unless the query says when it was sent",
-  invalid_offset:
-    "offset is no number of milliseconds that leads to a year from 0 to 9999: left aside",
-  invalid_unset:
-    "$unset is to be an array of names, or an object with them: what is neither is left aside",
-  invalid_uuid: "uuid is not a UUID: stored with a new one",
-  invalid_person_profile: "$process_person_profile is not a boolean: taken as true",
-  invalid_utf8: "bytes that are not UTF-8: stored with U+FFFD in their place",
-};
 
 // Most requests have no warning: they share this one, which nobody writes to.
 const noNotes: ItemNote[] = [];
@@ -154,7 +135,7 @@ export class Tally implements IntakeReport {
       this.#warningCounts.set(bit, (this.#warningCounts.get(bit) ?? 0) + 1);
       if (this.#storedWarnings.length >= itemNotesMax) continue;
       if (this.#storedWarnings === noNotes) this.#storedWarnings = [];
-      this.#storedWarnings.push({ index, code, detail: warningDetails[code] });
+      this.#storedWarnings.push({ index, code, detail: warningTable[code].detail });
     }
   }
 

@@ -3,6 +3,7 @@
 // back.
 
 import { isUtf8 } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
 /** One value of the text: bytes [start, end). */
@@ -119,7 +120,7 @@ class TreeReader {
       node.type = type;
       return false;
     }
-    const isObject = this.#body[node.start] === 0x7b;
+    const isObject = this.#body[node.start] === Ascii.OpenBrace;
     node.type = isObject ? TokenType.Object : TokenType.Array;
     const depth = this.#open.length;
     if (depth > depthMax) this.#deep.push({ offset: node.start, depth });
@@ -199,7 +200,7 @@ class TreeReader {
       if (high !== undefined && !isLow) this.#replaced.push(high);
       if ((high === undefined && isLow) || unit === 0) this.#replaced.push(start);
       high = unit >= 0xd800 && unit <= 0xdbff ? start : undefined;
-      if (unit === -1 && this.#body[start] === 0x22) return true;
+      if (unit === -1 && this.#body[start] === Ascii.Quote) return true;
     }
     return false;
   }

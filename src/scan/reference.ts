@@ -2,6 +2,7 @@
 // against, and what stands in where the addon is not built. It must share nothing with the addon
 // but the layout.
 
+import { Ascii } from "../base/ascii.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./reference-keys.ts";
 import { normaliseText } from "./reference-normalise.ts";
 import {
@@ -81,7 +82,7 @@ function normalise(body: Buffer, start: number, end: number, target: Buffer, at:
 
 function replaceLineBreaks(body: Buffer): void {
   for (let at = 0; at < body.length; at += 1) {
-    if (body[at] === 0x0a || body[at] === 0x0d) body[at] = 0x20;
+    if (body[at] === Ascii.LineFeed || body[at] === Ascii.CarriageReturn) body[at] = Ascii.Space;
   }
 }
 

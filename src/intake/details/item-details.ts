@@ -1,6 +1,7 @@
 // What an answer says of an item that is not stored: what is missing, and what looks like a slip
 // for it. Only for those an answer names.
 
+import { Ascii } from "../../base/ascii.ts";
 import type { DropCode, ItemErrorCode } from "../../base/errors.ts";
 import type { ItemView } from "../../events/item-view.ts";
 import { FieldShift, MoreShift, Row, TokenType } from "../../scan/table.ts";
@@ -100,7 +101,7 @@ function itemWord({ body, table, row }: ItemView): string {
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) {
     return type === TokenType.EmptyString ? "an empty string" : words[type];
   }
-  const isJson = body[table[row + Row.ItemStart]! + 1] === 0x7b;
+  const isJson = body[table[row + Row.ItemStart]! + 1] === Ascii.OpenBrace;
   return isJson ? "a string that looks like JSON encoded twice" : "a string";
 }
 

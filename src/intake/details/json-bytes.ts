@@ -3,28 +3,14 @@
 // to them.
 
 import type { Buffer } from "node:buffer";
-
-export const Byte = {
-  Tab: 0x09,
-  LineFeed: 0x0a,
-  CarriageReturn: 0x0d,
-  Space: 0x20,
-  Quote: 0x22,
-  Comma: 0x2c,
-  Colon: 0x3a,
-  OpenBracket: 0x5b,
-  Backslash: 0x5c,
-  CloseBracket: 0x5d,
-  OpenBrace: 0x7b,
-  CloseBrace: 0x7d,
-} as const;
+import { Ascii } from "../../base/ascii.ts";
 
 function isSpace(byte: number | undefined): boolean {
   return (
-    byte === Byte.Space ||
-    byte === Byte.LineFeed ||
-    byte === Byte.CarriageReturn ||
-    byte === Byte.Tab
+    byte === Ascii.Space ||
+    byte === Ascii.LineFeed ||
+    byte === Ascii.CarriageReturn ||
+    byte === Ascii.Tab
   );
 }
 
@@ -44,7 +30,7 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
 /** Where the closing quote is, from within the text; `end` where that is not reached. */
 export function stringEnd(body: Buffer, start: number, end: number): number {
   let at = start;
-  while (at < end && body[at] !== Byte.Quote) at += body[at] === Byte.Backslash ? 2 : 1;
+  while (at < end && body[at] !== Ascii.Quote) at += body[at] === Ascii.Backslash ? 2 : 1;
   return Math.min(at, end);
 }
 
@@ -53,10 +39,10 @@ export function stringEnd(body: Buffer, start: number, end: number): number {
  * escapes.
  */
 export function stringStart(body: Buffer, closing: number, start: number): number {
-  if (closing <= start || body[closing] !== Byte.Quote) return -1;
+  if (closing <= start || body[closing] !== Ascii.Quote) return -1;
   for (let at = closing - 1; at >= start; at--) {
-    if (body[at] === Byte.Backslash) return -1;
-    if (body[at] === Byte.Quote) return at > start && body[at - 1] === Byte.Backslash ? -1 : at;
+    if (body[at] === Ascii.Backslash) return -1;
+    if (body[at] === Ascii.Quote) return at > start && body[at - 1] === Ascii.Backslash ? -1 : at;
   }
   return -1;
 }
@@ -64,14 +50,14 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
 /** One past the value's last byte; `end` where that is not reached. */
 export function endOfValue(body: Buffer, start: number, end: number): number {
   const first = body[start];
-  if (first === Byte.Quote) return Math.min(stringEnd(body, start + 1, end) + 1, end);
-  if (first !== Byte.OpenBrace && first !== Byte.OpenBracket) return endOfWord(body, start, end);
+  if (first === Ascii.Quote) return Math.min(stringEnd(body, start + 1, end) + 1, end);
+  if (first !== Ascii.OpenBrace && first !== Ascii.OpenBracket) return endOfWord(body, start, end);
   let depth = 0;
   for (let at = start; at < end; at++) {
     const byte = body[at];
-    if (byte === Byte.Quote) at = stringEnd(body, at + 1, end);
-    else if (byte === Byte.OpenBrace || byte === Byte.OpenBracket) depth++;
-    else if (byte === Byte.CloseBrace || byte === Byte.CloseBracket) {
+    if (byte === Ascii.Quote) at = stringEnd(body, at + 1, end);
+    else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+    else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) {
       depth--;
       if (depth === 0) return at + 1;
     }
@@ -87,13 +73,16 @@ function endOfWord(body: Buffer, start: number, end: number): number {
 
 function isWordEnd(byte: number | undefined): boolean {
   return (
-    byte === Byte.Comma || byte === Byte.CloseBrace || byte === Byte.CloseBracket || isSpace(byte)
+    byte === Ascii.Comma ||
+    byte === Ascii.CloseBrace ||
+    byte === Ascii.CloseBracket ||
+    isSpace(byte)
   );
 }
 
 /** Where a text, number or word starts that ends before `end`; below `start` for anything else. */
 export function startOfValue(body: Buffer, end: number, start: number): number {
-  if (body[end - 1] === Byte.Quote) return stringStart(body, end - 1, start);
+  if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
   let at = end;
   while (at > start && isWordByte(body[at - 1]!)) at--;
   return at === end ? -1 : at;
@@ -104,9 +93,9 @@ function isWordByte(byte: number): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||
     (byte >= 0x61 && byte <= 0x7a) ||
-    byte === 0x2d ||
-    byte === 0x2e ||
-    byte === 0x2b ||
+    byte === Ascii.Minus ||
+    byte === Ascii.Dot ||
+    byte === Ascii.Plus ||
     byte === 0x45
   );
 }

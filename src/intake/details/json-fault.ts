@@ -2,6 +2,7 @@
 // it. Reads a bounded part around the place where it stops to be JSON. Must not show a key.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../../base/ascii.ts";
 import { stars, withoutKeys } from "../../base/without-keys.ts";
 import { kindOfBody } from "./body-kind.ts";
 
@@ -13,9 +14,6 @@ const bytesAround = 512;
 const firstTextBytesMax = 4_096;
 /** A longer one is told by its end of line, up to this. */
 const longLineBytesMax = 1_048_576;
-
-const lineFeed = 0x0a;
-const backslash = 0x5c;
 
 /**
  * `offset`: the first byte that no JSON text has there; the length, where the text just ends.
@@ -40,7 +38,7 @@ export function jsonFault(
 function nameOf(byte: number): string {
   if (byte > 0x20 && byte < 0x7f) return String.fromCharCode(byte);
   if (byte === 0x20) return "white space";
-  if (byte === lineFeed || byte === 0x0d) return "line break";
+  if (byte === Ascii.LineFeed || byte === 0x0d) return "line break";
   return byte < 0x20 ? "control character" : "character that is not ASCII";
 }
 
@@ -51,8 +49,8 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const last = before.trimEnd().at(-1) ?? "";
   const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
   if (controlHint !== undefined) return controlHint;
-  if (body[offset - 1] === backslash)
-    return "JSON has no such escape: a backslash itself is written twice";
+  if (body[offset - 1] === Ascii.Backslash)
+    return "JSON has no such escape: a Ascii.Backslash itself is written twice";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
   if (character === "'" || character === "`") return "names and texts stand in double quotes";
   if ((character === "}" || character === "]") && last === ",")
@@ -80,8 +78,9 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
 /** Undefined where so little of what is before the place does not tell. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
-  // Behind a backslash a quote is none.
-  while (start > 0 && body[start - 1] === backslash && offset - start < 2 * bytesAround) start--;
+  // Behind a Ascii.Backslash a quote is none.
+  while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
+    start--;
   const before = body.toString("latin1", start, offset);
   const fromOutside = endsWithinString(before, false);
   const fromWithin = start === 0 ? undefined : endsWithinString(before, true);
@@ -181,7 +180,7 @@ function isBehindWholeText(body: Buffer, offset: number): boolean {
     }
   }
   if (offset > longLineBytesMax) return false;
-  const line = body.subarray(0, offset).indexOf(lineFeed);
+  const line = body.subarray(0, offset).indexOf(Ascii.LineFeed);
   return (
     line > firstTextBytesMax && line < offset && body.toString("latin1", line, offset).trim() === ""
   );

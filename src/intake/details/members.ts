@@ -2,6 +2,7 @@
 // wrong with it. Reads a bounded part, passes over what it is told to, and keeps no value.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../../base/ascii.ts";
 
 export interface ObjectSpan {
   readonly body: Buffer;
@@ -24,15 +25,6 @@ const membersMax = 64;
 /** No name that is looked for has as many characters, nor one that comes near it. */
 export const nameBytesMax = 32;
 
-const Byte = {
-  Quote: 0x22,
-  Comma: 0x2c,
-  OpenBracket: 0x5b,
-  Backslash: 0x5c,
-  CloseBracket: 0x5d,
-} as const;
-const openBrace = 0x7b;
-const closeBrace = 0x7d;
 const plainName = /^[!-[\]-~]+$/;
 
 /** The first members of the object; none where the span does not begin with one. */
@@ -41,11 +33,11 @@ export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: Obje
   let limit = Math.min(end, start + bytesReadMax);
   let at = start;
   passSpace();
-  if (body[at] !== openBrace) return members;
+  if (body[at] !== Ascii.OpenBrace) return members;
   at++;
   for (let count = 0; count < membersMax; count++) {
     passSpace();
-    if (at >= limit || body[at] !== Byte.Quote) break;
+    if (at >= limit || body[at] !== Ascii.Quote) break;
     const nameStart = at + 1;
     passString();
     const nameEnd = at - 1;
@@ -59,7 +51,7 @@ export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: Obje
     }
     passValue();
     passSpace();
-    if (at >= limit || body[at] !== Byte.Comma) break;
+    if (at >= limit || body[at] !== Ascii.Comma) break;
     at++;
   }
   return members;
@@ -71,7 +63,7 @@ export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: Obje
   /** From the opening quote to behind the closing one. */
   function passString(): void {
     at++;
-    while (at < limit && body[at] !== Byte.Quote) at += body[at] === Byte.Backslash ? 2 : 1;
+    while (at < limit && body[at] !== Ascii.Quote) at += body[at] === Ascii.Backslash ? 2 : 1;
     at++;
   }
 
@@ -84,13 +76,13 @@ export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: Obje
         if (depth === 0) return;
       }
       const byte = body[at];
-      if (byte === Byte.Quote) {
+      if (byte === Ascii.Quote) {
         passString();
         if (depth === 0) return;
         continue;
       }
-      if (byte === openBrace || byte === Byte.OpenBracket) depth++;
-      else if (byte === closeBrace || byte === Byte.CloseBracket) {
+      if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) {
         // The end of the object itself, behind a number or a word.
         if (depth === 0) return;
         depth--;
@@ -98,7 +90,7 @@ export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: Obje
           at++;
           return;
         }
-      } else if (byte === Byte.Comma && depth === 0) return;
+      } else if (byte === Ascii.Comma && depth === 0) return;
       at++;
     }
   }

@@ -3,6 +3,7 @@
 // The work of a turn of the event loop is bounded, whatever bodies hold.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../../base/ascii.ts";
 import { lettersApart } from "../../base/letters-apart.ts";
 import { type Member, membersOf, type ObjectSpan } from "./members.ts";
 
@@ -40,10 +41,10 @@ const stepsATurnMax = 16_384;
 const twoSlipsFrom = 6;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
-  string: (byte) => byte === 0x22,
-  array: (byte) => byte === 0x5b,
-  object: (byte) => byte === 0x7b,
-  any: (byte) => byte === 0x22 || byte === 0x2d || (byte >= 0x30 && byte <= 0x39),
+  string: (byte) => byte === Ascii.Quote,
+  array: (byte) => byte === Ascii.OpenBracket,
+  object: (byte) => byte === Ascii.OpenBrace,
+  any: (byte) => byte === Ascii.Quote || byte === Ascii.Minus || (byte >= 0x30 && byte <= 0x39),
 };
 
 export class Slips {

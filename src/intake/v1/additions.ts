@@ -3,15 +3,12 @@
 // already, that counts, so these come first and the last of each name is kept.
 
 import type { Buffer } from "node:buffer";
+import { Ascii } from "../../base/ascii.ts";
 import { extraTypes, type ItemView, isNothing, isString, typeAt } from "../../events/item-view.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../scan/table.ts";
 
 /** Of a session's id, and of the options: more is neither. */
 const tokenBytesMax = 4_096;
-
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const SPACE = 0x20;
 
 const parts =
   (0xf << ExtraShift.SessionId) | (0xf << ExtraShift.WindowId) | (0xf << ExtraShift.Options);
@@ -119,10 +116,10 @@ export function writeWithAdditions(
     return at + body.copy(target, at, itemStart + 1, itemEnd);
   }
   let at = body.copy(target, 0, itemStart, start);
-  target[at++] = OPEN_BRACE;
+  target[at++] = Ascii.OpenBrace;
   at += target.write(additions, at, "utf8");
   if (type === TokenType.Null || isBlank(body, start + 1, end)) {
-    target[at++] = CLOSE_BRACE;
+    target[at++] = Ascii.CloseBrace;
     return at + body.copy(target, at, end, itemEnd);
   }
   at += target.write(",", at, "latin1");
@@ -132,6 +129,6 @@ export function writeWithAdditions(
 /** Of an object's inside, up to its end: there is no member in it. */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;
-  while (at < end && body[at]! <= SPACE) at++;
-  return body[at] === CLOSE_BRACE;
+  while (at < end && body[at]! <= Ascii.Space) at++;
+  return body[at] === Ascii.CloseBrace;
 }

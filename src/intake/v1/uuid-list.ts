@@ -3,11 +3,11 @@
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
+import { Ascii } from "../../base/ascii.ts";
 
 /** 32-bit words of a uuid. */
 const wordsPerUuid = 4;
 const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
-const DASH = 0x2d;
 
 export class UuidList {
   #length = 0;
@@ -58,7 +58,7 @@ export class UuidList {
   write(target: Buffer, at: number, index: number): void {
     let next = at;
     for (let digit = 0; digit < 32; digit++) {
-      if (digit === 8 || digit === 12 || digit === 16 || digit === 20) target[next++] = DASH;
+      if (digit === 8 || digit === 12 || digit === 16 || digit === 20) target[next++] = Ascii.Minus;
       const word = this.#words[index * wordsPerUuid + (digit >> 3)]!;
       target[next++] = hexDigits[(word >>> (28 - 4 * (digit & 7))) & 0xf]!;
     }

@@ -1,0 +1,20 @@
+// The bytes of JSON's punctuation, and of what dates and uuids are written with.
+
+export const Ascii = {
+  Tab: 0x09,
+  LineFeed: 0x0a,
+  CarriageReturn: 0x0d,
+  Space: 0x20,
+  Quote: 0x22,
+  Plus: 0x2b,
+  Comma: 0x2c,
+  Minus: 0x2d,
+  Dot: 0x2e,
+  Slash: 0x2f,
+  Colon: 0x3a,
+  OpenBracket: 0x5b,
+  Backslash: 0x5c,
+  CloseBracket: 0x5d,
+  OpenBrace: 0x7b,
+  CloseBrace: 0x7d,
+} as const;
