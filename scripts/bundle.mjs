@@ -23,6 +23,7 @@ import { pathToFileURL } from "node:url";
 import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
+import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import { modulesDir, root, runtimeNode, SetupError } from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
@@ -95,10 +96,10 @@ async function fill(folder) {
 
 /** Where npm has put the packages that the gateway imports, and those that they import. */
 function runtimePackages() {
-  const { packages } = JSON.parse(readFileSync(join(modulesDir, ".package-lock.json"), "utf8"));
-  return Object.entries(packages)
-    .filter(([, row]) => !row.dev && !row.optional && !row.devOptional)
-    .map(([place, { bin }]) => ({ place, bin }));
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  return [...placesFor(packages, "", ["dependencies"])]
+    .filter((place) => existsSync(join(root, place)))
+    .map((place) => ({ place, bin: packages[place].bin }));
 }
 
 function linkCommand(packageFolder, name, file) {

@@ -1,19 +1,42 @@
-// Fuzzes the core of the scan addon:
-//   npm run fuzz -- [--seconds 60] [--jobs 1] [--seed N] [--engine libfuzzer|standalone]
-//   npm run fuzz -- --reference [--seconds 60] [--seed N]   the addon and the reference scanner on the same bodies
+// Fuzzes the core of the scan addon: with libFuzzer where clang++ has it, which looks for inputs
+// that go new ways; else by replaying the corpus, and seeded mutations of it, under the same
+// sanitizers and oracles. It says which of both.
+//   npm run fuzz -- [--seconds 60] [--jobs 1] [--seed N] [--engine libfuzzer|replay]
+//   npm run fuzz -- --reference [--seconds 60] [--seed N]
+//                                  compares the addon with the reference scanner
+//   npm run fuzz -- --planted [--seconds 10] [--seed N] [--engine …]
+//                                  whether each bug of tools/fuzz/planted-bugs.mjs is found in that time
 //   npm run fuzz -- FILE…          runs these inputs and no others
 //   npm run fuzz -- --keep FILE…   takes them into the corpus of the tree
 // Exit code 1: something was found, and the path of the input is printed.
 
 import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
+import { Readable } from "node:stream";
 import { parseArgs } from "node:util";
-import { buildTarget, engineNames, findEngine, unpackCorpus } from "./lib/fuzz-build.mjs";
+import { plantedBugs } from "../tools/fuzz/planted-bugs.mjs";
+import {
+  buildTarget,
+  buildWithBug,
+  engineNames,
+  findEngine,
+  unpackCorpus,
+} from "./lib/fuzz-build.mjs";
 import { cacheDir, root, runtimeNode, SetupError } from "./lib/project.mjs";
 
 const corpusFile = join(root, "tools", "fuzz", "corpus.jsonl");
 const grownDir = join(cacheDir, "fuzz", "corpus");
+const seedsDir = join(cacheDir, "fuzz", "seeds");
 const findsDir = join(cacheDir, "fuzz", "finds");
 const logsDir = join(cacheDir, "logs");
 const inputBytesMax = 9000;
@@ -39,6 +62,7 @@ function readOptions() {
     engine: { type: "string" },
     reference: { type: "boolean" },
     keep: { type: "boolean" },
+    planted: { type: "boolean" },
   };
   const { values, positionals } = parseArgs({
     options: { ...options, ...flags },
@@ -77,11 +101,19 @@ function keep(files) {
   return 0;
 }
 
-/** Runs a program to its end; `onText` gets all it says. Answers its exit code. */
-function run(program, args, onText) {
+/**
+ * Runs a program to its end; `onText` gets all it says, `input` is what it reads. Answers its exit
+ * code.
+ */
+function run(program, args, onText, input) {
   return new Promise((done) => {
-    const child = spawn(program, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, {
+      cwd: root,
+      stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+    });
     running.add(child);
+    // A program that found something reads no further.
+    if (input !== undefined) input.pipe(child.stdin.on("error", () => input.destroy()));
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", onText);
     child.once("error", (error) => onText(`${error.message}\n`));
@@ -109,54 +141,129 @@ function findIn(said) {
   return [...said.split("\n").filter(isTelling).slice(0, 20), ...input].join("\n");
 }
 
-async function runJob(program, args, log) {
-  let said = "";
-  const code = await run(program, args, (text) => {
-    said += text;
-  });
-  writeFileSync(log, said);
-  return { code, said, log };
+/** A body as the replay reads it. */
+function framed(body) {
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(body.length);
+  return Buffer.concat([length, body]);
 }
 
-async function fuzz({ seconds, jobs, seed, engine: wanted, files }) {
-  const engine = findEngine(wanted);
-  const program = buildTarget(engine, say);
-  for (const folder of [grownDir, findsDir, logsDir]) mkdirSync(folder, { recursive: true });
-  if (files.length > 0) return run(program, files, (text) => process.stdout.write(text));
-
-  const lines = corpusLines();
-  const seeds = unpackCorpus(lines);
-  const grown = readdirSync(grownDir).length;
-  say(
-    `${seconds} s, ${jobs} job(s), seed ${seed}, ${engine.name}; corpus: ${lines.length} of the tree, ${grown} grown here`,
+function replayFiles(program, files, onText) {
+  return run(
+    program,
+    [`${findsDir}/`],
+    onText,
+    Readable.from(files.map((file) => framed(readFileSync(file)))),
   );
+}
+
+/** The replay, fed by a program that ends when the time is up. */
+async function replay(program, { seconds, seed, folder = findsDir }, onText) {
+  const script = join(root, "tools", "fuzz", "bodies.ts");
+  const args = ["--disable-warning=ExperimentalWarning", script, String(seconds), String(seed)];
+  const bodies = spawn(runtimeNode(), args, { stdio: ["ignore", "pipe", "inherit"] });
+  running.add(bodies);
+  const fed = new Promise((done) => {
+    bodies.once("close", (code) => done(code ?? 1));
+  });
+  const codes = await Promise.all([run(program, [`${folder}/`], onText, bodies.stdout), fed]);
+  running.delete(bodies);
+  return codes.find((code) => code !== 0) ?? 0;
+}
+
+function runLibFuzzer(program, { seconds, seed, folder }, onText) {
   const args = [
     `-max_total_time=${seconds}`,
     `-max_len=${inputBytesMax}`,
     `-dict=${join(root, "tools", "fuzz", "dictionary.txt")}`,
-    `-artifact_prefix=${findsDir}/`,
+    `-artifact_prefix=${folder ?? findsDir}/`,
     "-timeout=20",
     "-print_final_stats=1",
+    `-seed=${seed}`,
   ];
-  const runs = Array.from({ length: jobs }, (_, index) =>
-    runJob(
-      program,
-      [...args, `-seed=${seed + index}`, grownDir, seeds],
-      join(logsDir, `fuzz-${index + 1}.log`),
+  return run(program, [...args, folder ?? grownDir, seedsDir], onText);
+}
+
+async function runJob(engine, program, options, log) {
+  const runEngine = engine.name === "replay" ? replay : runLibFuzzer;
+  const begin = performance.now();
+  let said = "";
+  const code = await runEngine(program, options, (text) => {
+    said += text;
+  });
+  writeFileSync(log, said);
+  return { code, said, log, seconds: (performance.now() - begin) / 1000 };
+}
+
+async function fuzz(options) {
+  const { seconds, jobs, seed, engine: wanted, files } = options;
+  const engine = findEngine(wanted);
+  const program = buildTarget(engine, say);
+  for (const folder of [grownDir, findsDir, logsDir]) mkdirSync(folder, { recursive: true });
+  const show = (text) => process.stdout.write(text);
+  if (files.length > 0) {
+    return engine.name === "replay" ? replayFiles(program, files, show) : run(program, files, show);
+  }
+  const lines = corpusLines();
+  unpackCorpus(lines, seedsDir);
+  const grown = readdirSync(grownDir).length;
+  say(
+    `${seconds} s, ${jobs} job(s), seed ${seed}; corpus: ${lines.length} of the tree, ${grown} grown here`,
+  );
+  say(`${engine.name} (${engine.compiler}): ${engine.does}`);
+  const results = await Promise.all(
+    Array.from({ length: jobs }, (_, index) =>
+      runJob(
+        engine,
+        program,
+        { seconds, seed: seed + index },
+        join(logsDir, `fuzz-${index + 1}.log`),
+      ),
     ),
   );
-  const results = await Promise.all(runs);
-  for (const { said } of results.filter(({ code }) => code === 0)) {
-    const added = figure(said, "new_units_added");
-    const [executions, rate] = ["number_of_executed_units", "average_exec_per_sec"].map((name) =>
-      figure(said, name),
+  for (const { said, seconds: took } of results.filter(({ code }) => code === 0)) {
+    const executions = figure(said, "number_of_executed_units");
+    say(
+      `${executions} executions, ${Math.round(executions / took)} a second, ` +
+        `${figure(said, "new_units_added")} inputs grown`,
     );
-    say(`${executions} executions, ${rate} a second, corpus ${grown} + ${added} inputs`);
   }
   const finds = results.filter(({ code }) => code !== 0);
   for (const { said, log } of finds) say(`FOUND, log: ${relative(root, log)}\n${findIn(said)}`);
   if (finds.length === 0) say("nothing found");
   return finds.length === 0 ? 0 : 1;
+}
+
+/** Each bug in a program of its own, which is to die of it. */
+async function findPlanted(options) {
+  const engine = findEngine(options.engine);
+  buildTarget(engine, say);
+  say(`${engine.name} (${engine.compiler}): ${plantedBugs.length} bugs, ${options.seconds} s each`);
+  unpackCorpus(corpusLines(), seedsDir);
+  let missed = 0;
+  for (const bug of plantedBugs) {
+    const folder = mkdtempSync(join(tmpdir(), "penstock-fuzz-"));
+    try {
+      const program = buildWithBug(engine, folder, bug);
+      const { code, said, seconds } = await runJob(
+        engine,
+        program,
+        { ...options, folder },
+        join(folder, "log"),
+      );
+      const claim = /does not hold: (.*)|ERROR: (.*)|(runtime error: .*)/
+        .exec(said)
+        ?.slice(1)
+        .find(Boolean);
+      if (code === 0) missed += 1;
+      const found = code === 0 ? "MISSED" : `${seconds.toFixed(1)} s`;
+      say(`${found}  ${bug[0]}: ${bug[1]} -> ${bug[2]}  ${claim ?? ""}`);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+  say(`${plantedBugs.length - missed} of ${plantedBugs.length} found`);
+  return missed;
 }
 
 function compareWithReference({ seconds, seed }) {
@@ -174,6 +281,7 @@ function compareWithReference({ seconds, seed }) {
 async function main() {
   const options = readOptions();
   if (options.keep) return keep(options.files.filter((file) => statSync(file).isFile()));
+  if (options.planted) return findPlanted(options);
   return options.reference ? compareWithReference(options) : fuzz(options);
 }
 

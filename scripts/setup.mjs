@@ -12,6 +12,8 @@ import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import { announce, root, SetupError } from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
 
+/** Tests, benches and the other tools have packages of their own, which `up` does not install. */
+const withTools = process.argv.includes("--tools");
 const runner = createRunner({ noteGroup });
 
 async function setUp() {
@@ -19,11 +21,11 @@ async function setUp() {
   const giveBack = await lockOrNothingToDo();
   if (giveBack === undefined) return;
   try {
-    if (!arePackagesCurrent() || addonsNotBuilt().length > 0) requirePrograms();
+    if (!arePackagesCurrent({ withTools }) || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
     // First, because without a network it is told in seconds, and building takes minutes.
     await bringNatsServer(runner);
-    await installPackages(runner);
+    await installPackages(runner, { withTools });
     await buildAddons(runner);
     await buildDist(runner);
   } finally {
@@ -37,7 +39,8 @@ async function lockOrNothingToDo() {
     return await takeLock(runner);
   } catch (error) {
     if (!isNotWritable(error)) throw error;
-    if (arePackagesCurrent() && addonsNotBuilt().length === 0 && isDistCurrent()) return undefined;
+    if (arePackagesCurrent({ withTools }) && addonsNotBuilt().length === 0 && isDistCurrent())
+      return undefined;
     throw notWritable(error);
   }
 }

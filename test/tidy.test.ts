@@ -226,8 +226,13 @@ test("one place imports the HTTP library, so that another build of it is swapped
 test("no file names a package registry, and every dependency is pinned", () => {
   const hosts = new RegExp(["registry[.]npmjs", "deb[.]debian", "proxy[.]golang"].join("|"));
   for (const file of filesBelow()) expect(hosts.test(read(file)), file).toBe(false);
-  const manifest = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
-  for (const kind of ["dependencies", "devDependencies", "optionalDependencies"]) {
+  const manifests = ["package.json", "tools/package.json"].map(
+    (file) => JSON.parse(read(file)) as Record<string, Record<string, string>>,
+  );
+  const kinds = ["dependencies", "devDependencies", "optionalDependencies"];
+  for (const [manifest, kind] of manifests.flatMap((one) =>
+    kinds.map((kind) => [one, kind] as const),
+  )) {
     for (const version of Object.values(manifest[kind] ?? {}))
       expect(version).toMatch(/^(npm:[\w.-]+@)?\d+\.\d+\.\d+$/);
   }

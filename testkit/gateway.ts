@@ -9,7 +9,8 @@ import { startGateway } from "../src/app/gateway.ts";
 import { createLog } from "../src/base/log.ts";
 import type { Lane, ProjectLimits } from "../src/base/types.ts";
 import { addProject, setLimits } from "../src/projects/registry/commands.ts";
-import { type Config, readConfig } from "../src/settings/config.ts";
+import type { Config } from "../src/settings/config.ts";
+import { readConfig } from "../src/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
 
 /** One stored frame, as a consumer reads it. */

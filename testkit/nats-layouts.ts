@@ -11,7 +11,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { CommandContext } from "../src/cli/context.ts";
 import { gather } from "../src/cli/gather.ts";
-import { readConfig } from "../src/settings/config.ts";
+import { readConfig } from "../src/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 
 const folder = path.resolve(import.meta.dirname, "../deploy/nats");

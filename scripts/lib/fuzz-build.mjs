@@ -1,9 +1,18 @@
 // Builds the fuzz target, with AddressSanitizer and UndefinedBehaviorSanitizer: with clang's
-// libFuzzer where that is there, else with the first compiler that has the sanitizers and the
-// driver of our own. What is current is not built again.
+// libFuzzer where that is there, else as a program that replays bodies, with the first compiler
+// that has the sanitizers. What is current is not built again.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cacheDir, modulesDir, root, SetupError } from "./project.mjs";
@@ -63,23 +72,21 @@ const oracles = [
 const engines = [
   {
     name: "libfuzzer",
+    does: "mutates the corpus, and looks for inputs that go new ways",
     compilers: ["clang++"],
     watched: ["-fsanitize=fuzzer-no-link"],
     link: ["-fsanitize=fuzzer"],
     driver: [],
-    plain: [],
     probe:
       'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n',
   },
   {
-    name: "standalone",
+    name: "replay",
+    does: "replays the corpus and seeded mutations of it; libFuzzer would look for new ways",
     compilers: ["g++", "clang++"],
-    watched: ["-fsanitize-coverage=trace-pc"],
+    watched: [],
     link: [],
-    driver: ["standalone", "mutate"],
-    // Looks through its counters after every input: with sanitizers it would take longer than the
-    // scans.
-    plain: ["coverage"],
+    driver: ["replay"],
     probe: "int main() { return 0; }\n",
   },
 ];
@@ -87,8 +94,8 @@ const engines = [
 export const engineNames = engines.map(({ name }) => name);
 
 /**
- * Answers the engine that is there, `wanted` or the best, with its compiler. Throws a SetupError if
- * there is none.
+ * Answers the engine that is there, `wanted` or the best, with its compiler. Throws a SetupError
+ * if there is none.
  */
 export function findEngine(wanted) {
   for (const engine of engines) {
@@ -113,29 +120,22 @@ function links(compiler, { probe, link }) {
   }
 }
 
+const coreFlags = (engine) => [...own, ...coreDefines, ...engine.watched];
+const objectOf = (engine, name) => join(folderOf(engine), `${name}.o`);
+const folderOf = (engine) => join(cacheDir, "fuzz", engine.name);
+
 /**
  * Answers the path of the program. Throws a SetupError, with what the compiler said, if it cannot
  * be built.
  */
 export function buildTarget(engine, announce) {
-  const folder = join(cacheDir, "fuzz", engine.name);
-  const program = join(folder, "fuzz");
+  const program = join(folderOf(engine), "fuzz");
   const version = execFileSync(engine.compiler, ["--version"], { encoding: "utf8" });
-  const simdjson = join(folder, "simdjson.o");
+  const simdjson = objectOf(engine, "simdjson");
   const simdjsonKey = keyOf([join(simdjsonDir, "..", "package.json")], [version, ...common]);
   const units = [
-    ...core.map((name) => ({
-      source: join(coreDir, `${name}.cc`),
-      flags: [...own, ...coreDefines, ...engine.watched],
-    })),
-    ...[...oracles, ...engine.driver].map((name) => ({
-      source: join(fuzzDir, `${name}.cc`),
-      flags: own,
-    })),
-    ...engine.plain.map((name) => ({
-      source: join(fuzzDir, `${name}.cc`),
-      flags: ["-std=c++17", "-O2", "-Wall"],
-    })),
+    ...core.map((name) => ({ name, folder: coreDir, flags: coreFlags(engine) })),
+    ...[...oracles, ...engine.driver].map((name) => ({ name, folder: fuzzDir, flags: own })),
   ];
   const isSource = (name) => /\.(cc|h)$/.test(name);
   const key = keyOf(
@@ -145,7 +145,7 @@ export function buildTarget(engine, announce) {
   const stamp = `fuzz-${engine.name}`;
   if (stampIs(stamp, key) && existsSync(program)) return program;
 
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folderOf(engine), { recursive: true });
   const simdjsonStamp = `${stamp}-simdjson`;
   if (!stampIs(simdjsonStamp, simdjsonKey) || !existsSync(simdjson)) {
     announce(`building simdjson with sanitizers (${engine.compiler}), once`);
@@ -162,13 +162,50 @@ export function buildTarget(engine, announce) {
   }
   announce(`building the fuzz target (${engine.compiler})`);
   removeStamp(stamp);
-  const objects = units.map(({ source, flags }, index) => {
-    const object = join(folder, `${index}.o`);
-    compile(engine.compiler, [...flags, "-c", source, "-o", object]);
-    return object;
-  });
+  for (const { name, folder, flags } of units) {
+    compile(engine.compiler, [
+      ...flags,
+      "-c",
+      join(folder, `${name}.cc`),
+      "-o",
+      objectOf(engine, name),
+    ]);
+  }
+  const objects = units.map(({ name }) => objectOf(engine, name));
   compile(engine.compiler, [...sanitizers, ...engine.link, ...objects, simdjson, "-o", program]);
   writeStamp(stamp, key);
+  return program;
+}
+
+/**
+ * Builds the target, which is current, once more into the folder, from a core that has the bug:
+ * `from`, which stands once in the file, is `to`. Answers the path of the program.
+ */
+export function buildWithBug(engine, folder, [file, from, to]) {
+  const copy = join(folder, "core");
+  cpSync(coreDir, copy, { recursive: true, filter: (path) => !path.endsWith("build") });
+  const parts = readFileSync(join(copy, file), "utf8").split(from);
+  if (parts.length !== 2)
+    throw new SetupError(`the bug cannot be planted: ${file} has ${parts.length - 1} of "${from}"`);
+  writeFileSync(join(copy, file), parts.join(to));
+  const isChanged = (name) => file.endsWith(".h") || file === `${name}.cc`;
+  const changed = core.filter(isChanged);
+  for (const name of changed) {
+    compile(engine.compiler, [
+      ...coreFlags(engine),
+      "-w",
+      "-c",
+      join(copy, `${name}.cc`),
+      "-o",
+      join(folder, `${name}.o`),
+    ]);
+  }
+  const objects = [
+    ...core.map((name) => (isChanged(name) ? join(folder, `${name}.o`) : objectOf(engine, name))),
+    ...[...oracles, ...engine.driver, "simdjson"].map((name) => objectOf(engine, name)),
+  ];
+  const program = join(folder, "fuzz");
+  compile(engine.compiler, [...sanitizers, ...engine.link, ...objects, "-o", program]);
   return program;
 }
 
@@ -178,15 +215,13 @@ function compile(compiler, args) {
 }
 
 /**
- * Writes the corpus of the tree, a JSON string a line, as the files that the engines read. Answers
- * their folder.
+ * Writes the corpus of the tree, a JSON string a line, into the folder as the files that libFuzzer
+ * reads.
  */
-export function unpackCorpus(lines) {
-  const folder = join(cacheDir, "fuzz", "seeds");
+export function unpackCorpus(lines, folder) {
   mkdirSync(folder, { recursive: true });
   for (const name of readdirSync(folder)) rmSync(join(folder, name));
   for (const [index, line] of lines.entries()) {
     writeFileSync(join(folder, String(index)), Buffer.from(JSON.parse(line), "latin1"));
   }
-  return folder;
 }

@@ -2,14 +2,25 @@
 // its inputs, and leaves what was there before untouched or clearly unfinished when it is
 // interrupted.
 
-import { chmodSync, cpSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { placesFor } from "./packages.mjs";
 import {
+  abiOf,
   announce,
   cacheDir,
   hostEnvironment,
   modulesDir,
+  pinnedNodeDir,
   root,
   runtimeNode,
   SetupError,
@@ -19,68 +30,110 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const distDir = join(root, "dist");
 
+/** What is installed: the gateway's packages and its build's, or those of tests and tools too. */
+const parts = {
+  gateway: { stamp: "packages", flags: ["--workspaces=false"] },
+  all: { stamp: "packages-tools", flags: [] },
+};
+
 function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/**
- * True when npm's own record says that everything the lock file asks of this platform is in
- * node_modules.
- */
-function isInstalled() {
+/** True when npm's own record says that all that the part needs on this platform is installed. */
+function isInstalled(part) {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
     const found = JSON.parse(readFileSync(join(modulesDir, ".package-lock.json"), "utf8")).packages;
-    return Object.entries(wanted).every(([path, row]) => {
-      if (path === "") return true;
+    const places = placesFor(wanted, "", [
+      "dependencies",
+      "devDependencies",
+      "optionalDependencies",
+    ]);
+    if (part === parts.all) {
+      for (const place of placesFor(wanted, "tools", ["devDependencies"])) places.add(place);
+    }
+    return [...places].every((place) => {
+      const { version, optional, devOptional } = wanted[place];
       // Optional packages of other platforms are in the lock file and not in the folder.
-      if (found[path] === undefined) return row.optional === true || row.devOptional === true;
-      return found[path].version === row.version && existsSync(join(root, path, "package.json"));
+      if (found[place] === undefined) return optional === true || devOptional === true;
+      return found[place].version === version && existsSync(join(root, place, "package.json"));
     });
   } catch {
     return false;
   }
 }
 
-export function arePackagesCurrent() {
-  return stampIs("packages", packagesKey()) && existsSync(join(modulesDir, ".package-lock.json"));
+function isCurrent(part) {
+  return stampIs(part.stamp, packagesKey()) && existsSync(join(modulesDir, ".package-lock.json"));
 }
 
-export async function installPackages(runner) {
-  if (arePackagesCurrent()) return;
-  removeStamp("packages");
-  if (!isInstalled()) {
-    announce("installing packages (npm ci)");
-    const args = [
-      "ci",
-      "--include=dev",
-      "--include=optional",
-      "--engine-strict=false",
-      "--no-audit",
-      "--no-fund",
-    ];
-    // npm's own pauses before it tries again come to more than a minute, in which it says nothing.
-    const tries = [
-      "--fetch-retries=1",
-      "--fetch-retry-mintimeout=500",
-      "--fetch-retry-maxtimeout=1000",
-    ];
-    const patience = ["--fetch-timeout=60000", "--loglevel=error"];
-    const { ok, said } = await runner.run("npm", [...args, ...tries, ...patience], {
-      env: hostEnvironment(),
-    });
-    if (!ok)
-      throw new SetupError(
-        `${said}npm ci failed: ${isUnreachable(said) ? unreachable : "see above"}`,
-      );
-  }
+export function arePackagesCurrent({ withTools = false } = {}) {
+  return isCurrent(parts.all) || (!withTools && isCurrent(parts.gateway));
+}
+
+/** Also takes away what npm brings for other platforms. Rejects with a SetupError. */
+export async function installPackages(runner, { withTools = false } = {}) {
+  if (arePackagesCurrent({ withTools })) return;
+  const part = withTools ? parts.all : parts.gateway;
+  // A gateway may run from these packages: those that it needs stay where they are.
+  const isAdding = withTools && isCurrent(parts.gateway);
+  removeStamp(part.stamp);
+  if (!isInstalled(part)) await runNpm(runner, { ...part, isAdding });
   const version = versionOf(runtimeNode(), /^v(\d+)\.(\d+)\.(\d+)/);
   if (version?.[0] !== 22) {
     throw new SetupError(
       `Node 22 was installed but does not run on this host: ${runtimeNode()} --version`,
     );
   }
-  writeStamp("packages", packagesKey());
+  dropOtherPlatforms();
+  writeStamp(part.stamp, packagesKey());
+}
+
+async function runNpm(runner, { flags, isAdding }) {
+  const command = isAdding ? ["install", "--no-save"] : ["ci"];
+  announce(
+    isAdding ? "installing the packages of tests and tools (npm)" : "installing packages (npm ci)",
+  );
+  const args = ["--include=dev", "--include=optional", "--engine-strict=false"];
+  const silence = ["--no-audit", "--no-fund", "--loglevel=error"];
+  // npm's own pauses before it tries again come to more than a minute, in which it says nothing.
+  const tries = [
+    "--fetch-retries=1",
+    "--fetch-retry-mintimeout=500",
+    "--fetch-retry-maxtimeout=1000",
+  ];
+  const patience = ["--fetch-timeout=60000"];
+  const { ok, said } = await runner.run(
+    "npm",
+    [...command, ...flags, ...args, ...silence, ...tries, ...patience],
+    { env: hostEnvironment() },
+  );
+  if (!ok) {
+    const why = isUnreachable(said) ? unreachable : "see above";
+    throw new SetupError(`${said}npm ${command[0]} failed: ${why}`);
+  }
+}
+
+/**
+ * uWebSockets.js brings a binary for every platform and Node, and Node brings OpenSSL's headers for
+ * every processor: together 190 MB, of which 6 are used here.
+ */
+function dropOtherPlatforms() {
+  const abi = abiOf(runtimeNode());
+  const own = `uws_${process.platform}_${process.arch}_${abi}.node`;
+  const library = join(modulesDir, "uWebSockets.js");
+  for (const folder of [library, join(library, "dist"), join(library, "dist", "bin")]) {
+    const binaries = filesIn(folder).filter((name) => /^uws_\w+\.node$/.test(name));
+    if (!binaries.includes(own)) continue;
+    for (const name of binaries) if (name !== own) rmSync(join(folder, name));
+  }
+  const headers = join(pinnedNodeDir(), "include", "node", "openssl");
+  rmSync(headers, { recursive: true, force: true });
+}
+
+function filesIn(folder) {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 function isUnreachable(said) {

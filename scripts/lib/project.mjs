@@ -34,6 +34,11 @@ export function versionOf(program, pattern) {
   }
 }
 
+/** The version of its addons' binary interface that a Node has, as `127` for Node 22. */
+export function abiOf(node) {
+  return execFileSync(node, ["-p", "process.versions.modules"], { encoding: "utf8" }).trim();
+}
+
 /** True when `version` is `least` or newer; both are arrays of numbers, `least` may be shorter. */
 export function isAtLeast(version, least) {
   for (const [index, part] of least.entries()) {

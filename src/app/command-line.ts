@@ -1,5 +1,6 @@
-// The commands of penstock: their names, arguments, flags and help. What they do is in cli/ and in
-// serve.ts; docs/reference/commands.md is generated from this tree. Must not touch `process`.
+// The commands and their flags: what each is called, what it takes, and which function runs it.
+// docs/reference/commands.md is generated from this tree. Touches no `process`: what a command
+// needs of the outside comes with the context.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Lane } from "../base/types.ts";
@@ -30,7 +31,7 @@ import {
 import { tail } from "../cli/tail.ts";
 import { lanes } from "../nats/names.ts";
 import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
-import { workerCommand } from "./worker-command.ts";
+import { workerCommand } from "../workers/worker-process.ts";
 
 export function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")
@@ -39,11 +40,14 @@ export function commandLine(context: CommandContext): Command {
     .version(version)
     .exitOverride();
   addServing(program, context);
-  addProject(program, context);
+  addDoctor(program, context);
+  addProjects(program, context);
   addReading(program, context);
   return program;
 }
 
+// What serves is imported only when it runs: main.ts sets something up before uWebSockets.js is
+// loaded, and other commands start faster without it.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -61,6 +65,13 @@ function addServing(program: Command, context: CommandContext): void {
     const { up } = await import("./serve.ts");
     await up(configOf(command, context, upDefaults), context);
   });
+  program.command(workerCommand, { hidden: true }).action(async () => {
+    const { work } = await import("./worker.ts");
+    await work(context);
+  });
+}
+
+function addDoctor(program: Command, context: CommandContext): void {
   withAll(
     program
       .command("doctor")
@@ -78,52 +89,45 @@ function addServing(program: Command, context: CommandContext): void {
         await doctor(settingsOf(command, context), options, context);
       },
     );
-  program.command(workerCommand, { hidden: true }).action(async () => {
-    const { work } = await import("./worker.ts");
-    await work(context);
-  });
 }
 
-function addProject(program: Command, context: CommandContext): void {
+function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
   // The name nearest to one that is mistyped may be that of a command that ends keys.
   project.showSuggestionAfterError(false);
+  const of = (command: Command): ProjectCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))
     .option("--name <name>", "a name for people; default: the id")
     .option("--key <key>", "its API key; default: a new one")
     .action(async (id: string, options: { name?: string; key?: string }, command: Command) => {
-      await add(projectCommand(command, context), { id, name: options.name, key: options.key });
+      await add(of(command), { id, name: options.name, key: options.key });
     });
   withNats(project.command("list").description("list all projects"))
     .option("--json", "as JSON", false)
     .action(async (options: { json: boolean }, command: Command) => {
-      await list(projectCommand(command, context), options.json);
+      await list(of(command), options.json);
     });
   withNats(
     project.command("rotate <id>").description("give the project a new key in place of the old"),
   )
     .option("--keep-old", "the old keys stay valid too", false)
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
-      await rotate(projectCommand(command, context), id, options.keepOld);
+      await rotate(of(command), id, options.keepOld);
     });
   withNats(
     project.command("retire <id>").description("leave only the project's newest key valid"),
-  ).action(
-    async (id: string, _, command: Command) => await retire(projectCommand(command, context), id),
-  );
+  ).action(async (id: string, _, command: Command) => await retire(of(command), id));
   project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
   withNats(project.command("disable <id>").description("refuse the project's events")).action(
-    async (id: string, _, command: Command) =>
-      await enable(projectCommand(command, context), id, false),
+    async (id: string, _, command: Command) => await enable(of(command), id, false),
   );
   withNats(project.command("enable <id>").description("take the project's events again")).action(
-    async (id: string, _, command: Command) =>
-      await enable(projectCommand(command, context), id, true),
+    async (id: string, _, command: Command) => await enable(of(command), id, true),
   );
-  addQuota(project, context);
+  addQuotaAndUsage(project, context);
 }
 
-function addQuota(project: Command, context: CommandContext): void {
+function addQuotaAndUsage(project: Command, context: CommandContext): void {
   withNats(
     project
       .command("limit <id>")
@@ -151,6 +155,10 @@ function addQuota(project: Command, context: CommandContext): void {
     .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
       await usage(projectCommand(command, context), id, options.json);
     });
+}
+
+function projectCommand(command: Command, context: CommandContext): ProjectCommand {
+  return { config: configOf(command, context), context };
 }
 
 function addReading(program: Command, context: CommandContext): void {
@@ -182,10 +190,6 @@ function withAll(command: Command): Command {
 
 function withNats(command: Command): Command {
   return withSettings(command, natsSettings);
-}
-
-function projectCommand(command: Command, context: CommandContext): ProjectCommand {
-  return { config: configOf(command, context), context };
 }
 
 function positiveNumber(text: string): number {

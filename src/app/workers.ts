@@ -7,9 +7,9 @@ import type { Log } from "../base/log.ts";
 import type { CommandContext } from "../cli/context.ts";
 import type { Config } from "../settings/config.ts";
 import { createSupervisor } from "../workers/supervisor.ts";
+import { workerCommand } from "../workers/worker-process.ts";
 import type { Gateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
-import { workerCommand } from "./worker-command.ts";
 
 /** As startGateway, in `config.workers` processes of their own. */
 export async function startWorkers(

@@ -10,8 +10,7 @@ import { ensureStreams } from "../streams/ensure.ts";
 import { type GatheredStream, gatherFrom } from "../streams/gather.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
-import { table } from "./table.ts";
-import { forTerminal } from "./terminal.ts";
+import { forTerminal, table } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 

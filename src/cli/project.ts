@@ -18,8 +18,7 @@ import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
 import type { Config } from "../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
-import { table } from "./table.ts";
-import { forTerminal } from "./terminal.ts";
+import { forTerminal, table } from "./terminal.ts";
 
 export interface ProjectCommand {
   readonly config: Config;

@@ -2,15 +2,8 @@
 // environment come to.
 
 import type { Command } from "commander";
-import {
-  type Config,
-  type ConfigResult,
-  flagOf,
-  readConfig,
-  type SettingName,
-  settings,
-  variableOf,
-} from "../settings/config.ts";
+import { type Config, flagOf, type SettingName, settings, variableOf } from "../settings/config.ts";
+import { type ConfigResult, readConfig } from "../settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
 /** What a command needs to find NATS and name things in it. */

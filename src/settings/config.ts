@@ -1,11 +1,9 @@
-// The settings: one table with name, unit, default and reason, read from PENSTOCK_* variables and
-// from flags of the same names. Every fault is found before anything starts, and all are listed at
-// once. Must not read `process`.
+// The settings: one table with name, unit, default and reason, and the values that it gives. How
+// they are read, from PENSTOCK_* variables and from flags of the same names, is read-config.ts's.
 
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
 import { posthogJsFolder } from "../base/posthog-js.ts";
-import { faultsBetween } from "./faults.ts";
 import {
   durationMs,
   flag,
@@ -18,9 +16,10 @@ import {
   wholeNumber,
 } from "./parsers.ts";
 
-interface Setting<T> {
+interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
-  readonly fallback: string | undefined;
+  /** Without one the setting may be unset. */
+  readonly fallback: Fallback;
   /** What the text stands for: shown in docs/reference/settings.md and by --help. */
   readonly unit: string;
   readonly why: string;
@@ -28,7 +27,9 @@ interface Setting<T> {
 
 const MIB = 1_048_576;
 
-function setting<T>(row: Setting<T>): Setting<T> {
+function setting<T, Fallback extends string | undefined>(
+  row: Setting<T, Fallback>,
+): Setting<T, Fallback> {
   return row;
 }
 
@@ -304,34 +305,17 @@ export const settings = {
 
 export type SettingName = keyof typeof settings;
 
-type ValueOf<S> = S extends Setting<infer T> ? T : never;
-type Optional =
-  | "natsUrl"
-  | "natsCreds"
-  | "natsCa"
-  | "natsCert"
-  | "natsKey"
-  | "natsToken"
-  | "hubDomain"
-  | "natsServer"
-  | "natsPort"
-  | "connectionsMax"
-  | "addressConnectionsMax"
-  | "tlsCert"
-  | "tlsKey"
-  | "trustedProxies"
-  | "posthogJs";
+type ValueOf<Row> =
+  Row extends Setting<infer T, infer Fallback>
+    ? undefined extends Fallback
+      ? T | undefined
+      : T
+    : never;
 
 /** The settings as values; durations are milliseconds. */
 export type Config = {
-  readonly [Name in SettingName]: Name extends Optional
-    ? ValueOf<(typeof settings)[Name]> | undefined
-    : ValueOf<(typeof settings)[Name]>;
+  readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
-
-export type ConfigResult =
-  | { readonly ok: true; readonly config: Config }
-  | { readonly ok: false; readonly faults: readonly string[] };
 
 /** `bodyBytesMax` to `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
@@ -341,40 +325,4 @@ export function variableOf(name: string): string {
 /** `bodyBytesMax` to `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
-}
-
-/**
- * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are
- * faults, because a misspelt limit that is silently not in force is worse than a gateway that does
- * not start.
- */
-export function readConfig(
-  env: Readonly<Record<string, string | undefined>>,
-  flags: Readonly<Record<string, string | undefined>>,
-): ConfigResult {
-  const names = Object.keys(settings) as SettingName[];
-  const faults: string[] = [];
-  const values: Record<string, unknown> = {};
-  for (const name of names) {
-    const row = settings[name];
-    const fromFlag = flags[name];
-    const given = fromFlag ?? env[variableOf(name)] ?? row.fallback;
-    if (given === undefined) continue;
-    try {
-      values[name] = row.parse(given);
-    } catch (error) {
-      faults.push(
-        `${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`,
-      );
-    }
-  }
-  const known = new Set(names.map(variableOf));
-  for (const variable of Object.keys(env)) {
-    if (variable.startsWith("PENSTOCK_") && !known.has(variable))
-      faults.push(`${variable}: no such setting`);
-  }
-  if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
-  return faults.length === 0
-    ? { ok: true, config: values as unknown as Config }
-    : { ok: false, faults };
 }

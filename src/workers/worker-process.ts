@@ -10,6 +10,9 @@ import type {
   WorkerAnswers,
 } from "./messages.ts";
 
+/** The hidden subcommand that a worker process is started with. */
+export const workerCommand = "worker";
+
 export interface WorkerProcessOptions {
   /** The program, what makes it a worker, and its environment; without one, ours. */
   readonly program: {

@@ -4,7 +4,7 @@
 import { expect, test, vi } from "vitest";
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/base/log.ts";
-import { readConfig } from "../../src/settings/config.ts";
+import { readConfig } from "../../src/settings/read-config.ts";
 
 const cause = new Error("not built");
 

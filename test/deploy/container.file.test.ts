@@ -35,7 +35,10 @@ test("what changes seldom comes first: packages are installed before a source is
   );
   const installed = order.findIndex((line) => line.startsWith("RUN npm ci "));
   const before = order.slice(0, installed).filter((line) => line.startsWith("COPY "));
-  expect(before).toEqual(["COPY package.json package-lock.json ./"]);
+  expect(before).toEqual([
+    "COPY package.json package-lock.json ./",
+    "COPY tools/package.json tools/",
+  ]);
 });
 
 test("it runs as a numeric user, by exec forms, with the bundle's own Node, and is asked whether it lives", () => {

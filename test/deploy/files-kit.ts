@@ -5,7 +5,8 @@
 import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { parse, parseAllDocuments } from "yaml";
-import { type Config, readConfig } from "../../src/settings/config.ts";
+import type { Config } from "../../src/settings/config.ts";
+import { readConfig } from "../../src/settings/read-config.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 const kubernetesDir = path.join(root, "deploy/kubernetes");

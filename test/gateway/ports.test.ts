@@ -3,7 +3,7 @@
 
 import { request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readConfig } from "../../src/settings/config.ts";
+import { readConfig } from "../../src/settings/read-config.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;

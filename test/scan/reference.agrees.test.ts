@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { ScanStatus } from "../../src/scan/table.ts";
+import { eventLikeJson, mutatedJson } from "../../testkit/event-like-json.ts";
 import { outcomeOf, parses } from "../../testkit/scan-outcome.ts";
-import { eventLikeJson, mutatedJson } from "./event-like-json.ts";
 
 // Three rows, so that batches go through scanMore as well.
 const rows = 3;

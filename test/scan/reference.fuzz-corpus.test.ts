@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
@@ -33,4 +34,17 @@ test("and the corpus has bodies of every status but that of no memory, and of se
     new Set([ScanStatus.Ok, ScanStatus.Empty, ScanStatus.InvalidJson, ScanStatus.InvalidUtf8]),
   );
   expect(outcomes.filter(({ tables }) => tables.length > 2).length).toBeGreaterThan(10);
+});
+
+test("and every bug that the fuzzing must find can be planted in the core", async () => {
+  const module: unknown = await import(
+    new URL("../../tools/fuzz/planted-bugs.mjs", import.meta.url).href
+  );
+  const { plantedBugs } = module as { plantedBugs: readonly [string, string, string][] };
+  expect(plantedBugs.length).toBeGreaterThan(60);
+  for (const [file, from, to] of plantedBugs) {
+    const text = readFileSync(new URL(`../../src/scan/addon/${file}`, import.meta.url), "utf8");
+    expect(text.split(from).length, `${file}: ${from}`).toBe(2);
+    expect(to).not.toBe(from);
+  }
 });

@@ -6,7 +6,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { readConfig } from "../../src/settings/config.ts";
+import { readConfig } from "../../src/settings/read-config.ts";
 import { createAuthority, type PemPair, type TestAuthority } from "../../testkit/certificates.ts";
 
 let authority: TestAuthority;

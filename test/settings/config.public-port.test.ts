@@ -2,7 +2,7 @@
 // starts.
 
 import { expect, test } from "vitest";
-import { readConfig } from "../../src/settings/config.ts";
+import { readConfig } from "../../src/settings/read-config.ts";
 import { createAuthority } from "../../testkit/certificates.ts";
 
 const authority = await createAuthority();

@@ -2,7 +2,7 @@
 
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/base/log.ts";
-import { readConfig } from "../../src/settings/config.ts";
+import { readConfig } from "../../src/settings/read-config.ts";
 import type { NetworkKind } from "./cluster-network.ts";
 import { createClusterStore } from "./cluster-store.ts";
 import { createEmbeddedStore } from "./embedded-store.ts";

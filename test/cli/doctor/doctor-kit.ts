@@ -12,7 +12,7 @@ import { expect, onTestFinished } from "vitest";
 import { CommandError } from "../../../src/cli/context.ts";
 import { type DoctorOptions, doctor as runDoctor } from "../../../src/cli/doctor/doctor.ts";
 import type { Finding } from "../../../src/cli/doctor/finding.ts";
-import { readConfig } from "../../../src/settings/config.ts";
+import { readConfig } from "../../../src/settings/read-config.ts";
 import { ensureStreams } from "../../../src/streams/ensure.ts";
 import {
   startNatsServer,

@@ -14,7 +14,7 @@ import {
 } from "../../../src/nats/names.ts";
 import { bucketName, isProjectId, parseProject } from "../../../src/projects/registry/bucket.ts";
 import { addProject } from "../../../src/projects/registry/commands.ts";
-import { readConfig } from "../../../src/settings/config.ts";
+import { readConfig } from "../../../src/settings/read-config.ts";
 import { startTestGateway, type TestGateway } from "../../../testkit/gateway.ts";
 
 const hostile = [

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/scan/native.ts";
 import { createReferenceScanner } from "../../../src/scan/reference.ts";
 import { type BackgroundScanner, Header, rowsMax, ScanStatus } from "../../../src/scan/table.ts";
+import { eventLikeJson, mutatedJson } from "../../../testkit/event-like-json.ts";
 import { backgroundOutcomeOf, outcomeOf, written } from "../../../testkit/scan-outcome.ts";
-import { eventLikeJson, mutatedJson } from "../event-like-json.ts";
 
 for (const [name, createScanner] of [
   ["native", createNativeScanner],

@@ -15,9 +15,9 @@ import {
   type Scanner,
   ScanStatus,
 } from "../../../src/scan/table.ts";
+import { eventLikeJson } from "../../../testkit/event-like-json.ts";
 import { parses } from "../../../testkit/scan-outcome.ts";
 import { mutations, readCorpus } from "../../../tools/fuzz/inputs.ts";
-import { eventLikeJson } from "../event-like-json.ts";
 
 const native = createNativeScanner(1);
 const reference = createReferenceScanner(1);

@@ -11,7 +11,7 @@ import { findNatsServer } from "../../../src/embedded/find-nats-server.ts";
 import { connectNats } from "../../../src/nats/link.ts";
 import { streamName } from "../../../src/nats/names.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
-import { readConfig } from "../../../src/settings/config.ts";
+import { readConfig } from "../../../src/settings/read-config.ts";
 import { createStreams } from "../../../src/streams/ensure.ts";
 import { startChild } from "./child.ts";
 

@@ -8,7 +8,7 @@ import type { FrameWaiter, Project } from "../../../src/base/types.ts";
 import { createAdmission } from "../../../src/intake/admission.ts";
 import { connectNats } from "../../../src/nats/link.ts";
 import { createPublisher } from "../../../src/publish/publisher.ts";
-import { readConfig } from "../../../src/settings/config.ts";
+import { readConfig } from "../../../src/settings/read-config.ts";
 import { recordOf } from "../baseline/records.ts";
 import { event } from "../harness/bodies.ts";
 import { projectIdOf } from "../harness/nats.ts";

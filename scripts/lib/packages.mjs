@@ -1,0 +1,43 @@
+// Which packages of the lock file a part of the project needs: the gateway alone, the gateway and
+// what builds it, or all with the tools. Reads what npm wrote, and installs nothing.
+
+/**
+ * The places, such as `node_modules/pino`, of the packages that the project at `folder` of the lock
+ * file asks for, and of those that they ask for. `kinds` are the lists of the project's own
+ * manifest that count. Packages that another platform needs are among them.
+ */
+export function placesFor(packages, folder, kinds) {
+  const found = new Set();
+  const open = namesIn(packages[folder], kinds).map((name) => [name, folder]);
+  while (open.length > 0) {
+    const [name, from] = open.pop();
+    const place = placeOf(packages, name, from);
+    if (place === undefined || found.has(place)) continue;
+    found.add(place);
+    const asked = namesIn(packages[place], [
+      "dependencies",
+      "optionalDependencies",
+      "peerDependencies",
+    ]);
+    for (const one of asked) open.push([one, place]);
+  }
+  return found;
+}
+
+function namesIn(row, kinds) {
+  return kinds.flatMap((kind) => Object.keys(row[kind] ?? {}));
+}
+
+/** Where Node finds the package from there: in the nearest node_modules above. */
+function placeOf(packages, name, from) {
+  for (
+    let folder = from;
+    ;
+    folder = folder.replace(/(^|\/)node_modules\/(?:@[^/]+\/)?[^/]+$/, "")
+  ) {
+    const place = folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`;
+    if (place in packages) return place;
+    if (folder === "") return undefined;
+    if (!folder.includes("node_modules/")) folder = "";
+  }
+}

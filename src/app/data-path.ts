@@ -1,0 +1,184 @@
+// Wires the way of a request from the public port to the store: HTTP, intake, publisher, and what
+// they hold requests against. Holds no logic of its own.
+
+import { randomFillSync } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { lowerBackgroundThreads } from "../base/background-threads.ts";
+import type { Log, ProcessLog } from "../base/log.ts";
+import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
+import type { Admission } from "../base/types.ts";
+import { createRecordWriter } from "../events/record.ts";
+import { createUuidSource } from "../events/uuid.ts";
+import { watchCertificate } from "../http/certificate.ts";
+import { proxyProtocolNeedsAddon } from "../http/client/address-source.ts";
+import { type ConnectionId, loadConnectionId } from "../http/client/connection-id.ts";
+import type { CertificateFiles } from "../http/listener.ts";
+import { readStaticFiles, type StaticFiles } from "../http/pages/static-files.ts";
+import { createHttpServer, type HttpServer } from "../http/server.ts";
+import { createAdmission } from "../intake/admission.ts";
+import { createEarlyLook } from "../intake/early-look.ts";
+import { createIntake, type IntakeOptions } from "../intake/intake.ts";
+import type { Registry } from "../projects/registry/registry.ts";
+import { createPublisher, type GroupPublisher } from "../publish/publisher.ts";
+import { createNativeScanner, loadAddon } from "../scan/native.ts";
+import { createReferenceScanner } from "../scan/reference.ts";
+import type { Config } from "../settings/config.ts";
+import { createProjectShares, type WatchedShares } from "../streams/project-shares.ts";
+import type { GatewayBase } from "./gateway-base.ts";
+import type { StoreSide } from "./store-side.ts";
+
+export interface DataPath {
+  readonly admission: Admission;
+  readonly publisher: GroupPublisher;
+  readonly shares: WatchedShares;
+  readonly http: HttpServer;
+}
+
+/** All that a request goes through; nothing listens yet. */
+export async function openDataPath(
+  base: GatewayBase,
+  store: StoreSide,
+  connectionId: ConnectionId | undefined,
+): Promise<DataPath> {
+  const { config, log, clock, metrics, closers } = base;
+  const { link, streams, registry, processId } = store;
+  const nowMs = clock.monotonicMs;
+  const admission = createAdmission(config.inflightBytesMax);
+  const publisher = createPublisher({
+    ...{ link, config, nowMs, processId, metrics, admission, log, streams },
+  });
+  closers.add(() => publisher.close());
+  const shares = createProjectShares({
+    link,
+    config,
+    projectsKnown: () => registry.projectsKnown,
+  });
+  closers.add(() => shares.close());
+  const http = await openHttp(base, store.registry, {
+    ...{ admission, publisher, shares, connectionId },
+  });
+  return { admission, publisher, shares, http };
+}
+
+interface HttpParts extends Omit<DataPath, "http"> {
+  readonly connectionId: ConnectionId | undefined;
+}
+
+async function openHttp(
+  base: GatewayBase,
+  registry: Registry,
+  { admission, publisher, shares, connectionId }: HttpParts,
+): Promise<HttpServer> {
+  const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
+  const intake = createIntake({
+    ...intakeTools(log, clock.monotonicMs),
+    ...{ projects: registry, publisher, metrics, shares, clientWarnings },
+    caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
+  });
+  await lowerBackgroundThreads();
+  const certificate = certificateOf(config);
+  const renew = (): void => http.renewCertificate();
+  const renewal =
+    certificate &&
+    (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
+  closers.add(() => renewal?.close());
+  if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
+  const files = readStaticFiles(config.posthogJs);
+  if (worker !== "joining") tellScripts(files, config.posthogJs, log);
+  const http = createHttpServer({
+    config: { ...config, ...connectionLimits(config) },
+    ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
+    look: createEarlyLook(registry),
+    random: Math.random,
+    refusal: () => publisher.refusal(),
+  });
+  closers.add(() => http.close());
+  return http;
+}
+
+type IntakeTools = Pick<
+  IntakeOptions,
+  "createScanner" | "workMs" | "records" | "nowMs" | "nextTurn" | "onBug"
+>;
+
+function intakeTools(log: Log, nowMs: () => number): IntakeTools {
+  return {
+    ...scanning(log, nowMs),
+    records: createRecordWriter({
+      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+    }),
+    nowMs,
+    nextTurn: setImmediate,
+    onBug: (bug) =>
+      log.error(
+        { err: bug },
+        "one event made the intake throw and was refused; its neighbours were not",
+      ),
+  };
+}
+
+function scanning(log: Log, nowMs: () => number): Pick<IntakeOptions, "createScanner" | "workMs"> {
+  try {
+    const { returnLargeBlocks, threadCpuMs } = loadAddon();
+    returnLargeBlocks();
+    return { createScanner: createNativeScanner, workMs: threadCpuMs };
+  } catch (error) {
+    log.warn(
+      { err: error },
+      "the native scanner is not there: scanning with JSON.parse, many times slower",
+    );
+    return { createScanner: createReferenceScanner, workMs: nowMs };
+  }
+}
+
+function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles | undefined {
+  return cert === undefined || key === undefined ? undefined : { cert, key };
+}
+
+/** Of use to `openDataPath`; known before anything is waited for, since it may be missing. */
+export function connectionIdentity(
+  { proxyProtocol }: Config,
+  log: Pick<ProcessLog, "debug">,
+): ConnectionId | undefined {
+  try {
+    return loadConnectionId();
+  } catch (error) {
+    if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
+    log.debug(
+      { err: error },
+      "the connection addon is not there: addresses are read with every request, not once",
+    );
+    return undefined;
+  }
+}
+
+/** Where there are none, pages with the HTML snippet send nothing, and nobody hears of it. */
+function tellScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
+  if (files !== undefined) {
+    const { version, folder, names } = files;
+    log.info({ version, folder, scripts: names.length }, "posthog-js is served at /static/");
+  } else if (setting === "off") {
+    log.info({}, "posthog-js is not served: PENSTOCK_POSTHOG_JS is off");
+  } else {
+    log.warn(
+      {},
+      "posthog-js is not served, so pages with the HTML snippet send nothing: name the package's folder in PENSTOCK_POSTHOG_JS, or set it to off",
+    );
+  }
+}
+
+/**
+ * Connections in all leave descriptors over; those of one address leave half of them to everybody
+ * else.
+ */
+function connectionLimits(config: Config): {
+  connectionsMax: number;
+  addressConnectionsMax: number;
+} {
+  const room = connectionsRoom(openFilesMax() ?? Number.POSITIVE_INFINITY);
+  const connectionsMax = Math.min(config.connectionsMax ?? Number.POSITIVE_INFINITY, room);
+  return {
+    connectionsMax,
+    addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 2),
+  };
+}

@@ -1,0 +1,73 @@
+// Wires what stands between the gateway and its store: the connection, the streams, the projects of
+// the registry and the record of what they have sent. Holds no logic of its own.
+
+import { randomBytes } from "node:crypto";
+import { connectNats, type NatsLink } from "../nats/link.ts";
+import { createStreamStates, type StreamStates } from "../nats/readiness.ts";
+import { tellVersionFaults } from "../nats/versions.ts";
+import { createRegistry, type Registry } from "../projects/registry/registry.ts";
+import { storedEvents } from "../projects/usage/events-before.ts";
+import { createUsageWriter } from "../projects/usage/usage-writer.ts";
+import { createStreams } from "../streams/ensure.ts";
+import { createStreamWatch, type StreamWatch } from "../streams/watch.ts";
+import type { GatewayBase } from "./gateway-base.ts";
+
+export interface StoreSide {
+  readonly link: NatsLink;
+  readonly streams: StreamStates;
+  readonly watch: StreamWatch;
+  readonly registry: Registry;
+  /** Names this process in message ids and in the usage record: no two processes share one. */
+  readonly processId: string;
+}
+
+const processIdBytes = 12;
+
+/** Waits for NATS, makes sure of the streams and reads the registry. */
+export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
+  const { config, log, signal, worker, clock, metrics, status, closers } = base;
+  const link = await connectNats({
+    access: { ...config, natsUrl: config.natsUrl ?? "" },
+    log,
+    signal,
+  });
+  closers.add(() => link.close());
+  status.isConnected = () => link.connected;
+  if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
+  status.isBusy("making sure of the streams");
+  await createStreams(link, config, log).ensure(signal);
+  const streams = createStreamStates(config.subjectPrefix, config.partitions);
+  const nowMs = clock.monotonicMs;
+  const watch = createStreamWatch({ link, settings: config, streams, metrics, log, nowMs });
+  closers.add(() => watch.close());
+  status.isBusy("reading the project registry");
+  const registry = await openRegistry(base, link);
+  const processId = randomBytes(processIdBytes).toString("base64url");
+  const usage = createUsageWriter({
+    connection: link.connection,
+    prefix: config.subjectPrefix,
+    replicas: config.replicas,
+    processId,
+    meters: registry.meters,
+    log,
+    wallMs: clock.wallMs,
+  });
+  closers.add(() => usage.close());
+  return { link, streams, watch, registry, processId };
+}
+
+async function openRegistry(
+  { config, log, signal, status, closers }: GatewayBase,
+  { connection }: NatsLink,
+): Promise<Registry> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  const registry = await createRegistry({
+    connection,
+    ...{ prefix, replicas, hubDomain, log, signal },
+    // A leaf's streams begin at a sequence made of the time, and its registry at what the hub has.
+    ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
+  });
+  status.warnings = () => registry.warnings;
+  closers.add(() => registry.close());
+  return registry;
+}
