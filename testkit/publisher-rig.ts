@@ -13,7 +13,7 @@ import { streamName } from "../src/nats/names.ts";
 import type { RegressionCause, StreamMetrics } from "../src/nats/readiness.ts";
 import { createStreamStates, type StreamStates } from "../src/nats/readiness.ts";
 import type { AckFailureCause, PublishMetrics } from "../src/publish/publish-metrics.ts";
-import { createPublisher, type GroupPublisher } from "../src/publish/publisher.ts";
+import { GroupPublisher } from "../src/publish/publisher.ts";
 import type { StreamSettings } from "../src/streams/desired.ts";
 import { createStreams } from "../src/streams/ensure.ts";
 import { createStreamWatch } from "../src/streams/watch.ts";
@@ -170,7 +170,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       admission.bytes -= bytes;
     },
   };
-  const publisher = createPublisher({
+  const publisher = new GroupPublisher({
     link,
     config: {
       ...settings,
@@ -178,7 +178,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       framesUnackedMax: options.framesUnackedMax ?? 64,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },
-    nowMs: () => performance.now(),
+    monotonicMs: () => performance.now(),
     processId: "process000001",
     metrics,
     admission,

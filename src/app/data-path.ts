@@ -19,7 +19,7 @@ import { createAdmission } from "../intake/admission.ts";
 import { createEarlyLook } from "../intake/early-look.ts";
 import { createIntake, type IntakeOptions } from "../intake/intake.ts";
 import type { Registry } from "../projects/registry/registry.ts";
-import { createPublisher, type GroupPublisher } from "../publish/publisher.ts";
+import { GroupPublisher } from "../publish/publisher.ts";
 import { createNativeScanner, loadAddon } from "../scan/native.ts";
 import { createReferenceScanner } from "../scan/reference.ts";
 import type { Config } from "../settings/config.ts";
@@ -42,10 +42,10 @@ export async function openDataPath(
 ): Promise<DataPath> {
   const { config, log, clock, metrics, closers } = base;
   const { link, streams, registry, processId } = store;
-  const nowMs = clock.monotonicMs;
+  const { monotonicMs } = clock;
   const admission = createAdmission(config.inflightBytesMax);
-  const publisher = createPublisher({
-    ...{ link, config, nowMs, processId, metrics, admission, log, streams },
+  const publisher = new GroupPublisher({
+    ...{ link, config, monotonicMs, processId, metrics, admission, log, streams },
   });
   closers.add(() => publisher.close());
   const shares = createProjectShares({

@@ -24,8 +24,10 @@ export interface Expired {
 }
 
 /** Whether no waiter is left that still has time: the frame itself is at its end. */
-export function isPast({ shares }: Frame, nowMs: number): boolean {
-  for (let at = 0; at < shares.length; at += shareWords) if (shares[at]! > nowMs) return false;
+export function isPast({ deadlineMs, shares }: Frame, monotonicMs: number): boolean {
+  if (deadlineMs > monotonicMs) return false;
+  for (let at = 0; at < shares.length; at += shareWords)
+    if (shares[at]! > monotonicMs) return false;
   return true;
 }
 
@@ -33,7 +35,7 @@ export function isPast({ shares }: Frame, nowMs: number): boolean {
  * Takes the waiters out whose deadline is past, and their lines too where the outcome is `refused`.
  * Lines that nobody has joined with go.
  */
-export function takeExpired(frame: Frame, nowMs: number, { outcome }: Expiry): Expired {
+export function takeExpired(frame: Frame, monotonicMs: number, { outcome }: Expiry): Expired {
   const { waiters, shares, buffer } = frame;
   const cuts = outcome === "refused";
   const gone: FrameWaiter[] = [];
@@ -47,7 +49,7 @@ export function takeExpired(frame: Frame, nowMs: number, { outcome }: Expiry): E
   for (const [place, waiter] of waiters.entries()) {
     const at = place * shareWords;
     const [deadlineMs, events, bytes] = [shares[at]!, shares[at + 1]!, shares[at + 2]!];
-    const isGone = deadlineMs <= nowMs;
+    const isGone = deadlineMs <= monotonicMs;
     (isGone ? gone : frame.waiters).push(waiter);
     (isGone ? goneShares : frame.shares).push(deadlineMs, events, bytes);
     if (!isGone) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);

@@ -4,6 +4,7 @@
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
 import type { StreamState } from "../nats/readiness.ts";
+import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 
 /** What one project, or one partition, has under way, by one of the ways to the store. */
@@ -42,7 +43,25 @@ export class FrameQueue {
   get hasFrame(): boolean {
     return this.sealed.length > 0 || (this.open !== undefined && this.open.waiters.length > 0);
   }
+
+  /** The open frame gets no more lines; the next line gets another one. */
+  seal(): void {
+    if (this.open !== undefined) this.sealed.push(this.open);
+    this.open = undefined;
+  }
+
+  /** Takes out the frames of which no waiter has time left, and answers them. */
+  takePast(monotonicMs: number): readonly Frame[] {
+    const past =
+      this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
+    const { open } = this;
+    if (open === undefined || !isPast(open, monotonicMs)) return past;
+    this.open = undefined;
+    return [...past, open];
+  }
 }
+
+const noFrames: readonly Frame[] = [];
 
 // A frame's memory has room for the protocol's line and headers before the lines, and for the CRLF
 // behind them, so that the message is one piece, which the client writes to its socket from where

@@ -1,230 +1,232 @@
-// The frames that were sent and are not settled: publishes them, reads the replies, sends again
-// under the same message id, and gives up at the deadline. Says `refused` only when every send was
+// The frames that were sent and are not settled: publishes them, reads the replies, retries under
+// the same message id, and gives up at the deadline. Says `refused` only when every send was
 // answered with a refusal. Must not choose what is sent.
 
-import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
+import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { FrameOutcome } from "../base/types.ts";
-import { createKeptMessage } from "../nats/kept-message.ts";
+import { createKeptMessage, type KeptMessage } from "../nats/kept-message.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
-import { doubt, type StreamState } from "../nats/readiness.ts";
+import { doubt } from "../nats/readiness.ts";
+import { AckInbox } from "./ack-inbox.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import type { Frame } from "./frame.ts";
+import { heardFrom, LateAcks } from "./late-acks.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;
   readonly ackTimeoutMs: number;
-  /** Monotonic milliseconds. */
-  readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
   readonly metrics: PublishMetrics;
   readonly log: Log;
   /** Hears once of each frame sent. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
   /** The deadline of some of a frame's waiters is past; the frame goes on for the others. */
-  readonly expired: (frame: Frame, nowMs: number, expiry: Expiry) => void;
+  readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
   /** JetStream has said that a stream, or the whole server, has no room. */
-  readonly storeFull: (frame: Frame, wholeServer: boolean) => void;
-}
-
-export interface InFlight {
-  readonly count: number;
-  /** Publishes a frame for the first time. Only while connected. */
-  send(frame: Frame, nowMs: number): void;
-  /** Sends again what is due, and settles what is past its deadline. */
-  tick(nowMs: number): void;
-  /** Settles everything now, as at a deadline. */
-  abandon(): void;
-  close(): void;
+  readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
 }
 
 /** After a refusal that may pass: no stream, no leader, an error of the store. */
 const refusedPauseMs = 100;
 /** While an earlier send waits to be committed, which answers both. */
 const inFlightPauseMs = 250;
-/**
- * The server may close the subscription to the PubAcks, as when permissions change. Until it is
- * made again nothing is acknowledged.
- */
-const subscribeAgainMs = 1_000;
-/**
- * Frames given up whose acknowledgement is still heard, since it says that their stream stores. The
- * oldest make way.
- */
-const lateMax = 1_000;
 
-export function createInFlight(options: InFlightOptions): InFlight {
-  const { link, ackTimeoutMs, nowMs, metrics, log, settled, expired, storeFull } = options;
-  const { connection } = link;
-  const isKept = createKeptMessage(link, ackTimeoutMs);
-  // In the order of first sends, which is the order they are sent again in.
-  const frames = new Map<string, Frame>();
-  const replyPrefix = `${createInbox()}.`;
-  let subscription = subscribe();
-  let subscribeTimer: NodeJS.Timeout | undefined;
-  let lastToken = 0;
-  const lateStreams = new Map<string, StreamState>();
-  /**
-   * Since when acknowledgements can come: what was sent before may have been answered into a
-   * connection that was lost.
-   */
-  let hearsSinceMs = nowMs();
+export class InFlight {
+  readonly #link: NatsLink;
+  readonly #ackTimeoutMs: number;
+  readonly #monotonicMs: () => number;
+  readonly #metrics: PublishMetrics;
+  readonly #log: Log;
+  readonly #report: Pick<InFlightOptions, "settled" | "expired" | "storeFull">;
+  readonly #isKept: KeptMessage;
+  readonly #inbox: AckInbox;
+  readonly #lateAcks = new LateAcks();
+  /** In the order of first sends, which is the order they are sent again in. */
+  readonly #frames = new Map<string, Frame>();
+  #lastToken = 0;
 
-  function subscribe(): Subscription {
-    return connection.subscribe(`${replyPrefix}*`, { callback: onReply });
+  constructor(options: InFlightOptions) {
+    const { link, ackTimeoutMs, monotonicMs, metrics, log } = options;
+    this.#link = link;
+    this.#ackTimeoutMs = ackTimeoutMs;
+    this.#monotonicMs = monotonicMs;
+    this.#metrics = metrics;
+    this.#log = log;
+    this.#report = options;
+    this.#isKept = createKeptMessage(link, ackTimeoutMs);
+    this.#inbox = new AckInbox({
+      link,
+      monotonicMs,
+      log,
+      onReply: (token, message) => this.#hear(token, message),
+    });
+    link.onChange((connected) => {
+      if (!connected) return;
+      this.#inbox.reconnected();
+      this.#retryAll();
+    });
   }
 
-  /**
-   * Tried again for as long as the server closes it again. What it missed is asked for by sending
-   * again.
-   */
-  function subscribeAgain(): void {
-    if (connection.isClosed()) return;
-    subscription = subscribe();
-    hearsSinceMs = nowMs();
+  get count(): number {
+    return this.#frames.size;
   }
 
-  function send(frame: Frame, now: number): void {
-    frame.token = (++lastToken).toString(36);
-    frame.firstSentMs = now;
+  /** Publishes a frame for the first time. Only while connected. */
+  send(frame: Frame, monotonicMs: number): void {
+    frame.token = (++this.#lastToken).toString(36);
+    frame.firstSentMs = monotonicMs;
     const { stream } = frame.queue;
-    if (now >= stream.askAtMs) stream.ask();
+    if (monotonicMs >= stream.askAtMs) stream.ask();
     frame.sequenceBefore = stream.sequence;
-    frames.set(frame.token, frame);
-    metrics.frameSent(frame.queue.lane, frame.events, frame.length);
-    attempt(frame, now);
+    this.#frames.set(frame.token, frame);
+    this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
+    this.#attempt(frame, monotonicMs);
   }
 
-  function attempt(frame: Frame, now: number): void {
+  /** Retries what is due, and settles what is past its deadline. */
+  tick(monotonicMs: number): void {
+    for (const frame of this.#frames.values()) {
+      if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
+      const isDue = monotonicMs >= frame.retryAtMs && this.#link.connected;
+      if (isDue && this.#frames.has(frame.token)) this.#retry(frame, monotonicMs, "timeout");
+    }
+  }
+
+  /** Settles everything now, as at a deadline. */
+  abandon(): void {
+    for (const frame of this.#frames.values()) this.#expire(frame, Number.POSITIVE_INFINITY);
+  }
+
+  close(): void {
+    this.#inbox.close();
+  }
+
+  /** After a reconnect: what was answered meanwhile was not heard. */
+  #retryAll(): void {
+    const monotonicMs = this.#monotonicMs();
+    for (const frame of this.#frames.values()) {
+      if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
+      if (this.#frames.has(frame.token)) this.#retry(frame, monotonicMs, "disconnected");
+    }
+  }
+
+  #retry(frame: Frame, monotonicMs: number, unanswered: "timeout" | "disconnected"): void {
+    if (!frame.pausing) this.#metrics.ackFailed(unanswered);
+    this.#metrics.frameRetried();
+    this.#attempt(frame, monotonicMs);
+  }
+
+  #attempt(frame: Frame, monotonicMs: number): void {
     frame.pausing = false;
-    frame.retryAtMs = now + ackTimeoutMs;
-    if (frame.length + headerBytesMax > link.messageBytesMax) {
+    frame.retryAtMs = monotonicMs + this.#ackTimeoutMs;
+    const bytesMax = this.#link.messageBytesMax;
+    if (frame.length + headerBytesMax > bytesMax) {
       // The server we came to takes less than the one the frame was made for.
-      log.error(
-        { bytes: frame.length, bytesMax: link.messageBytesMax },
-        "a frame is too large for this server",
-      );
-      finish(frame, outcomeUnacked(frame), "unavailable");
+      this.#log.error({ bytes: frame.length, bytesMax }, "a frame is too large for this server");
+      this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
     }
     try {
-      link.send(frame.message(replyPrefix + frame.token));
+      this.#link.send(frame.message(this.#inbox.replySubject(frame.token)));
       frame.sends++;
     } catch (error) {
-      log.error({ err: error }, "a frame cannot be published");
-      finish(frame, outcomeUnacked(frame), "unavailable");
+      this.#log.error({ err: error }, "a frame cannot be published");
+      this.#finish(frame, outcomeUnacked(frame), "unavailable");
     }
   }
 
-  function onReply(error: Error | null, message: Msg): void {
-    if (error !== null) {
-      log.error(
-        { reason: error.message },
-        "the subscription to PubAcks was closed: it is made again",
-      );
-      hearsSinceMs = Number.POSITIVE_INFINITY;
-      clearTimeout(subscribeTimer);
-      subscribeTimer = setTimeout(subscribeAgain, subscribeAgainMs).unref();
-      return;
-    }
-    const token = message.subject.slice(replyPrefix.length);
-    const frame = frames.get(token);
+  #hear(token: string, message: Msg): void {
+    const frame = this.#frames.get(token);
     if (frame === undefined) {
-      lateReply(token, message);
+      this.#lateAcks.hear(token, message, this.#monotonicMs());
       return;
     }
     const ack = readPubAck(message, frame.queue.stream);
-    if (typeof ack === "object") acknowledge(frame, ack);
-    else notAcknowledged(frame, ack);
+    if (typeof ack === "object") this.#acknowledge(frame, ack);
+    else this.#notAcknowledged(frame, ack);
   }
 
-  /**
-   * The frame is settled. That it was stored too late for its waiters does not make its stream a
-   * silent one.
-   */
-  function lateReply(token: string, message: Msg): void {
-    const stream = lateStreams.get(token);
-    if (stream === undefined) return;
-    const ack = readPubAck(message, stream);
-    if (typeof ack !== "object" || ack.duplicate === true) return;
-    lateStreams.delete(token);
-    heardFrom(stream, nowMs());
-  }
-
-  function notAcknowledged(frame: Frame, why: NoPubAck): void {
+  #notAcknowledged(frame: Frame, why: NoPubAck): void {
     switch (why) {
       case "stream_full":
       case "server_full":
         frame.refusals++;
-        metrics.ackFailed("store_full");
-        storeFull(frame, why === "server_full");
-        finish(frame, outcomeUnacked(frame), "store_full");
+        this.#metrics.ackFailed("store_full");
+        this.#report.storeFull(frame, why === "server_full");
+        this.#finish(frame, outcomeUnacked(frame), "store_full");
         break;
       case "too_large":
         frame.refusals++;
-        metrics.ackFailed("refused");
-        log.error(
+        this.#metrics.ackFailed("refused");
+        this.#log.error(
           { subject: frame.queue.subject, bytes: frame.length },
           "the stream's max_msg_size refuses a frame",
         );
-        finish(frame, outcomeUnacked(frame), "unavailable");
+        this.#finish(frame, outcomeUnacked(frame), "unavailable");
         break;
       case "no_responders":
       case "refused":
         frame.refusals++;
-        metrics.ackFailed(why);
-        pause(frame, refusedPauseMs);
+        this.#metrics.ackFailed(why);
+        this.#pause(frame, refusedPauseMs);
         break;
       case "failed":
-        metrics.ackFailed("refused");
-        pause(frame, refusedPauseMs);
+        this.#metrics.ackFailed("refused");
+        this.#pause(frame, refusedPauseMs);
         break;
       case "in_flight":
-        metrics.ackFailed(why);
-        pause(frame, inFlightPauseMs);
+        this.#metrics.ackFailed(why);
+        this.#pause(frame, inFlightPauseMs);
         break;
       // The stream's own answer may still come.
       case "foreign":
       case "malformed":
-        metrics.ackFailed(why);
+        this.#metrics.ackFailed(why);
         break;
     }
   }
 
-  function pause(frame: Frame, pauseMs: number): void {
+  #pause(frame: Frame, pauseMs: number): void {
     frame.pausing = true;
-    frame.retryAtMs = nowMs() + pauseMs;
+    frame.retryAtMs = this.#monotonicMs() + pauseMs;
   }
 
-  function acknowledge(frame: Frame, ack: PubAck): void {
-    const { lane, stream } = frame.queue;
-    const now = nowMs();
-    const outcome = ack.duplicate === true && !isOwnRepeat(frame, ack) ? "duplicate" : "stored";
+  #acknowledge(frame: Frame, ack: PubAck): void {
+    const { stream } = frame.queue;
+    const monotonicMs = this.#monotonicMs();
+    const outcome = outcomeOf(frame, ack);
     // What another request had stored before says nothing of now: a leader without a majority still
     // knows it.
-    if (outcome === "stored") heardFrom(stream, now);
+    if (outcome === "stored") heardFrom(stream, monotonicMs);
     // A named frame may have been stored by another request, before this one was sent.
     const isOfAnother = ack.duplicate === true && frame.isNamed;
     if (!isOfAnother && ack.seq <= frame.sequenceBefore) {
-      wentBack(frame, ack.seq);
+      this.#wentBack(frame, ack.seq);
       return;
     }
     if (stream.refusal !== undefined) {
       // It was edited with the frame under way, and may be one that forgets.
-      finish(frame, "unknown", stream.refusal.code);
+      this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
     if (isOfAnother) {
-      void lookForKept(frame, ack);
+      void this.#findFirst(frame, ack);
       return;
     }
     if (ack.seq > stream.sequence) stream.sequence = ack.seq;
-    if (ack.duplicate === true) metrics.duplicateFrame(lane, frame.events);
-    metrics.frameAcked(lane, (now - frame.firstSentMs) / 1_000);
-    finish(frame, outcome, undefined);
+    this.#finishAcked(frame, ack, monotonicMs);
+  }
+
+  #finishAcked(frame: Frame, ack: PubAck, monotonicMs: number): void {
+    const { lane } = frame.queue;
+    if (ack.duplicate === true) this.#metrics.duplicateFrame(lane, frame.events);
+    this.#metrics.frameAcked(lane, (monotonicMs - frame.firstSentMs) / 1_000);
+    this.#finish(frame, outcomeOf(frame, ack), undefined);
   }
 
   /**
@@ -232,152 +234,95 @@ export function createInFlight(options: InFlightOptions): InFlight {
    * acknowledged is gone, and who gives a sequence twice, as a nats-server whose disk is full, or a
    * stream that has taken the place of this one, may keep neither.
    */
-  function wentBack(frame: Frame, sequence: number): void {
+  #wentBack(frame: Frame, sequence: number): void {
     const { sequenceBefore, queue } = frame;
     const { stream } = queue;
     if (frame.firstSentMs > stream.wentBackAtMs) {
-      const fields = { stream: stream.name, acknowledged: sequenceBefore, now: sequence };
-      log.error(
-        fields,
+      this.#log.error(
+        { stream: stream.name, acknowledged: sequenceBefore, now: sequence },
         "a stream gave a sequence for the second time: its events are refused until its leader was asked",
       );
-      doubt(stream, { from: sequenceBefore, to: sequence }, nowMs());
+      doubt(stream, { from: sequenceBefore, to: sequence }, this.#monotonicMs());
     }
-    finish(frame, "unknown", "unavailable");
+    this.#finish(frame, "unknown", "unavailable");
   }
 
-  /** A duplicate is stored only if what it is a duplicate of still is. If not, it is sent anew. */
-  async function lookForKept(frame: Frame, ack: PubAck): Promise<void> {
+  /** A duplicate is stored only if its first still is. If not, it is sent anew. */
+  async #findFirst(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
-    const { token, messageId, queue } = frame;
-    pause(frame, ackTimeoutMs);
+    const { token, messageId } = frame;
+    const { stream } = frame.queue;
+    this.#pause(frame, this.#ackTimeoutMs);
     let kept: boolean;
     try {
-      kept = await isKept(queue.stream.name, sequence, messageId);
+      kept = await this.#isKept(stream.name, sequence, messageId);
     } catch (error) {
       // It is sent again after the pause, and asked again.
-      log.warn(
-        { err: error, stream: queue.stream.name, sequence },
+      this.#log.warn(
+        { err: error, stream: stream.name, sequence },
         "nobody says whether a duplicate's first is kept",
       );
       return;
     }
     // Its deadline has come, or another answer.
-    if (frames.get(token) !== frame) return;
-    if (queue.stream.refusal !== undefined) finish(frame, "unknown", queue.stream.refusal.code);
-    else if (!kept) sendAnew(frame, sequence);
-    else {
-      metrics.duplicateFrame(queue.lane, frame.events);
-      metrics.frameAcked(queue.lane, (nowMs() - frame.firstSentMs) / 1_000);
-      finish(frame, isOwnRepeat(frame, ack) ? "stored" : "duplicate", undefined);
-    }
+    if (this.#frames.get(token) !== frame) return;
+    if (stream.refusal !== undefined) this.#finish(frame, "unknown", stream.refusal.code);
+    else if (kept) this.#finishAcked(frame, ack, this.#monotonicMs());
+    else this.#sendAnew(frame, sequence);
   }
 
   /**
    * Under an id of its own, which is the same for all that find the same one gone, and a token that
    * no answer to an earlier send names.
    */
-  function sendAnew(frame: Frame, goneSequence: number): void {
+  #sendAnew(frame: Frame, goneSequence: number): void {
     const messageId = `${frame.messageId}~${goneSequence}`;
-    log.warn(
+    this.#log.warn(
       { stream: frame.queue.stream.name, sequence: goneSequence },
       "what a duplicate is of is gone: it is stored anew",
     );
     if (messageId.length > messageIdLengthMax) {
-      finish(frame, "unknown", "unavailable");
+      this.#finish(frame, "unknown", "unavailable");
       return;
     }
-    frames.delete(frame.token);
-    frame.token = (++lastToken).toString(36);
+    this.#frames.delete(frame.token);
+    frame.token = (++this.#lastToken).toString(36);
     frame.messageId = messageId;
     // An earlier send may still be in the client's buffer: it goes out of the old memory.
     frame.moveTo(Buffer.allocUnsafeSlow(frame.memory.length));
-    frames.set(frame.token, frame);
-    pause(frame, 0);
-  }
-
-  function heardFrom(stream: StreamState, now: number): void {
-    stream.ackedAtMs = now;
-    stream.silentAtMs = undefined;
-    stream.silence = undefined;
-  }
-
-  function tick(now: number): void {
-    for (const frame of frames.values()) {
-      if (now >= frame.deadlineMs) expire(frame, now);
-      if (frames.has(frame.token) && now >= frame.retryAtMs && link.connected) {
-        if (!frame.pausing) metrics.ackFailed("timeout");
-        metrics.frameRetried();
-        attempt(frame, now);
-      }
-    }
-  }
-
-  function sendAllAgain(): void {
-    const now = nowMs();
-    for (const frame of frames.values()) {
-      if (now >= frame.deadlineMs) expire(frame, now);
-      if (!frames.has(frame.token)) continue;
-      if (!frame.pausing) metrics.ackFailed("disconnected");
-      metrics.frameRetried();
-      attempt(frame, now);
-    }
+    this.#frames.set(frame.token, frame);
+    this.#pause(frame, 0);
   }
 
   /** The waiters whose deadline is past; with the last of them the frame. */
-  function expire(frame: Frame, now: number): void {
+  #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
-    if (outcome === "unknown") noteSilence(frame);
+    if (outcome === "unknown") this.#giveUp(frame);
     const code = outcome === "refused" ? "unavailable" : "timeout";
-    if (isPast(frame, now)) finish(frame, outcome, code);
-    else expired(frame, now, { outcome, code });
+    if (isPast(frame, monotonicMs)) this.#finish(frame, outcome, code);
+    else this.#report.expired(frame, monotonicMs, { outcome, code });
   }
 
-  /**
-   * Only a frame that has waited as long as an acknowledgement may take says anything of its
-   * stream: others were just sent too late.
-   */
-  function noteSilence({ token, firstSentMs, queue: { stream } }: Frame): void {
-    lateStreams.set(token, stream);
-    if (lateStreams.size > lateMax) lateStreams.delete(lateStreams.keys().next().value!);
-    const now = nowMs();
-    const hasWaited = now - Math.max(firstSentMs, hearsSinceMs) >= ackTimeoutMs;
-    if (link.connected && hasWaited && firstSentMs > stream.ackedAtMs) stream.silentAtMs = now;
+  #giveUp(frame: Frame): void {
+    const monotonicMs = this.#monotonicMs();
+    const waitedMs = monotonicMs - Math.max(frame.firstSentMs, this.#inbox.hearsSinceMs);
+    const couldHear = this.#link.connected && waitedMs >= this.#ackTimeoutMs;
+    this.#lateAcks.giveUp(frame, { monotonicMs, couldHear });
   }
 
-  function finish(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    frames.delete(frame.token);
-    settled(frame, outcome, code);
+  #finish(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    this.#frames.delete(frame.token);
+    this.#report.settled(frame, outcome, code);
   }
-
-  link.onChange((connected) => {
-    if (!connected) return;
-    hearsSinceMs = Math.max(hearsSinceMs, nowMs());
-    sendAllAgain();
-  });
-
-  return {
-    get count() {
-      return frames.size;
-    },
-    send,
-    tick,
-    abandon() {
-      for (const frame of frames.values()) expire(frame, Number.POSITIVE_INFINITY);
-    },
-    close() {
-      clearTimeout(subscribeTimer);
-      subscription.unsubscribe();
-    },
-  };
 }
 
 /**
- * The stream had the frame already, from an earlier send of it that was not answered, and not from
- * a request that came before.
+ * `duplicate` where the stream had the frame from a request that came before, and not from an
+ * earlier send of this one that was not answered.
  */
-function isOwnRepeat({ sends, sequenceBefore }: Frame, { seq }: PubAck): boolean {
-  return sends > 1 && seq > sequenceBefore;
+function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
+  const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
+  return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
 /**

@@ -4,7 +4,7 @@
 // may be joined after it was sealed, within the same turn. No timer, closure or promise per
 // request.
 
-import type { ErrorCode } from "../base/errors.ts";
+import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type {
   Admission,
@@ -25,11 +25,12 @@ import {
   silenceNow,
 } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
-import { type Expiry, isPast, shareWords, takeExpired } from "./expiry.ts";
-import { createMemoryPool, Frame, type FrameQueue, frameOf } from "./frame.ts";
-import { createFrameQueues } from "./frame-queues.ts";
-import { createInFlight } from "./in-flight.ts";
+import { type Expiry, isPast } from "./expiry.ts";
+import { createMemoryPool, Frame, type FrameQueue, frameOf, type MemoryPool } from "./frame.ts";
+import { createFrameQueues, type FrameQueues } from "./frame-queues.ts";
+import { InFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
+import { Settlement } from "./settlement.ts";
 
 export interface PublisherOptions {
   readonly link: NatsLink;
@@ -41,8 +42,8 @@ export interface PublisherOptions {
     readonly framesUnackedMax: number;
     readonly ackTimeoutMs: number;
   };
-  /** Monotonic milliseconds; the clock of the deadlines. */
-  readonly nowMs: () => number;
+  /** The clock of the deadlines. */
+  readonly monotonicMs: () => number;
   /**
    * Random, 12 characters or more, of this process alone: the message ids of shared frames begin
    * with it.
@@ -55,20 +56,6 @@ export interface PublisherOptions {
   readonly streams?: StreamStates;
 }
 
-export interface GroupPublisher extends Publisher {
-  /** Largest record the server takes, in bytes of payload; a stream may take less. */
-  readonly recordBytesMax: number;
-  readonly framesUnacked: number;
-  readonly connected: boolean;
-  /**
-   * Refuses from now on; resolves when every frame is settled, at the latest at the deadline
-   * (monotonic milliseconds).
-   */
-  drain(deadlineMs: number): Promise<void>;
-  /** Stops for good, after drain. */
-  close(): void;
-}
-
 /** How exact deadlines are. One timer for all frames, running only while there are any. */
 const tickMs = 25;
 /** How long a stream that said it is full is not asked again. */
@@ -77,321 +64,287 @@ const fullPauseMs = 1_000;
 /** What a waiter hears whose frame has not left. */
 const neverSent: Expiry = { outcome: "refused", code: "timeout" };
 
-/** Who hears, and of which parts of a frame. */
-type Told = Pick<Frame, "waiters" | "shares">;
+export class GroupPublisher implements Publisher {
+  readonly #link: NatsLink;
+  readonly #config: PublisherOptions["config"];
+  readonly #monotonicMs: () => number;
+  readonly #processId: string;
+  readonly #admission: Admission;
+  readonly #memory: MemoryPool;
+  readonly #settlement: Settlement;
+  readonly #streams: StreamStates;
+  readonly #queues: FrameQueues;
+  readonly #departures = new Departures();
+  readonly #inFlight: InFlight;
+  /** The queues that have anything under way. */
+  readonly #busy = new Set<FrameQueue>();
+  #lastSharedId = 0;
+  #isFlushScheduled = false;
+  #tickTimer: NodeJS.Timeout | undefined;
+  #isDraining = false;
+  #drainDeadlineMs = Number.POSITIVE_INFINITY;
+  #drained: (() => void) | undefined;
+  // Made once: a flush and a tick make no closure.
+  readonly #flushNow = (): void => this.#flush();
+  readonly #tickNow = (): void => this.#tick();
 
-export function createPublisher(options: PublisherOptions): GroupPublisher {
-  const { link, config, nowMs, processId, metrics, admission, log } = options;
-  const pool = createMemoryPool(config.frameBytesMax);
-  const streams = options.streams ?? createStreamStates(config.subjectPrefix, config.partitions);
-  const queues = createFrameQueues(config, streams);
-  const departures = new Departures();
-  const busy = new Set<FrameQueue>();
-  const { ackTimeoutMs } = config;
-  const inFlight = createInFlight({
-    link,
-    ackTimeoutMs,
-    nowMs,
-    metrics,
-    log,
-    settled,
-    expired,
-    storeFull,
-  });
-  let lastSharedId = 0;
-  let flushScheduled = false;
-  let tickTimer: NodeJS.Timeout | undefined;
-  let draining = false;
-  let drainDeadlineMs = Number.POSITIVE_INFINITY;
-  let drained: (() => void) | undefined;
-  let waiterFailureLogged = false;
-
-  function recordBytesMax(): number {
-    return link.messageBytesMax - headerBytesMax;
+  constructor(options: PublisherOptions) {
+    const { link, config, admission, log } = options;
+    this.#link = link;
+    this.#config = config;
+    this.#monotonicMs = options.monotonicMs;
+    this.#processId = options.processId;
+    this.#admission = admission;
+    this.#memory = createMemoryPool(config.frameBytesMax);
+    this.#settlement = new Settlement({ admission, memory: this.#memory, log });
+    this.#streams = options.streams ?? createStreamStates(config.subjectPrefix, config.partitions);
+    this.#queues = createFrameQueues(config, this.#streams);
+    this.#inFlight = new InFlight({
+      ...options,
+      ackTimeoutMs: config.ackTimeoutMs,
+      settled: (frame, outcome, code) => {
+        this.#departures.settled(frame);
+        this.#settle(frame, outcome, code);
+      },
+      expired: (frame, monotonicMs, expiry) => this.#settlement.expire(frame, monotonicMs, expiry),
+      storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
+    });
+    link.onChange((connected) => {
+      if (connected) this.#scheduleFlush();
+    });
   }
 
-  function frameBytesMax(): number {
-    return Math.min(config.frameBytesMax, recordBytesMax());
+  /** Largest record the server takes, in bytes of payload; a stream may take less. */
+  get recordBytesMax(): number {
+    return this.#link.messageBytesMax - headerBytesMax;
   }
 
-  function sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink {
-    const queue = queues.of(lane, project.id);
-    const open = queue.open;
+  get frameBytesMax(): number {
+    return Math.min(this.#config.frameBytesMax, this.recordBytesMax);
+  }
+
+  get framesUnacked(): number {
+    return this.#inFlight.count;
+  }
+
+  refusal(): ErrorCode | undefined {
+    if (this.#isDraining) return "draining";
+    if (!this.#link.connected) return "unavailable";
+    return this.#streams.refusalOfAll(this.#monotonicMs);
+  }
+
+  refusalOf(lane: Lane, projectId: string): Problem | undefined {
+    const { stream } = this.#queues.of(lane, projectId);
+    if (stream.refusal !== undefined || stream.silence === undefined) return stream.refusal;
+    return silenceNow(stream, this.#monotonicMs());
+  }
+
+  recordBytesMaxOf(lane: Lane, projectId: string): number {
+    const { stream } = this.#queues.of(lane, projectId);
+    return Math.min(this.#link.messageBytesMax, stream.messageBytesMax) - headerBytesMax;
+  }
+
+  sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink {
+    const queue = this.#queues.of(lane, project.id);
+    const { open } = queue;
     if (open !== undefined) {
       const bytesNeeded = open.length + bytes;
       if (bytesNeeded <= open.buffer.length) return open;
-      if (bytesNeeded <= frameBytesMax() || open.length === 0) {
-        grow(open, bytesNeeded);
+      if (bytesNeeded <= this.frameBytesMax || open.length === 0) {
+        this.#grow(open, bytesNeeded);
         return open;
       }
-      seal(queue, open);
+      queue.seal();
     }
-    queue.open = new Frame(queue, pool.take(bytes));
+    queue.open = new Frame(queue, this.#memory.take(bytes));
     return queue.open;
   }
 
-  function grow(frame: Frame, bytes: number): void {
+  #grow(frame: Frame, bytes: number): void {
     const { memory } = frame;
-    frame.moveTo(pool.take(bytes));
-    pool.give(memory);
+    frame.moveTo(this.#memory.take(bytes));
+    this.#memory.give(memory);
   }
 
-  function seal(queue: FrameQueue, frame: Frame): void {
-    queue.open = undefined;
-    queue.sealed.push(frame);
-  }
-
-  function join(sink: FrameSink, waiter: FrameWaiter, deadlineMs: number): void {
+  join(sink: FrameSink, waiter: FrameWaiter, deadlineMs: number): void {
     const frame = frameOf(sink);
     if (frame.length === 0) throw new Error("join frame: no line was appended");
-    addWaiter(frame, waiter, deadlineMs);
+    this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  function submit(
-    sink: FrameSink,
-    messageId: string,
-    waiter: FrameWaiter,
-    deadlineMs: number,
-  ): void {
+  ownFrame(lane: Lane, project: Project, bytes: number): FrameSink {
+    const queue = this.#queues.of(lane === "live" ? "bulk" : lane, project.id);
+    return new Frame(queue, this.#memory.take(bytes));
+  }
+
+  submit(sink: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void {
     const frame = frameOf(sink);
     if (frame.length === 0 || messageId.length > messageIdLengthMax) {
       throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
     }
     const { queue } = frame;
     // What came before is stored before; what comes after gets a frame behind this one.
-    if (queue.open !== undefined && queue.open.length > 0) seal(queue, queue.open);
+    if (queue.open !== undefined && queue.open.length > 0) queue.seal();
     queue.sealed.push(frame);
     frame.name(messageId);
-    addWaiter(frame, waiter, deadlineMs);
+    this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  function addWaiter(frame: Frame, waiter: FrameWaiter, deadlineMs: number): void {
+  discard(sink: FrameSink): void {
+    this.#settlement.discard(frameOf(sink));
+  }
+
+  /**
+   * Refuses from now on; resolves when every frame is settled, at the latest at the deadline
+   * (monotonic milliseconds).
+   */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#isDraining = true;
+    this.#drainDeadlineMs = deadlineMs;
+    if (this.#busy.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#drained = resolve;
+    });
+  }
+
+  /** Stops for good, after drain. */
+  close(): void {
+    clearTimeout(this.#tickTimer);
+    this.#inFlight.close();
+  }
+
+  #addWaiter(frame: Frame, waiter: FrameWaiter, deadlineMs: number): void {
     const { queue } = frame;
-    admission.take(frame.join(waiter, deadlineMs));
+    this.#admission.take(frame.join(waiter, deadlineMs));
     if (!queue.busy) {
       queue.busy = true;
-      busy.add(queue);
-      tickTimer ??= setTimeout(tick, tickMs);
+      this.#busy.add(queue);
+      this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
     }
-    markReady(queue);
+    this.#markReady(queue);
   }
 
-  function markReady(queue: FrameQueue): void {
+  #markReady(queue: FrameQueue): void {
     if (!queue.ready) {
-      if (!departures.mayLeave(queue)) return;
+      if (!this.#departures.mayLeave(queue)) return;
       queue.ready = true;
-      departures.push(queue);
+      this.#departures.push(queue);
     }
-    scheduleFlush();
+    this.#scheduleFlush();
   }
 
-  function scheduleFlush(): void {
-    if (
-      flushScheduled ||
-      !departures.waiting ||
-      !link.connected ||
-      inFlight.count >= config.framesUnackedMax
-    )
-      return;
-    flushScheduled = true;
-    setImmediate(flush);
+  #scheduleFlush(): void {
+    if (this.#isFlushScheduled || !this.#departures.waiting || !this.#maySend) return;
+    this.#isFlushScheduled = true;
+    setImmediate(this.#flushNow);
+  }
+
+  get #maySend(): boolean {
+    return this.#link.connected && this.#inFlight.count < this.#config.framesUnackedMax;
   }
 
   /** Sends one frame of each queue that waits, in turn, until a window is full. */
-  function flush(): void {
-    flushScheduled = false;
-    const now = nowMs();
-    while (link.connected && inFlight.count < config.framesUnackedMax) {
-      const queue = departures.next();
+  #flush(): void {
+    this.#isFlushScheduled = false;
+    const monotonicMs = this.#monotonicMs();
+    while (this.#maySend) {
+      const queue = this.#departures.next();
       if (queue === undefined) return;
       queue.ready = false;
-      const frame = nextFrame(queue);
+      const frame = this.#nextFrame(queue);
       if (frame === undefined) {
-        restIfIdle(queue);
+        this.#restIfIdle(queue);
         continue;
       }
-      const refusal = refusalNow(queue.stream, now);
-      if (refusal !== undefined) settle(frame, "refused", refusal);
-      else if (frame.deadlineMs <= now && isPast(frame, now)) settle(frame, "refused", "timeout");
-      else {
-        if (frame.deadlineMs <= now) expired(frame, now, neverSent);
-        departures.left(frame);
-        inFlight.send(frame, now);
-      }
-      if (queue.hasFrame) markReady(queue);
+      this.#sendOrRefuse(frame, monotonicMs);
+      if (queue.hasFrame) this.#markReady(queue);
     }
   }
 
-  function nextFrame(queue: FrameQueue): Frame | undefined {
+  #sendOrRefuse(frame: Frame, monotonicMs: number): void {
+    const refusal = refusalNow(frame.queue.stream, monotonicMs);
+    if (refusal !== undefined) {
+      this.#settle(frame, "refused", refusal);
+      return;
+    }
+    if (isPast(frame, monotonicMs)) {
+      this.#settle(frame, "refused", "timeout");
+      return;
+    }
+    this.#expireSome(frame, monotonicMs);
+    this.#departures.left(frame);
+    this.#inFlight.send(frame, monotonicMs);
+  }
+
+  #nextFrame(queue: FrameQueue): Frame | undefined {
     const { sealed, open } = queue;
     for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
       // Lines that nobody joined are of a request that failed half-way: nobody was promised
       // anything.
-      if (frame.waiters.length > 0) return named(frame);
-      giveBack(frame);
+      if (frame.waiters.length > 0) return this.#named(frame);
+      this.#settlement.discard(frame);
     }
     if (open === undefined || open.waiters.length === 0) return undefined;
     queue.open = undefined;
-    return named(open);
+    return this.#named(open);
   }
 
-  function named(frame: Frame): Frame {
-    if (frame.messageId === "") frame.messageId = `${processId}-${(++lastSharedId).toString(36)}`;
+  #named(frame: Frame): Frame {
+    if (frame.messageId === "")
+      frame.messageId = `${this.#processId}-${(++this.#lastSharedId).toString(36)}`;
     return frame;
   }
 
-  function settled(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    departures.settled(frame);
-    settle(frame, outcome, code);
-  }
-
-  function settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+  #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const { queue } = frame;
-    admission.release(frame.joinedBytes);
-    // The client sends from the frame's memory. An acknowledgement says that all of it has left; a
-    // frame that was sent again, or never answered, may still be on its way, so its memory is not
-    // used again.
-    if (frame.sends === 0 || (frame.sends === 1 && code === undefined)) giveBack(frame);
-    else frame.letGo();
-    if (queue.hasFrame) markReady(queue);
+    this.#settlement.release(frame, code === undefined);
+    if (queue.hasFrame) this.#markReady(queue);
     // Its place in the process's window is free for any queue, also when this one may not send yet.
-    scheduleFlush();
-    restIfIdle(queue);
-    tell(frame, outcome, code);
+    this.#scheduleFlush();
+    this.#restIfIdle(queue);
+    this.#settlement.tell(frame, outcome, code);
   }
 
-  function tell(
-    { waiters, shares }: Told,
-    outcome: FrameOutcome,
-    code: ErrorCode | undefined,
-  ): void {
-    let at = 0;
-    for (const waiter of waiters) {
-      try {
-        waiter.frameSettled(outcome, code, shares[at + 1]!, shares[at + 2]!);
-      } catch (error) {
-        if (!waiterFailureLogged)
-          log.error({ err: error }, "a waiter threw when its frame settled");
-        waiterFailureLogged = true;
-      }
-      at += shareWords;
-    }
-  }
-
-  /** Some of its waiters have no time left; the frame goes on for the others. */
-  function expired(frame: Frame, now: number, expiry: Expiry): void {
-    const gone = takeExpired(frame, now, expiry);
-    admission.release(gone.bytesCut);
-    tell(gone, expiry.outcome, expiry.code);
-  }
-
-  function giveBack(frame: Frame): void {
-    pool.give(frame.memory);
-    frame.letGo();
-  }
-
-  function restIfIdle(queue: FrameQueue): void {
+  #restIfIdle(queue: FrameQueue): void {
     if (!queue.busy || queue.unacked > 0 || queue.hasFrame) return;
     queue.busy = false;
-    busy.delete(queue);
-    if (busy.size === 0) drained?.();
+    this.#busy.delete(queue);
+    if (this.#busy.size === 0) this.#drained?.();
   }
 
-  function storeFull(frame: Frame, wholeServer: boolean): void {
-    const fullUntilMs = nowMs() + fullPauseMs;
+  #storeFull(frame: Frame, isWholeServer: boolean): void {
+    const fullUntilMs = this.#monotonicMs() + fullPauseMs;
     frame.queue.stream.fullUntilMs = fullUntilMs;
-    if (wholeServer) streams.allFullUntil(fullUntilMs);
+    if (isWholeServer) this.#streams.allFullUntil(fullUntilMs);
   }
 
-  function tick(): void {
-    tickTimer = undefined;
-    const now = nowMs();
-    inFlight.tick(now);
-    for (const queue of busy) expireWaiting(queue, now);
-    if (now >= drainDeadlineMs) abandon();
-    if (busy.size > 0) tickTimer ??= setTimeout(tick, tickMs);
+  #tick(): void {
+    this.#tickTimer = undefined;
+    const monotonicMs = this.#monotonicMs();
+    this.#inFlight.tick(monotonicMs);
+    for (const queue of this.#busy) this.#expireWaiting(queue, monotonicMs);
+    if (monotonicMs >= this.#drainDeadlineMs) this.#abandon();
+    if (this.#busy.size > 0) this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
   }
 
   /** Those whose frame never left by their deadline. */
-  function expireWaiting(queue: FrameQueue, now: number): void {
-    if (queue.sealed.length > 0) {
-      const isOver = (frame: Frame): boolean => frame.deadlineMs <= now && isPast(frame, now);
-      for (const frame of queue.sealed.take(isOver)) settle(frame, "refused", "timeout");
-      for (const frame of queue.sealed) if (frame.deadlineMs <= now) expired(frame, now, neverSent);
-    }
-    const { open } = queue;
-    if (open === undefined || open.deadlineMs > now) return;
-    if (!isPast(open, now)) {
-      expired(open, now, neverSent);
-      return;
-    }
-    queue.open = undefined;
-    settle(open, "refused", "timeout");
+  #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
+    for (const frame of queue.takePast(monotonicMs)) this.#settle(frame, "refused", "timeout");
+    if (queue.sealed.length > 0)
+      for (const frame of queue.sealed) this.#expireSome(frame, monotonicMs);
+    if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
   }
 
-  function abandon(): void {
-    inFlight.abandon();
-    for (const queue of busy) {
-      for (let frame = nextFrame(queue); frame !== undefined; frame = nextFrame(queue)) {
-        settle(frame, "refused", "draining");
-      }
+  /** Those of a frame's waiters that have no time left, before it is sent. */
+  #expireSome(frame: Frame, monotonicMs: number): void {
+    if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
+  }
+
+  #abandon(): void {
+    this.#inFlight.abandon();
+    for (const queue of this.#busy) {
+      for (let frame = this.#nextFrame(queue); frame !== undefined; frame = this.#nextFrame(queue))
+        this.#settle(frame, "refused", "draining");
     }
   }
-
-  async function drain(deadlineMs: number): Promise<void> {
-    draining = true;
-    drainDeadlineMs = deadlineMs;
-    if (busy.size === 0) return;
-    await new Promise<void>((resolve) => {
-      drained = resolve;
-    });
-  }
-
-  link.onChange((connected) => {
-    if (connected) scheduleFlush();
-  });
-
-  return {
-    get frameBytesMax() {
-      return frameBytesMax();
-    },
-    get recordBytesMax() {
-      return recordBytesMax();
-    },
-    get framesUnacked() {
-      return inFlight.count;
-    },
-    get connected() {
-      return link.connected;
-    },
-    refusal() {
-      if (draining) return "draining";
-      if (!link.connected) return "unavailable";
-      return streams.refusalOfAll(nowMs);
-    },
-    refusalOf(lane, projectId) {
-      const { stream } = queues.of(lane, projectId);
-      return (
-        stream.refusal ?? (stream.silence === undefined ? undefined : silenceNow(stream, nowMs()))
-      );
-    },
-    recordBytesMaxOf(lane, projectId) {
-      return (
-        Math.min(link.messageBytesMax, queues.of(lane, projectId).stream.messageBytesMax) -
-        headerBytesMax
-      );
-    },
-    sharedFrame,
-    join,
-    ownFrame(lane, project, bytes) {
-      return new Frame(queues.of(lane === "live" ? "bulk" : lane, project.id), pool.take(bytes));
-    },
-    submit,
-    discard: (sink) => giveBack(frameOf(sink)),
-    drain,
-    close() {
-      clearTimeout(tickTimer);
-      inFlight.close();
-    },
-  };
 }

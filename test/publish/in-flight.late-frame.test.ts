@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
 import { createStreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
-import { createInFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
+import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
 const ackTimeoutMs = 2_000;
 const later = 1_000_000;
@@ -33,10 +33,10 @@ function startInFlight() {
       changed = listener;
     },
   } as unknown as NatsLink;
-  const inFlight = createInFlight({
+  const inFlight = new InFlight({
     link,
     ackTimeoutMs,
-    nowMs: () => now,
+    monotonicMs: () => now,
     metrics: {
       frameSent() {},
       frameAcked() {},

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
 import { createStreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
-import { createInFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
+import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
 test("at a reconnect a frame past its deadline is settled and not sent again, the others are", () => {
   const sent: string[] = [];
@@ -19,10 +19,10 @@ test("at a reconnect a frame past its deadline is settled and not sent again, th
       changed = listener;
     },
   } as unknown as NatsLink;
-  const inFlight = createInFlight({
+  const inFlight = new InFlight({
     link,
     ackTimeoutMs: 60_000,
-    nowMs: () => now,
+    monotonicMs: () => now,
     metrics: {
       frameSent() {},
       ackFailed() {},

@@ -29,7 +29,7 @@ test("history is stored in the order it came, through freezes, crashes and repea
   }
 
   for (let round = 0; round < 3; round++) {
-    await vi.waitFor(() => expect(rig.publisher.connected).toBe(true), 5_000);
+    await vi.waitFor(() => expect(rig.link.connected).toBe(true), 5_000);
     await queueMany(round);
     server.freeze();
     await queueMany(round + 10);

@@ -17,7 +17,7 @@ test("frames in flight when the server is killed are stored when it is back with
   sends.push(rig.send("live", "gathered"));
   await server.kill();
   await vi.waitFor(() => expect(rig.publisher.refusal()).toBe("unavailable"), 5_000);
-  expect(rig.publisher.connected).toBe(false);
+  expect(rig.link.connected).toBe(false);
   expect(await rig.streams.check()).toEqual(["NATS is not connected"]);
   await server.restart();
 

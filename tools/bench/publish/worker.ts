@@ -7,7 +7,7 @@ import { createMetrics } from "../../../src/admin/metrics/metrics.ts";
 import type { FrameWaiter, Project } from "../../../src/base/types.ts";
 import { createAdmission } from "../../../src/intake/admission.ts";
 import { connectNats } from "../../../src/nats/link.ts";
-import { createPublisher } from "../../../src/publish/publisher.ts";
+import { GroupPublisher } from "../../../src/publish/publisher.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
 import { recordOf } from "../baseline/records.ts";
 import { event } from "../harness/bodies.ts";
@@ -42,12 +42,12 @@ async function frames(): Promise<void> {
   const config = readConfig({}, {});
   if (!config.ok) throw new Error(config.faults.join("; "));
   const admission = createAdmission(config.config.inflightBytesMax);
-  const nowMs = () => performance.now();
+  const monotonicMs = () => performance.now();
   const metrics = createMetrics();
-  const publisher = createPublisher({
+  const publisher = new GroupPublisher({
     link,
     config: config.config,
-    nowMs,
+    monotonicMs,
     processId: "bench-0123456789",
     metrics,
     admission,
@@ -59,7 +59,7 @@ async function frames(): Promise<void> {
     const next = (waiter: FrameWaiter): void => {
       const frame = publisher.sharedFrame("live", project, line.length);
       frame.commit(frame.length + line.copy(frame.buffer, frame.length), 1);
-      publisher.join(frame, waiter, nowMs() + 30_000);
+      publisher.join(frame, waiter, monotonicMs() + 30_000);
     };
     for (let index = 0; index < way.waiting; index++) {
       const waiter: FrameWaiter = {

@@ -1,0 +1,83 @@
+// The subject that PubAcks come back to, one for the process: each frame's token ends its reply
+// subject. Says since when acknowledgements can come, and knows nothing of what they mean.
+
+import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
+import type { Log } from "../base/log.ts";
+import type { NatsLink } from "../nats/link.ts";
+
+export interface AckInboxOptions {
+  readonly link: Pick<NatsLink, "connection">;
+  readonly monotonicMs: () => number;
+  readonly log: Pick<Log, "error">;
+  /** A reply to the frame of that token. */
+  readonly onReply: (token: string, message: Msg) => void;
+}
+
+/**
+ * The server may close the subscription, as when permissions change. It is made again for as long
+ * as it is closed again, and until then nothing is acknowledged. What it missed is asked for when
+ * its frames are sent again.
+ */
+const resubscribeMs = 1_000;
+
+export class AckInbox {
+  readonly #options: AckInboxOptions;
+  readonly #prefix = `${createInbox()}.`;
+  #subscription: Subscription;
+  #timer: NodeJS.Timeout | undefined;
+  #hearsSinceMs: number;
+
+  constructor(options: AckInboxOptions) {
+    this.#options = options;
+    this.#hearsSinceMs = options.monotonicMs();
+    this.#subscription = this.#subscribe();
+  }
+
+  /**
+   * On the monotonic clock: what was sent before may have been answered into a connection that was
+   * lost. Infinity while the subscription is closed.
+   */
+  get hearsSinceMs(): number {
+    return this.#hearsSinceMs;
+  }
+
+  reconnected(): void {
+    this.#hearsSinceMs = Math.max(this.#hearsSinceMs, this.#options.monotonicMs());
+  }
+
+  replySubject(token: string): string {
+    return this.#prefix + token;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#subscription.unsubscribe();
+  }
+
+  #subscribe(): Subscription {
+    const { connection } = this.#options.link;
+    return connection.subscribe(`${this.#prefix}*`, {
+      callback: (error, message) => this.#hear(error, message),
+    });
+  }
+
+  #resubscribe(): void {
+    if (this.#options.link.connection.isClosed()) return;
+    this.#subscription = this.#subscribe();
+    this.#hearsSinceMs = this.#options.monotonicMs();
+  }
+
+  #hear(error: Error | null, message: Msg): void {
+    if (error === null) {
+      this.#options.onReply(message.subject.slice(this.#prefix.length), message);
+      return;
+    }
+    this.#options.log.error(
+      { reason: error.message },
+      "the subscription to PubAcks was closed: it is made again",
+    );
+    this.#hearsSinceMs = Number.POSITIVE_INFINITY;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#resubscribe(), resubscribeMs).unref();
+  }
+}
