@@ -7,7 +7,7 @@ import { createStreamStates, type StreamStates } from "../nats/readiness.ts";
 import { tellVersionFaults } from "../nats/versions.ts";
 import { createRegistry, type Registry } from "../projects/registry/registry.ts";
 import { storedEvents } from "../projects/usage/events-before.ts";
-import { createUsageWriter } from "../projects/usage/usage-writer.ts";
+import { UsageWriter } from "../projects/usage/usage-writer.ts";
 import { createStreams } from "../streams/ensure.ts";
 import { createStreamWatch, type StreamWatch } from "../streams/watch.ts";
 import type { GatewayBase } from "./gateway-base.ts";
@@ -43,7 +43,7 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   status.isBusy("reading the project registry");
   const registry = await openRegistry(base, link);
   const processId = randomBytes(processIdBytes).toString("base64url");
-  const usage = createUsageWriter({
+  const usage = new UsageWriter({
     connection: link.connection,
     prefix: config.subjectPrefix,
     replicas: config.replicas,

@@ -7,6 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Log } from "../base/log.ts";
+import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { accessOptions, connectFault, type NatsAccess } from "./access.ts";
 
 export interface NatsLinkOptions {
@@ -66,23 +67,22 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
 }
 
 async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection> {
-  const { log, signal } = options;
-  let loggedAtMs = Number.NEGATIVE_INFINITY;
-  for (;;) {
+  const { access, log, signal } = options;
+  const attempt = async (): Promise<NatsConnection> => {
+    const connection = await connect(clientOptions(options));
+    if (signal?.aborted) await connection.close();
     signal?.throwIfAborted();
-    try {
-      const connection = await connect(clientOptions(options));
-      if (!signal?.aborted) return connection;
-      await connection.close();
-    } catch (error) {
-      if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
-        loggedAtMs = performance.now();
-        log.warn({ reason: connectFault(error, options.access) }, "waiting for NATS");
-      }
-    }
-    signal?.throwIfAborted();
-    await delay(firstConnectWaitMs, undefined, signal === undefined ? {} : { signal });
-  }
+    return connection;
+  };
+  return await retryWithWarning(attempt, {
+    pauseMs: firstConnectWaitMs,
+    signal,
+    warning: new SparseWarning(log, waitingLogEveryMs),
+    explain(error) {
+      signal?.throwIfAborted();
+      return { fields: { reason: connectFault(error, access) }, message: "waiting for NATS" };
+    },
+  });
 }
 
 function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<typeof connect>[0] {

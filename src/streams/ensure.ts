@@ -2,10 +2,10 @@
 // 200 promises. What becomes of them later is the watch's to see. Never shrinks, empties or deletes
 // a stream.
 
-import { setTimeout as delay } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
+import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { apiCodes, isNotReady, ledStreamInfo, managerOf, noRoomCodes } from "../nats/api.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
@@ -53,30 +53,22 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
 
   /** Tries one stream until it is there; says every few seconds what it waits for. */
   async function ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
-    let loggedAtMs = Number.NEGATIVE_INFINITY;
-    for (;;) {
-      signal?.throwIfAborted();
-      try {
-        await ensureOne(await managerOf(link.connection, { timeoutMs: ensureTimeoutMs }), config, {
-          messageBytes: messageBytes(),
-          isGathered,
-          log,
-        });
-        return;
-      } catch (error) {
+    const attempt = async (): Promise<void> => {
+      const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
+      await ensureOne(manager, config, { messageBytes: messageBytes(), isGathered, log });
+    };
+    await retryWithWarning(attempt, {
+      pauseMs: retryWaitMs,
+      signal,
+      warning: new SparseWarning(log, waitingLogEveryMs),
+      explain(error) {
         if (error instanceof StreamError) throw error;
         if (link.connection.isClosed())
           throw new StreamError(`check stream ${config.name}: the connection is closed`);
-        if (performance.now() - loggedAtMs >= waitingLogEveryMs) {
-          loggedAtMs = performance.now();
-          log.warn(
-            { stream: config.name, reason: (error as Error).message },
-            "waiting for JetStream",
-          );
-        }
-      }
-      await delay(retryWaitMs, undefined, signal === undefined ? {} : { signal });
-    }
+        const fields = { stream: config.name, reason: (error as Error).message };
+        return { fields, message: "waiting for JetStream" };
+      },
+    });
   }
 
   function ensureAgain(): void {

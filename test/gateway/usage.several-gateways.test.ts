@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { readUsage } from "../../src/projects/usage/usage.ts";
-import { createUsageWriter } from "../../src/projects/usage/usage-writer.ts";
+import { UsageWriter } from "../../src/projects/usage/usage-writer.ts";
 import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let first: TestGateway;
@@ -107,7 +107,7 @@ test("while it runs a process writes what has changed, again and again, and rate
     wallMs: () => Date.now(),
     intervalMs: 20,
   };
-  const writer = createUsageWriter(options);
+  const writer = new UsageWriter(options);
   const read = (nowMs = Date.now()) => readUsage(connection, { ...place, nowMs });
   for (let total = 5; total <= 15; total += 5) {
     meter.countStored(5, 0);

@@ -2,9 +2,9 @@
 // where the server has as many watches as it allows, by asking the leader for the next entry again
 // and again. Must not judge what entries say.
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { Log } from "../../base/log.ts";
+import { pauseUntilAborted } from "../../base/retry.ts";
 import { apiCodes, isApiError } from "../../nats/api.ts";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
@@ -73,7 +73,7 @@ function createPoll(
         yield { ...entry, delta: after === undefined ? 0 : 1 };
         entry = after;
       }
-      await delay(pollMs, undefined, { signal }).catch(() => {});
+      await pauseUntilAborted(pollMs, signal);
       if (signal.aborted || performance.now() - askedMs < watchAgainMs) continue;
       askedMs = performance.now();
       if (await mayWatch()) return;

@@ -2,10 +2,10 @@
 // have changed, and all at the end. One value at a time, and not fast: it must never be what events
 // wait for. What cannot be written now is written later.
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import type { Counts, Meter } from "../quota/meter.ts";
 import type { KnownMeter } from "../quota/meters.ts";
 import type { BucketPlace } from "../registry/bucket.ts";
@@ -23,16 +23,18 @@ export interface UsageWriterOptions extends BucketPlace {
   readonly intervalMs?: number;
 }
 
-export interface UsageWriter {
-  /** Writes what is left, for a second at most. */
-  close(): Promise<void>;
-}
-
 /** What was last seen of a meter. */
 interface Seen {
   readonly counts: Counts;
   atMs: number;
   isWritten: boolean;
+}
+
+/** A value to write, and what was seen when it was made. */
+interface Change {
+  readonly key: string;
+  readonly record: UsageRecord;
+  readonly seen: Seen;
 }
 
 const intervalMsDefault = 10_000;
@@ -56,111 +58,113 @@ const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-export function createUsageWriter(options: UsageWriterOptions): UsageWriter {
-  const { connection, processId, meters, log, wallMs, intervalMs = intervalMsDefault } = options;
-  const closing = new AbortController();
-  const sinceMs = wallMs();
-  const seen = new WeakMap<Meter, Seen>();
-  let lookedAtMs = sinceMs;
-  let bucket: Promise<KV> | undefined;
-  let warnedAtMs = Number.NEGATIVE_INFINITY;
+export class UsageWriter {
+  readonly #options: UsageWriterOptions;
+  readonly #intervalMs: number;
+  readonly #closing = new AbortController();
+  readonly #sinceMs: number;
+  readonly #seen = new WeakMap<Meter, Seen>();
+  readonly #warning: SparseWarning;
+  readonly #writing: Promise<void>;
+  #collectedMs: number;
+  #bucket: Promise<KV> | undefined;
 
-  async function keepWriting(): Promise<void> {
-    const pause = (ms: number) =>
-      delay(ms, undefined, { signal: closing.signal, ref: false }).catch(() => {});
-    await pause(intervalMs);
-    while (!closing.signal.aborted) {
+  /** Writes from then on, until it is closed. */
+  constructor(options: UsageWriterOptions) {
+    this.#options = options;
+    this.#intervalMs = options.intervalMs ?? intervalMsDefault;
+    this.#sinceMs = options.wallMs();
+    this.#collectedMs = this.#sinceMs;
+    this.#warning = new SparseWarning(options.log, warningEveryMs);
+    this.#writing = this.#keepWriting();
+  }
+
+  /** Writes what is left, for a second at most. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const written = new AbortController();
+    await Promise.race([this.#writeRest(), pauseUntilAborted(endMsMax, written.signal)]);
+    written.abort();
+  }
+
+  async #keepWriting(): Promise<void> {
+    const { signal } = this.#closing;
+    await pauseUntilAborted(this.#intervalMs, signal, { ref: false });
+    while (!signal.aborted) {
       let count = 0;
       let failures = 0;
-      for (const { key, record, now } of changes()) {
-        failures = (await write(key, record, now)) ? 0 : failures + 1;
-        if (++count % writesInARow === 0) await pause(pauseMs);
-        if (closing.signal.aborted || failures >= failuresInARowMax) break;
+      for (const change of this.#changes()) {
+        failures = (await this.#write(change)) ? 0 : failures + 1;
+        if (++count % writesInARow === 0) await pauseUntilAborted(pauseMs, signal, { ref: false });
+        if (signal.aborted || failures >= failuresInARowMax) break;
       }
-      await pause(intervalMs);
+      await pauseUntilAborted(this.#intervalMs, signal, { ref: false });
     }
   }
 
-  /** Gives the meters whose counts are not written yet. */
-  function* changes(): Generator<{ key: string; record: UsageRecord; now: Seen }> {
-    for (const { projectId, meter } of lookAtAll()) {
-      const before = seen.get(meter)!;
+  /** The meters whose counts are not written yet. */
+  *#changes(): Generator<Change> {
+    const { processId, wallMs } = this.#options;
+    for (const { projectId, meter } of this.#collect()) {
+      const before = this.#seen.get(meter)!;
       const { counts } = meter;
       const atMs = wallMs();
       if (before.isWritten && areSame(counts, before.counts)) {
         before.atMs = atMs;
         continue;
       }
-      const now = { counts, atMs, isWritten: false };
-      seen.set(meter, now);
+      const seen = { counts, atMs, isWritten: false };
+      this.#seen.set(meter, seen);
       const lately = {
         seconds: (atMs - before.atMs) / 1_000,
         accepted: counts.accepted - before.counts.accepted,
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
-      yield {
-        key: usageKey(projectId, processId),
-        record: { ...counts, sinceMs, atMs, lately },
-        now,
-      };
+      const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
+      yield { key: usageKey(projectId, processId), record, seen };
     }
   }
 
   /**
-   * A meter that is new has counted since the last look at the most. All are looked at before any
+   * A meter that is new has counted since the last collection at the most. All are noted before any
    * is written, because a round may end early and the next one would not know since when.
    */
-  function lookAtAll(): KnownMeter[] {
-    const all = [...meters()];
+  #collect(): KnownMeter[] {
+    const all = [...this.#options.meters()];
     for (const { meter } of all) {
-      if (!seen.has(meter))
-        seen.set(meter, { counts: noCounts, atMs: lookedAtMs, isWritten: true });
+      if (!this.#seen.has(meter))
+        this.#seen.set(meter, { counts: noCounts, atMs: this.#collectedMs, isWritten: true });
     }
-    lookedAtMs = wallMs();
+    this.#collectedMs = this.#options.wallMs();
     return all;
   }
 
-  async function write(key: string, record: UsageRecord, now: Seen): Promise<boolean> {
+  async #write({ key, record, seen }: Change): Promise<boolean> {
     try {
-      bucket ??= openUsageBucket(connection, options);
-      await (await bucket).put(key, usageValue(record));
-      now.isWritten = true;
+      this.#bucket ??= openUsageBucket(this.#options.connection, this.#options);
+      await (await this.#bucket).put(key, usageValue(record));
+      seen.isWritten = true;
       return true;
     } catch (error) {
       // It may have been deleted: the next try makes sure of it.
-      bucket = undefined;
-      if (performance.now() - warnedAtMs >= warningEveryMs) {
-        warnedAtMs = performance.now();
-        log.warn(
-          { reason: (error as Error).message },
-          "the usage record cannot be written, trying again",
-        );
-      }
+      this.#bucket = undefined;
+      this.#warning.warn(
+        { reason: (error as Error).message },
+        "the usage record cannot be written, trying again",
+      );
       return false;
     }
   }
 
-  async function writeRest(): Promise<void> {
-    await writing;
-    const rest = [...changes()];
+  async #writeRest(): Promise<void> {
+    await this.#writing;
+    const rest = [...this.#changes()];
     for (let from = 0; from < rest.length; from += writesAtOnceAtEnd) {
       const some = rest.slice(from, from + writesAtOnceAtEnd);
-      const written = await Promise.all(
-        some.map(({ key, record, now }) => write(key, record, now)),
-      );
+      const written = await Promise.all(some.map((change) => this.#write(change)));
       if (!written.includes(true)) return;
     }
   }
-
-  const writing = keepWriting();
-  async function close(): Promise<void> {
-    closing.abort();
-    const written = new AbortController();
-    const tooLate = delay(endMsMax, undefined, { signal: written.signal }).catch(() => {});
-    await Promise.race([writeRest(), tooLate]);
-    written.abort();
-  }
-  return { close };
 }
 
 function areSame(left: Counts, right: Counts): boolean {

@@ -8,7 +8,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, onTestFinished, test } from "vitest";
 import { Meter } from "../../../src/projects/quota/meter.ts";
 import { openUsageBucket, readUsage, usageBucketName } from "../../../src/projects/usage/usage.ts";
-import { createUsageWriter } from "../../../src/projects/usage/usage-writer.ts";
+import { UsageWriter } from "../../../src/projects/usage/usage-writer.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -77,7 +77,7 @@ test("a value that cannot be written keeps no other waiting, and is written when
     wallMs: () => Date.now(),
     intervalMs: 10,
   };
-  const writer = createUsageWriter({ ...options, connection: losingConnection(() => lost) });
+  const writer = new UsageWriter({ ...options, connection: losingConnection(() => lost) });
   onTestFinished(() => writer.close());
   const written = async () =>
     (await readUsage(rig.connection, { ...place, nowMs: Date.now() })).map((u) => u.projectId);
@@ -102,7 +102,7 @@ test("a rate is over all the time since it was last written, however many rounds
         ? () => Promise.reject(new Error("lost"))
         : Reflect.get(target, name),
   });
-  const writer = createUsageWriter({
+  const writer = new UsageWriter({
     ...place,
     connection: failing,
     processId: "one",

@@ -1,0 +1,100 @@
+// Trying again, which half the rooms have to: what waits for a server, what has to run for ever,
+// and what of it the log hears. Must not know what is tried.
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "./log.ts";
+
+export interface PauseOptions {
+  /** False: the pause alone does not keep the process alive. Default true. */
+  readonly ref?: boolean;
+}
+
+/** Fulfilled after so long, or as soon as the signal aborts. */
+export async function pauseUntilAborted(
+  ms: number,
+  signal: AbortSignal,
+  { ref = true }: PauseOptions = {},
+): Promise<void> {
+  await delay(ms, undefined, { signal, ref }).catch(() => {});
+}
+
+/** Passes on a warning now and then, of one that would else be said at every try. */
+export class SparseWarning {
+  readonly #log: Pick<Log, "warn">;
+  readonly #everyMs: number;
+  #saidMonotonicMs = Number.NEGATIVE_INFINITY;
+
+  constructor(log: Pick<Log, "warn">, everyMs: number) {
+    this.#log = log;
+    this.#everyMs = everyMs;
+  }
+
+  warn(fields: object, message: string): void {
+    const monotonicMs = performance.now();
+    if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return;
+    this.#saidMonotonicMs = monotonicMs;
+    this.#log.warn(fields, message);
+  }
+}
+
+export interface RetryOptions {
+  readonly pauseMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly warning: SparseWarning;
+  /** What the log hears of an attempt that failed; throws what no further one can cure. */
+  readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
+}
+
+/**
+ * What `work` comes to, once it succeeds, however long that takes. Rejects with what `explain`
+ * throws; when the signal aborts, with its reason, or in a pause with an AbortError.
+ */
+export async function retryWithWarning<T>(
+  work: () => Promise<T>,
+  { pauseMs, signal, warning, explain }: RetryOptions,
+): Promise<T> {
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      const { fields, message } = explain(error);
+      warning.warn(fields, message);
+    }
+    signal?.throwIfAborted();
+    await delay(pauseMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+export interface RestartOptions {
+  readonly signal: AbortSignal;
+  readonly pauseMsMin: number;
+  /** Each pause is twice the one before, up to this. */
+  readonly pauseMsMax: number;
+  /** After a run that took longer, and did not fail, the pauses begin anew. */
+  readonly steadyMs: number;
+  /** Before each pause. `error`: what the run rejected with, undefined when it just ended. */
+  readonly ended: (pauseMs: number, error: unknown) => void;
+}
+
+/** Runs it again whenever it ends, until the signal aborts. Never rejects. */
+export async function restartLoop(
+  run: () => Promise<void>,
+  { signal, pauseMsMin, pauseMsMax, steadyMs, ended }: RestartOptions,
+): Promise<void> {
+  let pauseMs = pauseMsMin;
+  while (!signal.aborted) {
+    const sinceMonotonicMs = performance.now();
+    let error: unknown;
+    try {
+      await run();
+      if (performance.now() - sinceMonotonicMs > steadyMs) pauseMs = pauseMsMin;
+    } catch (thrown) {
+      error = thrown;
+    }
+    if (signal.aborted) return;
+    ended(pauseMs, error);
+    await pauseUntilAborted(pauseMs, signal);
+    pauseMs = Math.min(pauseMs * 2, pauseMsMax);
+  }
+}
