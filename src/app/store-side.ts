@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { connectNats, type NatsLink } from "../nats/link.ts";
 import { createStreamStates, type StreamStates } from "../nats/readiness.ts";
 import { tellVersionFaults } from "../nats/versions.ts";
-import { createRegistry, type Registry } from "../projects/registry/registry.ts";
+import { openRegistry, type Registry } from "../projects/registry/registry.ts";
 import { storedEvents } from "../projects/usage/events-before.ts";
 import { UsageWriter } from "../projects/usage/usage-writer.ts";
 import { createStreams } from "../streams/ensure.ts";
@@ -41,14 +41,14 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   const watch = createStreamWatch({ link, settings: config, streams, metrics, log, nowMs });
   closers.add(() => watch.close());
   status.isBusy("reading the project registry");
-  const registry = await openRegistry(base, link);
+  const registry = await readRegistry(base, link);
   const processId = randomBytes(processIdBytes).toString("base64url");
   const usage = new UsageWriter({
     connection: link.connection,
     prefix: config.subjectPrefix,
     replicas: config.replicas,
     processId,
-    meters: registry.meters,
+    meters: () => registry.meters(),
     log,
     wallMs: clock.wallMs,
   });
@@ -56,12 +56,12 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   return { link, streams, watch, registry, processId };
 }
 
-async function openRegistry(
+async function readRegistry(
   { config, log, signal, status, closers }: GatewayBase,
   { connection }: NatsLink,
 ): Promise<Registry> {
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
-  const registry = await createRegistry({
+  const registry = await openRegistry({
     connection,
     ...{ prefix, replicas, hubDomain, log, signal },
     // A leaf's streams begin at a sequence made of the time, and its registry at what the hub has.

@@ -7,7 +7,7 @@ import type { Msg } from "@nats-io/nats-core";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import {
-  createRegistry,
+  openRegistry,
   type Registry,
   type RegistryOptions,
 } from "../../src/projects/registry/registry.ts";
@@ -61,7 +61,7 @@ export async function registryOn(
 ): Promise<Registry & { readonly lines: LogLine[] }> {
   const lines: LogLine[] = [];
   const note = (fields: object, message: string): void => void lines.push({ fields, message });
-  const registry = await createRegistry({
+  const registry = await openRegistry({
     connection,
     ...place,
     checkIntervalMs,

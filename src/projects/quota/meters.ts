@@ -21,15 +21,14 @@ export interface Meters {
 }
 
 export interface MetersOptions {
-  /** Monotonic milliseconds. */
-  readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
   /** Meters kept of projects that are gone. */
   readonly goneMax?: number;
 }
 
 const goneMaxDefault = 1_000;
 
-export function createMeters({ nowMs, goneMax = goneMaxDefault }: MetersOptions): Meters {
+export function createMeters({ monotonicMs, goneMax = goneMaxDefault }: MetersOptions): Meters {
   const meters = new Map<string, Meter>();
   // The longest gone first.
   const gone = new Set<string>();
@@ -38,7 +37,7 @@ export function createMeters({ nowMs, goneMax = goneMaxDefault }: MetersOptions)
     gone.delete(projectId);
     const known = meters.get(projectId);
     if (known !== undefined) return known;
-    const meter = new Meter(nowMs);
+    const meter = new Meter(monotonicMs);
     meters.set(projectId, meter);
     return meter;
   }

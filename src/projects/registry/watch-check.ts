@@ -14,7 +14,7 @@ export interface WatchProgress {
   /** Of the entries it has given out, markers among them: the bucket holds one at least of each. */
   readonly keys: Set<string>;
   isRead: boolean;
-  heardAtMs: number;
+  heardMonotonicMs: number;
   /** Whether the last question found the watch where the bucket is. Kept by the checks. */
   isConfirmed: boolean;
 }
@@ -79,7 +79,7 @@ export function checkOften(
     try {
       while (!progress.isRead) {
         await delay(Math.min(intervalMs, silentMsMax), undefined, stop);
-        if (!progress.isRead && performance.now() - progress.heardAtMs > silentMsMax) return;
+        if (!progress.isRead && performance.now() - progress.heardMonotonicMs > silentMsMax) return;
       }
       for (let unanswered = 0; ; ) {
         await delay(intervalMs, undefined, stop);

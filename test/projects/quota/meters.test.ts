@@ -39,7 +39,7 @@ test("its usage goes on, also while it is gone, and its limits hold", async () =
 });
 
 test("of those that are gone the last few are kept, and all that are there", () => {
-  const meters = createMeters({ nowMs: () => 0, goneMax: 2 });
+  const meters = createMeters({ monotonicMs: () => 0, goneMax: 2 });
   const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
   for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
   meters.leave("b");

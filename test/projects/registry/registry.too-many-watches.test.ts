@@ -7,7 +7,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bucketName } from "../../../src/projects/registry/bucket.ts";
 import { addProject, listProjects } from "../../../src/projects/registry/commands.ts";
-import { createRegistry, type Registry } from "../../../src/projects/registry/registry.ts";
+import { openRegistry, type Registry } from "../../../src/projects/registry/registry.ts";
 import { startNatsServer, type TestNatsServer } from "../../../testkit/nats-server.ts";
 import { newPlace } from "../registry-kit.ts";
 
@@ -36,7 +36,7 @@ async function start(place: {
   const note = (_: object, message: string): void => void said.push(message);
   const log = { info: note, warn: note, error: note };
   return {
-    registry: await createRegistry({ connection, ...place, checkIntervalMs: 50, log }),
+    registry: await openRegistry({ connection, ...place, checkIntervalMs: 50, log }),
     said,
   };
 }

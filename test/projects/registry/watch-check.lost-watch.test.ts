@@ -5,7 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
 import { bucketName } from "../../../src/projects/registry/bucket.ts";
 import { addProject } from "../../../src/projects/registry/commands.ts";
-import { createRegistry } from "../../../src/projects/registry/registry.ts";
+import { openRegistry } from "../../../src/projects/registry/registry.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -14,7 +14,7 @@ test("with the settings of a gateway, a project that a lost watch has missed is 
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
   const { connection } = rig;
-  const registry = await createRegistry({
+  const registry = await openRegistry({
     connection,
     ...place,
     log: { info: () => {}, warn: () => {}, error: () => {} },

@@ -5,7 +5,7 @@
 import { type NatsConnection, TimeoutError } from "@nats-io/nats-core";
 import { expect, onTestFinished, test } from "vitest";
 import { addProject } from "../../../src/projects/registry/commands.ts";
-import { createRegistry, type Registry } from "../../../src/projects/registry/registry.ts";
+import { openRegistry, type Registry } from "../../../src/projects/registry/registry.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -58,7 +58,7 @@ test("two questions in a row without an answer change nothing, three make the wa
   let otherwise = true;
   const { connection, asked } = slowConnection({ isAnswered: () => answers.shift() ?? otherwise });
   const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const registry = await createRegistry({ connection, ...place, checkIntervalMs: 10, log });
+  const registry = await openRegistry({ connection, ...place, checkIntervalMs: 10, log });
   onTestFinished(() => registry.close());
   expect(asked.watches).toBe(1);
 
@@ -92,7 +92,7 @@ test("an answer from before a change that is here already is no loss", async () 
       await expect.poll(() => registry?.byKey(`phc_${id}`)?.id, soon).toBe(id);
     },
   });
-  registry = await createRegistry({
+  registry = await openRegistry({
     connection,
     ...place,
     checkIntervalMs: 10,

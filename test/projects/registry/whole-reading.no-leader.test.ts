@@ -6,7 +6,7 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { isFromLeader } from "../../../src/nats/api.ts";
 import { addProject } from "../../../src/projects/registry/commands.ts";
-import { createRegistry } from "../../../src/projects/registry/registry.ts";
+import { openRegistry } from "../../../src/projects/registry/registry.ts";
 import { leaderless, newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -39,7 +39,7 @@ test("a start waits for a leader", async () => {
   const said: string[] = [];
   const note = (fields: object): void => void said.push(JSON.stringify(fields));
   const connection = leaderless(rig, () => isLeaderless);
-  const starting = createRegistry({
+  const starting = openRegistry({
     connection,
     ...place,
     log: { info: note, warn: note, error: note },

@@ -1,0 +1,226 @@
+// Follows the registry's bucket by a watch, and says what it reads: a whole reading first, then
+// every change as it comes. A watch that is lost is made anew and read from the start. Must not
+// judge what a reading is worth.
+
+import type { KV } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
+import { restartLoop, SparseWarning } from "../../base/retry.ts";
+import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-before.ts";
+import {
+  type BucketPlace,
+  bucketName,
+  isProjectId,
+  openBucket,
+  openExistingBucket,
+  parseProject,
+  raiseConsumers,
+  raiseReplicas,
+} from "./bucket.ts";
+import {
+  type BucketEntry,
+  type BucketReader,
+  type BucketState,
+  bucketReader,
+} from "./bucket-state.ts";
+import { type EntrySource, openEntrySource } from "./entry-source.ts";
+import type { EntryNews, Reading } from "./known-projects.ts";
+import { checkOften, type WatchProgress } from "./watch-check.ts";
+
+export interface BucketFollowerOptions extends BucketPlace {
+  readonly connection: NatsConnection;
+  readonly log: Log;
+  /** How often the watch is compared with the bucket. */
+  readonly checkIntervalMs: number;
+  /** What the streams say of projects, asked where a bucket is read for the first time. */
+  readonly storedEvents: () => Promise<StoredEvents>;
+  readonly projectsKnown: () => number;
+  /** There is no bucket, and one that was there or ought to be is not made anew. */
+  readonly onGone: () => void;
+  /** A whole reading, and what is wrong with the bucket whatever is in it. */
+  readonly onRead: (reading: Reading, fault: string | undefined) => void;
+  /** One entry of the bucket that was read last. */
+  readonly onChange: (key: string, news: EntryNews) => void;
+}
+
+/** A watch that has been opened. */
+interface OpenWatch {
+  readonly source: EntrySource;
+  readonly reader: BucketReader;
+  readonly state: BucketState;
+  readonly progress: WatchProgress;
+  readonly faultOnceRead: string | undefined;
+  /** Projects of which a reading must say something. */
+  readonly expected: ReadonlySet<string>;
+}
+
+const pauseMsMin = 100;
+const pauseMsMax = 2_000;
+const warningEveryMs = 5_000;
+
+export class BucketFollower {
+  readonly #options: BucketFollowerOptions;
+  readonly #closing = new AbortController();
+  #following: WatchProgress | undefined;
+  #endWatch: (() => void) | undefined;
+  /** Whether anything has been said of the bucket. */
+  #isTold = false;
+  /**
+   * Whether a reading has been compared with what the streams say. From then on what is known says
+   * more.
+   */
+  #isCompared = false;
+
+  constructor(options: BucketFollowerOptions) {
+    this.#options = options;
+    void this.#renewOnReconnect();
+  }
+
+  /** Whether a whole reading is followed, and the last question found the watch up to date. */
+  get isConfirmed(): boolean {
+    return this.#following?.isConfirmed === true;
+  }
+
+  /** Follows until it is closed, or the connection is. */
+  async follow(): Promise<void> {
+    const { connection, log } = this.#options;
+    const warning = new SparseWarning(log, warningEveryMs);
+    const watch = async (): Promise<void> => {
+      if (connection.isClosed()) this.#closing.abort();
+      else await this.#watchOnce();
+    };
+    await restartLoop(watch, {
+      signal: this.#closing.signal,
+      pauseMsMin,
+      pauseMsMax,
+      steadyMs: pauseMsMax,
+      ended(_pauseMs, error) {
+        if (error === undefined) return;
+        const reason = (error as Error).message;
+        warning.warn({ reason }, "the project registry cannot be read, trying again");
+      },
+    });
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#endWatch?.();
+  }
+
+  /** Follows one watch until it ends, is told to end, or turns out to have missed a change. */
+  async #watchOnce(): Promise<void> {
+    const { connection, prefix, checkIntervalMs: intervalMs } = this.#options;
+    const reader = await bucketReader(connection, bucketName(prefix));
+    const opened = await this.#open(reader);
+    if (opened === undefined) {
+      this.#isTold = true;
+      this.#options.onGone();
+      return;
+    }
+    const { bucket, state } = opened;
+    const isNew = !this.#isCompared || this.#options.projectsKnown() === 0;
+    // Before the reading begins: it then has whoever has stored events by now.
+    const stored = isNew ? await this.#options.storedEvents() : nothingStored;
+    await this.#raise(state);
+    const source = await openEntrySource({ bucket, reader, intervalMs, log: this.#options.log });
+    const progress = progressOf(state);
+    if (this.#closing.signal.aborted) return source.stop();
+    this.#endWatch = () => source.stop();
+    const checks = checkOften(reader, { watch: source, progress, intervalMs });
+    try {
+      const faultOnceRead = isNew ? lossOfAll(state, stored) : undefined;
+      const expected = stored.projectIds;
+      await this.#read({ source, reader, state, progress, faultOnceRead, expected });
+    } finally {
+      this.#endWatch = undefined;
+      this.#following = undefined;
+      source.stop();
+      checks.stop();
+    }
+    await checks.ended;
+  }
+
+  /** Creates the bucket at a first start alone: one that vanishes while this runs is a loss. */
+  async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
+    const { connection, storedEvents } = this.#options;
+    const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
+    const isFirst = !this.#isTold && !(await isLost());
+    const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, this.#options);
+    const state = bucket === undefined ? undefined : await reader.state();
+    return bucket === undefined || state === undefined ? undefined : { bucket, state };
+  }
+
+  async #raise(state: BucketState): Promise<void> {
+    const { connection, replicas, log } = this.#options;
+    const config = await raiseConsumers(connection, { config: state.config, log });
+    await raiseReplicas(connection, { config, replicas, log });
+  }
+
+  /**
+   * A reading counts when it is whole: what was known stays until it is. After that every change
+   * counts as it comes.
+   */
+  async #read(watch: OpenWatch): Promise<void> {
+    const { source, reader, state, progress } = watch;
+    const entries = new Map<string, EntryNews>();
+    if (state.entries === 0) this.#showWhole(watch, entries);
+    for await (const entry of source) {
+      progress.revision = Math.max(progress.revision, entry.revision);
+      progress.keys.add(entry.key);
+      progress.heardMonotonicMs = performance.now();
+      if (progress.isRead) {
+        this.#options.onChange(entry.key, this.#newsOf(entry));
+        continue;
+      }
+      entries.set(entry.key, this.#newsOf(entry));
+      if (entry.delta !== 0) continue;
+      // What serves the watch may itself be behind the leader.
+      const isBehind =
+        entry.revision < state.lastSequence &&
+        (await reader.next(entry.revision + 1)) !== undefined;
+      if (!isBehind) this.#showWhole(watch, entries);
+    }
+  }
+
+  #showWhole(watch: OpenWatch, entries: Map<string, EntryNews>): void {
+    const { state, progress, faultOnceRead, expected } = watch;
+    const { created } = state;
+    progress.isRead = true;
+    this.#following = progress;
+    this.#isCompared = true;
+    this.#isTold = true;
+    const lastSequence = progress.revision;
+    this.#options.onRead({ created, lastSequence, entries, expected }, faultOnceRead);
+    entries.clear();
+  }
+
+  #newsOf({ key, operation, revision, value }: BucketEntry): EntryNews {
+    if (operation !== "PUT") return { kind: "deleted", revision };
+    const parsed = parseProject(key, value);
+    if (parsed.ok) return { kind: "project", revision, project: parsed.project };
+    this.#options.log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
+    return { kind: isProjectId(key) && !parsed.isNobodys ? "damaged" : "nobodys", revision };
+  }
+
+  /**
+   * The server forgets a watch when it stops: after a reconnect everything is read again at once.
+   */
+  async #renewOnReconnect(): Promise<void> {
+    for await (const status of this.#options.connection.status()) {
+      if (this.#closing.signal.aborted) return;
+      if (status.type === "disconnect") this.#following = undefined;
+      if (status.type === "reconnect") this.#endWatch?.();
+    }
+  }
+}
+
+function progressOf({ created, lastSequence }: BucketState): WatchProgress {
+  return {
+    created,
+    revision: lastSequence,
+    keys: new Set<string>(),
+    isRead: false,
+    heardMonotonicMs: performance.now(),
+    isConfirmed: true,
+  };
+}
