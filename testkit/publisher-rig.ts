@@ -16,7 +16,7 @@ import type { AckFailureCause, PublishMetrics } from "../src/publish/publish-met
 import { GroupPublisher } from "../src/publish/publisher.ts";
 import type { StreamSettings } from "../src/streams/desired.ts";
 import { createStreams } from "../src/streams/ensure.ts";
-import { createStreamWatch } from "../src/streams/watch.ts";
+import { StreamWatch } from "../src/streams/watch.ts";
 import type { TestNatsServer } from "./nats-server.ts";
 
 export interface RigOptions {
@@ -148,13 +148,13 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   };
   const metrics = recordingMetrics(heard);
   const states = createStreamStates(settings.subjectPrefix, settings.partitions);
-  const watch = createStreamWatch({
+  const watch = new StreamWatch({
     link,
     settings,
     streams: states,
     metrics,
     log,
-    nowMs: () => performance.now(),
+    monotonicMs: () => performance.now(),
     everyMs: options.watchEveryMs ?? 3_600_000,
   });
   const admission = {

@@ -9,7 +9,7 @@ import { openRegistry, type Registry } from "../projects/registry/registry.ts";
 import { storedEvents } from "../projects/usage/events-before.ts";
 import { UsageWriter } from "../projects/usage/usage-writer.ts";
 import { createStreams } from "../streams/ensure.ts";
-import { createStreamWatch, type StreamWatch } from "../streams/watch.ts";
+import { StreamWatch } from "../streams/watch.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 
 export interface StoreSide {
@@ -37,8 +37,8 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   status.isBusy("making sure of the streams");
   await createStreams(link, config, log).ensure(signal);
   const streams = createStreamStates(config.subjectPrefix, config.partitions);
-  const nowMs = clock.monotonicMs;
-  const watch = createStreamWatch({ link, settings: config, streams, metrics, log, nowMs });
+  const { monotonicMs } = clock;
+  const watch = new StreamWatch({ link, settings: config, streams, metrics, log, monotonicMs });
   closers.add(() => watch.close());
   status.isBusy("reading the project registry");
   const registry = await readRegistry(base, link);

@@ -5,7 +5,7 @@ import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createStreamStates, doubt } from "../../src/nats/readiness.ts";
-import { createStreamHistory } from "../../src/streams/history.ts";
+import { StreamHistory } from "../../src/streams/history.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
@@ -148,11 +148,11 @@ interface Reading {
 function told() {
   const state = createStreamStates("test", 1).all[0]!;
   const heard = { causes: [] as string[], errors: 0, nowMs: 0 };
-  const history = createStreamHistory({
+  const history = new StreamHistory({
     state,
     metrics: { streamWentBack: (_, cause) => void heard.causes.push(cause) },
     log: { info() {}, warn() {}, error: () => void heard.errors++ },
-    nowMs: () => heard.nowMs,
+    monotonicMs: () => heard.nowMs,
   });
   const read = ({ created, lastSequence, firstSequence }: Reading): void => {
     const config = firstSequence === undefined ? {} : { first_seq: firstSequence };

@@ -4,7 +4,7 @@ import { kill } from "node:process";
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createStreamWatch } from "../../src/streams/watch.ts";
+import { StreamWatch } from "../../src/streams/watch.ts";
 import {
   startNatsServer,
   type TestNatsServer,
@@ -180,13 +180,13 @@ describe("a leader of a stream that acknowledges nothing", () => {
       warn() {},
       error: (_fields: object, message: string) => void log.push(message),
     };
-    const watch = createStreamWatch({
+    const watch = new StreamWatch({
       link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
       settings,
       streams,
       metrics: { streamWentBack() {} },
       log: quiet,
-      nowMs: () => performance.now(),
+      monotonicMs: () => performance.now(),
       everyMs: 3_600_000,
     });
     onTestFinished(() => watch.close());
@@ -213,13 +213,13 @@ test("what a member without a leader says of its stream is no reading", async ()
     config: { ...config, discard: "old" },
   }));
   const wentBack: string[] = [];
-  const watch = createStreamWatch({
+  const watch = new StreamWatch({
     link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
     settings,
     streams: rig.streams.states,
     metrics: { streamWentBack: (lane) => void wentBack.push(lane) },
     log: { info() {}, warn() {}, error() {} },
-    nowMs: () => performance.now(),
+    monotonicMs: () => performance.now(),
     everyMs: 3_600_000,
   });
   onTestFinished(() => watch.close());
@@ -245,7 +245,7 @@ test("a server through which no stream is served is left for another, more rarel
     return { cluster: { name: "c", leader, replicas: [{ name: "b", current: true, active: 1 }] } };
   });
   const tries: number[] = [];
-  const watch = createStreamWatch({
+  const watch = new StreamWatch({
     link: {
       ...{ connection, connected, messageBytesMax, onChange },
       tryAnotherServer() {
@@ -257,7 +257,7 @@ test("a server through which no stream is served is left for another, more rarel
     streams: rig.streams.states,
     metrics: { streamWentBack() {} },
     log: { info() {}, warn() {}, error() {} },
-    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     everyMs: 1,
   });
   onTestFinished(() => watch.close());

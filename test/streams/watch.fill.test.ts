@@ -1,23 +1,20 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  createStreamWatch,
-  type StreamSize,
-  type StreamWatchOptions,
-} from "../../src/streams/watch.ts";
+import { StreamWatch, type StreamWatchOptions } from "../../src/streams/watch.ts";
+import type { StreamSize } from "../../src/streams/watched-stream.ts";
 import { startNatsServer } from "../../testkit/nats-server.ts";
 import { mebibyte, type Rig, startRig } from "../../testkit/publisher-rig.ts";
 
 function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {
   const quiet = { info: () => {}, warn: () => {}, error: () => {} };
   const { settings, streams } = rig;
-  return createStreamWatch({
+  return new StreamWatch({
     link,
     settings,
     streams: streams.states,
     metrics: { streamWentBack: () => {} },
     log: quiet,
-    nowMs: () => performance.now(),
+    monotonicMs: () => performance.now(),
     everyMs: 20,
   });
 }

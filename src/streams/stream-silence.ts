@@ -1,0 +1,92 @@
+// Whether a stream acknowledges anything, though it answers questions: so a leader without a
+// majority, and a nats-server of 2.14 or newer after a failed write. Its events are refused until
+// an acknowledgement comes.
+
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { Log } from "../base/log.ts";
+import { nanosPerMs } from "../nats/api.ts";
+import { refuseSilent, type StreamState } from "../nats/readiness.ts";
+
+export interface StreamSilenceOptions {
+  readonly state: StreamState;
+  readonly log: Pick<Log, "info" | "error">;
+  readonly monotonicMs: () => number;
+}
+
+/** How long a stream counts as silent when nobody sends anything that would prove it. */
+const silentMsMax = 10_000;
+/** Members of a stream answer their leader about once a second. */
+const heardMsMax = 3_000;
+
+export class StreamSilence {
+  readonly #options: StreamSilenceOptions;
+  /** Who led the stream when it was told that it acknowledges nothing, "" for a server alone. */
+  #toldUnder: string | undefined;
+
+  constructor(options: StreamSilenceOptions) {
+    this.#options = options;
+  }
+
+  /** What a leader says, asked at that monotonic time; answers what stands in the way. */
+  read(info: StreamInfo, askedMonotonicMs: number): string[] {
+    const { state, log, monotonicMs } = this.#options;
+    const leader = info.cluster?.leader ?? "";
+    // Another server is to be tried anew.
+    if (this.#toldUnder !== undefined && this.#toldUnder !== leader) this.forget();
+    const now = monotonicMs();
+    // An answer to an earlier question may have come before an acknowledgement that is here too.
+    const isSilent =
+      state.silentAtMs !== undefined &&
+      state.silentAtMs <= askedMonotonicMs &&
+      now - state.silentAtMs <= silentMsMax;
+    const fault = hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name);
+    const detail = `S${fault.slice(1)}`;
+    // Said once. It goes on, also while nobody sends anything, until an acknowledgement ends it.
+    if (isSilent && state.silence?.detail !== detail) {
+      const isNews = this.#toldUnder === undefined || state.silence !== undefined;
+      refuseSilent(state, { code: "unavailable", detail }, now);
+      if (isNews) log.error({ stream: state.name }, `${fault}: its events are refused`);
+      this.#toldUnder = leader;
+    } else if (this.#toldUnder !== undefined && state.silence === undefined) {
+      this.#toldUnder = undefined;
+      log.info({ stream: state.name }, "a stream acknowledges again: its events are taken");
+    }
+    return isSilent ? [fault] : [];
+  }
+
+  /** The server may have been restarted, or be another one, which is what helps. */
+  forget(): void {
+    const { state } = this.#options;
+    this.#toldUnder = undefined;
+    state.silentAtMs = undefined;
+    state.silence = undefined;
+  }
+}
+
+/**
+ * Whether its leader hears from a majority, itself among them: a leader cut off goes on leading for
+ * some seconds. Only it says this.
+ */
+export function hasQuorum({ cluster }: StreamInfo): boolean {
+  const others = cluster?.replicas ?? [];
+  // One that it never heard from was active 0 ns ago.
+  const heard = others.filter(
+    ({ offline, current, active }) =>
+      offline !== true && active < heardMsMax * nanosPerMs && (current || active > 0),
+  ).length;
+  return (1 + heard) * 2 > 1 + others.length;
+}
+
+function silenceOf(stream: string): string {
+  return (
+    `stream ${stream} answers questions, and acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
+    "store nothing until they are restarted: see its log and its /healthz, see to the disk, and restart nats-server"
+  );
+}
+
+function noQuorumOf(stream: string): string {
+  return (
+    `stream ${stream} has no quorum: its leader has not heard from most of the servers that hold it, ` +
+    "and stores nothing until it does: see that they run, and reach one another"
+  );
+}

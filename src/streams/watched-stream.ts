@@ -1,0 +1,219 @@
+// What one stream is now, asked by its name, which its leader answers: whether its events are
+// refused, what /readyz says of it, and its size. Changes no stream.
+
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
+import type { Log } from "../base/log.ts";
+import type { Lane } from "../base/types.ts";
+import { apiCodes, isApiError, isFromLeader } from "../nats/api.ts";
+import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
+import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
+import { type Before, StreamHistory, type Verdict } from "./history.ts";
+import { hasQuorum, StreamSilence } from "./stream-silence.ts";
+
+export interface StreamSize {
+  readonly labels: { readonly lane: Lane; readonly partition: string };
+  readonly bytes: number;
+  /** Infinity without a limit. */
+  readonly bytesMax: number;
+}
+
+export interface WatchedStreamOptions {
+  readonly wanted: WantedConfig;
+  readonly labels: StreamSize["labels"];
+  readonly state: StreamState;
+  readonly manager: () => Promise<JetStreamManager>;
+  /** What it must take in one message. */
+  readonly messageBytes: () => number;
+  readonly metrics: StreamMetrics;
+  readonly log: Log;
+  readonly monotonicMs: () => number;
+  /** Who sends a frame asks for the stream when this has passed since it was asked. */
+  readonly askEveryMs: number;
+}
+
+/** When a question was asked, and what was known then. */
+interface Asked extends Before {
+  readonly monotonicMs: number;
+}
+
+/**
+ * A stream that is not there may be about to be made, after a reconnect: for so long its frames
+ * wait.
+ */
+const missingMsMax = 1_000;
+const givesTwice =
+  "it gave sequences twice under a server that went on running, as nats-server 2.10 does on a full disk, and then keeps nothing: " +
+  "see to the disk, and restart nats-server";
+
+export class WatchedStream {
+  readonly #options: WatchedStreamOptions;
+  readonly state: StreamState;
+  readonly #history: StreamHistory;
+  readonly #silence: StreamSilence;
+  #size: StreamSize | undefined;
+  /** What stands in the way, as last heard from a leader. */
+  #faults: readonly string[] = [];
+  #unheard: string | undefined;
+  #missingSinceMonotonicMs: number | undefined;
+  #isStuck = false;
+  #asking: Promise<void> | undefined;
+
+  /** From then on it is asked for whenever its state says so. */
+  constructor(options: WatchedStreamOptions) {
+    const { state, monotonicMs } = options;
+    this.#options = options;
+    this.state = state;
+    this.#history = new StreamHistory(options);
+    this.#silence = new StreamSilence(options);
+    state.askAtMs = monotonicMs();
+    state.ask = () => void this.ask();
+  }
+
+  get name(): string {
+    return this.#options.wanted.name;
+  }
+
+  /** Undefined while the stream is not there, and until it was heard of. */
+  get size(): StreamSize | undefined {
+    return this.#size;
+  }
+
+  /** Why nothing was heard, the last time. */
+  get unheard(): string | undefined {
+    return this.#unheard;
+  }
+
+  /**
+   * As seen from the server asked: nobody answers for it, nobody leads it, or who does hears from
+   * no majority.
+   */
+  get isStuck(): boolean {
+    return this.#isStuck;
+  }
+
+  get isRefused(): boolean {
+    return (this.state.refusal ?? this.state.silence) !== undefined;
+  }
+
+  /** What stands in the way, as last heard. */
+  faults(): string[] {
+    return [...this.#faults, ...this.#history.faults()];
+  }
+
+  /** As `faults`, where nobody has answered now. */
+  faultsUnheard(): string[] {
+    return [`stream ${this.name} does not answer: ${this.#unheard}`, ...this.#history.faults()];
+  }
+
+  /** The connection was lost: its server may have been restarted. */
+  interrupted(): void {
+    this.#silence.forget();
+    this.#history.interrupted();
+  }
+
+  /** One question at a time; never rejects. */
+  ask(): Promise<void> {
+    const { state } = this;
+    const monotonicMs = this.#options.monotonicMs();
+    const { sequence, wentBack } = state;
+    state.askAtMs = monotonicMs + this.#options.askEveryMs;
+    this.#asking ??= this.#hear({ sequence, wentBack, monotonicMs }).finally(() => {
+      this.#asking = undefined;
+      // Found while the question was under way: so it is asked again.
+      if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
+    });
+    return this.#asking;
+  }
+
+  async #hear(asked: Asked): Promise<void> {
+    try {
+      const info = await (await this.#options.manager()).streams.info(this.name);
+      this.#unheard = undefined;
+      this.#missingSinceMonotonicMs = undefined;
+      const isLed = isFromLeader(info);
+      this.#isStuck = !isLed || !hasQuorum(info);
+      if (isLed) this.#read(info, asked);
+      else {
+        this.#history.interrupted();
+        this.#faults = [`stream ${this.name} has no leader`];
+      }
+    } catch (error) {
+      const isMissing = isApiError(error, apiCodes.streamNotFound);
+      this.#isStuck = !isMissing;
+      if (isMissing) this.#notFound();
+      else this.#unheard = (error as Error).message;
+    }
+  }
+
+  #notFound(): void {
+    const monotonicMs = this.#options.monotonicMs();
+    this.#unheard = undefined;
+    this.#history.interrupted();
+    this.#missingSinceMonotonicMs ??= monotonicMs;
+    this.#size = undefined;
+    this.#faults = [`stream ${this.name} is missing`];
+    if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
+      this.#refuse("it is missing: a gateway makes it at its start");
+  }
+
+  #read(info: StreamInfo, asked: Asked): void {
+    const { state } = this;
+    const { wanted, labels } = this.#options;
+    const { config } = info;
+    const messageBytes = this.#options.messageBytes();
+    const broken = [
+      ...brokenPromises(wanted, config, messageBytes),
+      ...loweredLimits(wanted, config),
+    ].join("; ");
+    const verdict = this.#history.read(info, asked);
+    if (broken !== "") this.#refuse(broken);
+    else if (verdict === "broken") this.#refuse(givesTwice);
+    else if (verdict === "sure") this.#accept();
+    state.messageBytesMax =
+      config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
+    const domain: unknown = Reflect.get(info, "domain");
+    state.domain = typeof domain === "string" ? domain : "";
+    const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
+    const { bytes } = info.state;
+    this.#size = { labels, bytes, bytesMax };
+    this.#faults = [
+      ...this.#faultsOf(verdict, broken),
+      ...(bytes + messageBytes > bytesMax
+        ? [`stream ${this.name} is full: ${bytes} of ${bytesMax} bytes`]
+        : []),
+      ...this.#silence.read(info, asked.monotonicMs),
+    ];
+  }
+
+  #faultsOf(verdict: Verdict, broken: string): string[] {
+    const { name } = this;
+    const faults: string[] = [];
+    if (verdict === "unsure")
+      faults.push(`stream ${name} gave a sequence twice, and has not said what it still has`);
+    if (verdict === "broken")
+      faults.push(`stream ${name} would not keep what a 200 promises: ${givesTwice}`);
+    if (broken !== "") faults.push(`stream ${name} would break what a 200 promises: ${broken}`);
+    return faults;
+  }
+
+  #refuse(why: string): void {
+    const { state } = this;
+    const detail = `Stream ${state.name} would not keep what a 200 promises: ${why}`;
+    if (state.refusal?.detail === detail) return;
+    state.refusal = { code: "unavailable", detail };
+    this.#options.log.error(
+      { stream: state.name, reason: why },
+      "a stream would break what a 200 promises: its events are refused",
+    );
+  }
+
+  #accept(): void {
+    const { state } = this;
+    if (state.refusal === undefined) return;
+    state.refusal = undefined;
+    this.#options.log.info(
+      { stream: state.name },
+      "a stream is as it should be again: its events are taken",
+    );
+  }
+}
