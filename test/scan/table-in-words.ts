@@ -27,7 +27,7 @@ function flagNames(flags: Readonly<Record<string, number>>, word: number): strin
 
 // The table in words: "Type text" for what has a span, "Type" for what has none, absent parts left
 // out.
-export function describe(
+export function inWords(
   scanner: Scanner,
   text: string,
 ): { envelope: Record<string, unknown>; rows: Record<string, unknown>[] } {

@@ -2,17 +2,17 @@ import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { keyTokenBytesMax } from "../../src/scan/table.ts";
-import { describe } from "./table-in-words.ts";
+import { inWords } from "./table-in-words.ts";
 
 for (const [name, scanner] of [
   ["native", createNativeScanner(16)],
   ["reference", createReferenceScanner(16)],
 ] as const) {
-  const rowsOf = (text: string): Record<string, unknown>[] => describe(scanner, text).rows;
+  const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
   test(`${name}: the key of an event, of an envelope and of an array`, () => {
     const keyOf = (text: string): unknown => {
-      const { envelope } = describe(scanner, text);
+      const { envelope } = inWords(scanner, text);
       return [envelope["key"] ?? "none", envelope["other key"] ?? "they agree"].join(", ");
     };
     const places = ['"api_key":"a"', '"token":"t"', '"$token":"d"', '"properties":{"token":"p"}'];
@@ -55,7 +55,7 @@ for (const [name, scanner] of [
   test(`${name}: an array whose items have other keys, also past the rows, and the same one written otherwise`, () => {
     const other = (...keys: string[]): unknown => {
       const items = keys.map((key) => (key === "" ? "{}" : `{"token":${key}}`));
-      return describe(scanner, `[${items.join()}]`).envelope["other key"];
+      return inWords(scanner, `[${items.join()}]`).envelope["other key"];
     };
     expect(other('"a"', '"b"')).toBe("item 1");
     expect(other("", '"a"', "", '"a"', '"aa"', '"b"')).toBe("item 4");
@@ -118,7 +118,7 @@ for (const [name, scanner] of [
   });
 
   test(`${name}: sentAt stands in where sent_at says nothing`, () => {
-    const sentAt = (text: string): unknown => describe(scanner, text).envelope["sent_at"];
+    const sentAt = (text: string): unknown => inWords(scanner, text).envelope["sent_at"];
     expect(sentAt('{"sentAt":"b","sent_at":"a"}')).toBe('PlainString "a"');
     for (const none of ["", '"sent_at":null,', '"sent_at":"",']) {
       expect(sentAt(`{${none}"sentAt":"b","batch":[]}`)).toBe('PlainString "b"');

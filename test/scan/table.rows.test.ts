@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
-import { describe } from "./table-in-words.ts";
+import { inWords } from "./table-in-words.ts";
 
 for (const [name, scanner] of [
   ["native", createNativeScanner(16)],
   ["reference", createReferenceScanner(16)],
 ] as const) {
-  const rowsOf = (text: string): Record<string, unknown>[] => describe(scanner, text).rows;
+  const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
   test(`${name}: a single event with every part`, () => {
     const properties =
@@ -16,7 +16,7 @@ for (const [name, scanner] of [
     const text =
       `{"api_key":"k","event":"e","distinct_id":7,"timestamp":"t","uuid":"u","properties":${properties},` +
       '"$set":{"a":[1]} ,"$set_once":null}';
-    expect(describe(scanner, ` ${text} `)).toEqual({
+    expect(inWords(scanner, ` ${text} `)).toEqual({
       envelope: { root: "Object", key: 'PlainString "k"' },
       rows: [
         {
@@ -52,7 +52,7 @@ for (const [name, scanner] of [
       (batch: string) =>
         `{${batch},"token":"t","sent_at":1,"historical_migration":true,"properties":{"alias":"a"}}`,
     ]) {
-      expect(describe(scanner, order('"batch":[{"event":"a"},"b",{}]'))).toEqual({
+      expect(inWords(scanner, order('"batch":[{"event":"a"},"b",{}]'))).toEqual({
         envelope: {
           root: "Object",
           batch: "Array",
@@ -70,18 +70,18 @@ for (const [name, scanner] of [
   });
 
   test(`${name}: a batch that is no array has no rows`, () => {
-    expect(describe(scanner, '{"event":"e","batch":{"event":"a"}}')).toEqual({
+    expect(inWords(scanner, '{"event":"e","batch":{"event":"a"}}')).toEqual({
       envelope: { root: "Object", batch: "Object" },
       rows: [],
     });
-    expect(describe(scanner, '{"batch":[{}],"batch":null}')).toEqual({
+    expect(inWords(scanner, '{"batch":[{}],"batch":null}')).toEqual({
       envelope: { root: "Object", batch: "Null" },
       rows: [],
     });
   });
 
   test(`${name}: a root that is neither object nor array has no rows`, () => {
-    expect(describe(scanner, ' "\\n"')).toEqual({ envelope: { root: "EscapedString" }, rows: [] });
+    expect(inWords(scanner, ' "\\n"')).toEqual({ envelope: { root: "EscapedString" }, rows: [] });
   });
 
   test(`${name}: of a key that stands twice the last one counts`, () => {
@@ -115,7 +115,7 @@ for (const [name, scanner] of [
   test(`${name}: the envelope's keys are known however they are written`, () => {
     const all = String.raw`{"\u0061pi\u005Fkey":"","\u0074\u006f\u006b\u0065\u006E":"t","sent\u005fat":"s",
       "created\u005fat":"c","historical\u005fmigration":true,"batc\u0068":[{"event":"e"}]}`;
-    expect(describe(scanner, all)).toEqual({
+    expect(inWords(scanner, all)).toEqual({
       envelope: {
         root: "Object",
         batch: "Array",
@@ -127,9 +127,9 @@ for (const [name, scanner] of [
       rows: [{ item: 'Object {"event":"e"}', event: 'PlainString "e"' }],
     });
     const twice = String.raw`{"api_key":1,"\u0061pi_key":"last","token":"first"}`;
-    expect(describe(scanner, twice).envelope).toMatchObject({ key: 'PlainString "last"' });
+    expect(inWords(scanner, twice).envelope).toMatchObject({ key: 'PlainString "last"' });
     const others = String.raw`{"api\/key":1,"api_key\u0000":1,"\u0161pi_key":1,"batch\n":[],"historical_migratio\u006e\u006e":1}`;
-    expect(describe(scanner, others).envelope).toEqual({ root: "Object" });
+    expect(inWords(scanner, others).envelope).toEqual({ root: "Object" });
   });
 
   test(`${name}: U+0000 in an escape flags its item`, () => {
