@@ -205,6 +205,18 @@ function plainText(markdown: string): string {
     .replaceAll("&lt;", "<");
 }
 
+// A folder of tests is one of src or tools, or one for what needs several of them.
+const testFolders = new Set([
+  ...filesBelow("src", "tools").map((file) => path.posix.dirname(file).replace(/^src\//, "")),
+  ...["", "clients", "deploy", "docs", "durability", "gateway", "setup"],
+]);
+
+test.each(filesBelow("test/**/*.test.ts"))("%s lies where what it tests lies", (file) => {
+  expect(testFolders).toContain(path.posix.relative("test", path.posix.dirname(file)));
+  // A unit, and a topic where it has several files.
+  expect(path.posix.basename(file)).toMatch(/^[a-z0-9-]+(\.[a-z0-9-]+)?\.test\.ts$/);
+});
+
 test.each(filesBelow("tools/**/*.ts", "testkit/**/*.ts", "scripts/**/*.mjs", "src/**/*.ts"))(
   "%s needs no test",
   (file) => {

@@ -1,23 +1,20 @@
 // The order in which test files begin. Files that mostly wait (for elections, deadlines, locks)
 // begin first, one at a time beside those that work, so that the run does not end with them, nor
 // with several clusters at once. What vitest does by itself is to take the largest files first, and
-// a fault scenario is a small one.
+// a file of fault scenarios is a small one.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take long, in seconds on a machine of two cores. About right is enough. */
 const slowFiles: Readonly<Record<string, number>> = {
-  "faults/a-disk-lost-while-another-node-lags-is-survived-or-told": 62,
+  "tools/faults/scenarios.single": 170,
+  "tools/faults/scenarios.cluster": 160,
+  "tools/faults/scenarios.network": 150,
   "embedded/data-lock": 35,
-  "faults/a-leader-cut-off-with-its-gateway-costs-nothing-acknowledged": 40,
-  "faults/a-random-walk-through-a-clusters-troubles-loses-nothing": 36,
-  "faults/a-server-that-is-cut-off-is-left-for-another": 34,
-  "faults/a-spell-without-a-leader-turns-no-valid-key-away": 30,
   "http/framing.one-end": 30,
   "gateway/keys.secret": 25,
   "deploy/prometheus.alerts": 24,
-  "faults/full-streams-refuse-until-they-are-emptied": 15,
   "clients/outage": 17,
 };
 const secondsOfFaults = 10;
@@ -56,5 +53,5 @@ function inOrder(
 function secondsOf({ moduleId }: TestSpecification): number | undefined {
   const tests = path.resolve(import.meta.dirname, "../test");
   const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
-  return slowFiles[name] ?? (/^(tools\/)?faults\//.test(name) ? secondsOfFaults : undefined);
+  return slowFiles[name] ?? (name.startsWith("tools/faults/") ? secondsOfFaults : undefined);
 }

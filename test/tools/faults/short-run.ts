@@ -1,43 +1,79 @@
-// The short form of a fault scenario, for one test: faults of a second, and generous time to come
-// back, because other tests share the machine. `npm run faults` runs the same scenarios longer, on
-// more than one nats-server, and holds them to 3 s.
+// Runs the short form of fault scenarios, a test each: faults of a second, and generous time to
+// come back, because other tests share the machine. `npm run faults` runs the same scenarios
+// longer, on more than one nats-server, and holds them to 3 s.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { expect } from "vitest";
-import { findNatsServer } from "../../../testkit/nats-server.ts";
+import { expect, test } from "vitest";
+import { findNatsServer, oldestNatsServer } from "../../../testkit/nats-server.ts";
 import type { NetworkKind } from "../../../tools/faults/cluster-network.ts";
 import { type RunResult, runScenario } from "../../../tools/faults/run-scenario.ts";
 import type { Scenario } from "../../../tools/faults/scenario.ts";
+import { scenarios } from "../../../tools/faults/scenarios.ts";
+import { networkKindsHere } from "./network-kinds.ts";
+import type { Count, ShortRun } from "./scenario-table.ts";
 
 const recoveryMsMax = 10_000;
 
-/** Runs it, and expects that events were acknowledged and that no promise was broken. */
-export async function shortRun(
-  scenario: Scenario,
-  binary: string = findNatsServer(),
-  network: NetworkKind = "proxies",
-): Promise<RunResult> {
+export function testShortRuns(runs: readonly ShortRun[]): void {
+  for (const run of runs) {
+    const network = networkOf(run);
+    const by = run.network === undefined ? "" : `, by ${network}`;
+    const options = run.timeoutMs === undefined ? {} : { timeout: run.timeoutMs };
+    test(`${run.scenario}: ${run.shows}${by}`, options, async () => {
+      const binary = run.server === "oldest" ? oldestNatsServer() : findNatsServer();
+      await shortRun(run, { binary, network });
+    });
+  }
+}
+
+function networkOf({ network }: ShortRun): NetworkKind {
+  return network === "namespaces where they can be made" ? networkKindsHere().at(-1)! : "proxies";
+}
+
+/** Expects that events were acknowledged, that no promise was broken, and what the run says. */
+async function shortRun(
+  run: ShortRun,
+  { binary, network }: { readonly binary: string; readonly network: NetworkKind },
+): Promise<void> {
+  const scenario = scenarioNamed(run.scenario);
   const natsVersion = execFileSync(binary, ["--version"], { encoding: "utf8" }).trim();
-  const seed = randomInt(2 ** 32);
   const result = await runScenario(scenario, {
     load: "mixed",
     form: "short",
     binary,
     natsVersion,
     recoveryMsMax,
-    seed,
+    seed: randomInt(2 ** 32),
     network,
   });
   expect(result.faults, result.notes.join("\n")).toEqual([]);
   // What is known to be lost is no fault where it was told.
   if (scenario.knownLoss === undefined) expect(result.lost).toBe(0);
   expect(result.acknowledged).toBeGreaterThan(0);
-  return result;
+  for (const [start, count] of Object.entries(run.answers ?? {})) {
+    expectCount(answered(result, start), count, `answers that begin with ${start}`);
+  }
+  for (const kind of ["lost", "duplicated", "unknown", "storedThoughUnknown"] as const) {
+    const count = run.events?.[kind];
+    if (count !== undefined) expectCount(result[kind], count, `events ${kind}`);
+  }
+  if (run.notes !== undefined) expect(result.notes).toHaveLength(run.notes);
 }
 
-/** Requests with an answer that starts so. */
-export function answered(result: RunResult, start: string): number {
+function scenarioNamed(name: string): Scenario {
+  const scenario = scenarios.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`run ${name}: tools/faults has no such scenario`);
+  return scenario;
+}
+
+/** Requests with an answer that begins so. */
+function answered(result: RunResult, start: string): number {
   const counts = Object.entries(result.answers).filter(([label]) => label.startsWith(start));
   return counts.reduce((sum, [, count]) => sum + count, 0);
+}
+
+function expectCount(found: number, count: Count, what: string): void {
+  if (count === "none") expect(found, what).toBe(0);
+  else expect(found, what).toBeGreaterThan(count === "some" ? 0 : 100);
 }
