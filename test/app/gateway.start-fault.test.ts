@@ -1,7 +1,7 @@
 // The PROXY protocol needs the connection addon: without it the gateway does not start, with the
 // cause, and does not wait for NATS to say so. Where nothing needs the addon, it starts and waits.
 
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/base/log.ts";
 import { readConfig } from "../../src/settings/read-config.ts";
@@ -27,15 +27,17 @@ function start(env: Record<string, string>, signal?: AbortSignal) {
   return startGateway(result.config, { log: createLog("fatal"), ...(signal && { signal }) });
 }
 
-test("with the PROXY protocol", async () => {
-  const starting = start({
-    PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8",
-    PENSTOCK_PROXY_PROTOCOL: "true",
+describe("what cannot start says so before it waits", () => {
+  test("with the PROXY protocol", async () => {
+    const starting = start({
+      PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8",
+      PENSTOCK_PROXY_PROTOCOL: "true",
+    });
+    await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");
+    await expect(starting).rejects.toHaveProperty("cause", cause);
   });
-  await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");
-  await expect(starting).rejects.toHaveProperty("cause", cause);
-});
 
-test("without it", async () => {
-  await expect(start({}, AbortSignal.timeout(300))).rejects.toHaveProperty("name", "AbortError");
+  test("without it", async () => {
+    await expect(start({}, AbortSignal.timeout(300))).rejects.toHaveProperty("name", "AbortError");
+  });
 });

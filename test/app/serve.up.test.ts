@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
 import {
   ended,
@@ -20,108 +20,110 @@ function curl(line: string): string {
   return execFileSync("sh", ["-c", `${line} --silent --max-time 10`], { encoding: "utf8" });
 }
 
-test("from the first start to the last stop", async () => {
-  const dataDir = temporaryFolder();
-  const gateway = penstock("up", "--data-dir", dataDir, ...start);
-  await expect
-    .poll(() => gateway.said.out, { timeout: 15_000 })
-    .toContain("npm run penstock -- tail");
-  const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
-  expect(curl(line)).toMatch(/200 OK[\s\S]*"accepted":1/);
+describe("up works as it says", () => {
+  test("from the first start to the last stop", async () => {
+    const dataDir = temporaryFolder();
+    const gateway = penstock("up", "--data-dir", dataDir, ...start);
+    await expect
+      .poll(() => gateway.said.out, { timeout: 15_000 })
+      .toContain("npm run penstock -- tail");
+    const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
+    expect(curl(line)).toMatch(/200 OK[\s\S]*"accepted":1/);
 
-  const tail = penstock("tail", "--data-dir", dataDir, "--from-start", "--lane", "live");
-  await expect.poll(() => tail.said.out, { timeout: 10_000 }).toContain("\n");
-  expect(JSON.parse(tail.said.out)).toMatchObject({
-    project_id: "demo",
-    event: "hello",
-    distinct_id: "me",
+    const tail = penstock("tail", "--data-dir", dataDir, "--from-start", "--lane", "live");
+    await expect.poll(() => tail.said.out, { timeout: 10_000 }).toContain("\n");
+    expect(JSON.parse(tail.said.out)).toMatchObject({
+      project_id: "demo",
+      event: "hello",
+      distinct_id: "me",
+    });
+
+    const add = penstock("project", "add", "shop", "--key", "phc_shop", "--data-dir", dataDir);
+    expect(await ended(add)).toBe(0);
+    const toShop = line.replace("phc_demo", "phc_shop").replace("hello", "from shop");
+    await expect.poll(() => curl(toShop)).toContain("200 OK");
+    await expect.poll(() => tail.said.out).toContain('"event":"from shop"');
+    tail.kill("SIGINT");
+    expect(await ended(tail)).toBe(0);
+
+    const list = penstock("project", "list", "--json", "--data-dir", dataDir);
+    expect(await ended(list)).toBe(0);
+    expect(JSON.parse(list.said.out)).toMatchObject([
+      { id: "demo" },
+      { id: "shop", keys: ["phc_shop"] },
+    ]);
+
+    const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
+    expect(isRunning(serverPid)).toBe(true);
+    gateway.kill("SIGTERM");
+    expect(await ended(gateway)).toBe(0);
+    expect(isRunning(serverPid)).toBe(false);
   });
 
-  const add = penstock("project", "add", "shop", "--key", "phc_shop", "--data-dir", dataDir);
-  expect(await ended(add)).toBe(0);
-  const toShop = line.replace("phc_demo", "phc_shop").replace("hello", "from shop");
-  await expect.poll(() => curl(toShop)).toContain("200 OK");
-  await expect.poll(() => tail.said.out).toContain('"event":"from shop"');
-  tail.kill("SIGINT");
-  expect(await ended(tail)).toBe(0);
+  test("up listens on loopback, and elsewhere when told", async () => {
+    const listening = (said: string): unknown =>
+      /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
+    const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
+    await expect.poll(() => listening(alone.said.err), { timeout: 15_000 }).toBe("127.0.0.1");
+    const told = penstockWith(
+      { PENSTOCK_HOST: "0.0.0.0" },
+      "up",
+      "--data-dir",
+      temporaryFolder(),
+      ...start,
+    );
+    await expect.poll(() => listening(told.said.err), { timeout: 15_000 }).toBe("0.0.0.0");
+    const help = penstock("up", "--help");
+    expect(await ended(help)).toBe(0);
+    expect(help.said.out.replaceAll(/\s+/g, " ")).toContain("[PENSTOCK_HOST, default 127.0.0.1]");
+  });
 
-  const list = penstock("project", "list", "--json", "--data-dir", dataDir);
-  expect(await ended(list)).toBe(0);
-  expect(JSON.parse(list.said.out)).toMatchObject([
-    { id: "demo" },
-    { id: "shop", keys: ["phc_shop"] },
-  ]);
+  test.each([
+    ["--port", "PENSTOCK_PORT (--port)"],
+    ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
+  ])("a taken %s is told with the setting and the way to who has it", async (flag, setting) => {
+    const stranger = createServer().listen(0, "127.0.0.1");
+    await once(stranger, "listening");
+    const { port } = stranger.address() as AddressInfo;
+    const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start, flag, String(port));
+    expect(await ended(gateway)).toBe(1);
+    expect(gateway.said.err).toContain(`the port is taken: set ${setting} to another`);
+    expect(gateway.said.err).toContain(`ss -ltnp sport = :${port}`);
+    stranger.close();
+  });
 
-  const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
-  expect(isRunning(serverPid)).toBe(true);
-  gateway.kill("SIGTERM");
-  expect(await ended(gateway)).toBe(0);
-  expect(isRunning(serverPid)).toBe(false);
-});
+  test("tail ends well when its reader goes", async () => {
+    const dataDir = temporaryFolder();
+    const gateway = penstock("up", "--data-dir", dataDir, ...start);
+    await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("curl ");
+    const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
+    const tail = penstock("tail", "--data-dir", dataDir);
+    await expect.poll(() => tail.said.err, { timeout: 10_000 }).toContain("following");
+    tail.stdout?.destroy();
+    await expect
+      .poll(
+        () => {
+          curl(line);
+          return tail.exitCode;
+        },
+        { timeout: 10_000, interval: 50 },
+      )
+      .toBe(0);
+    expect(tail.said.err).not.toContain("EPIPE");
+  });
 
-test("up listens on loopback, and elsewhere when told", async () => {
-  const listening = (said: string): unknown =>
-    /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
-  const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
-  await expect.poll(() => listening(alone.said.err), { timeout: 15_000 }).toBe("127.0.0.1");
-  const told = penstockWith(
-    { PENSTOCK_HOST: "0.0.0.0" },
-    "up",
-    "--data-dir",
-    temporaryFolder(),
-    ...start,
-  );
-  await expect.poll(() => listening(told.said.err), { timeout: 15_000 }).toBe("0.0.0.0");
-  const help = penstock("up", "--help");
-  expect(await ended(help)).toBe(0);
-  expect(help.said.out.replaceAll(/\s+/g, " ")).toContain("[PENSTOCK_HOST, default 127.0.0.1]");
-});
-
-test.each([
-  ["--port", "PENSTOCK_PORT (--port)"],
-  ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
-])("a taken %s is told with the setting and the way to who has it", async (flag, setting) => {
-  const stranger = createServer().listen(0, "127.0.0.1");
-  await once(stranger, "listening");
-  const { port } = stranger.address() as AddressInfo;
-  const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start, flag, String(port));
-  expect(await ended(gateway)).toBe(1);
-  expect(gateway.said.err).toContain(`the port is taken: set ${setting} to another`);
-  expect(gateway.said.err).toContain(`ss -ltnp sport = :${port}`);
-  stranger.close();
-});
-
-test("tail ends well when its reader goes", async () => {
-  const dataDir = temporaryFolder();
-  const gateway = penstock("up", "--data-dir", dataDir, ...start);
-  await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("curl ");
-  const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
-  const tail = penstock("tail", "--data-dir", dataDir);
-  await expect.poll(() => tail.said.err, { timeout: 10_000 }).toContain("following");
-  tail.stdout?.destroy();
-  await expect
-    .poll(
-      () => {
-        curl(line);
-        return tail.exitCode;
-      },
-      { timeout: 10_000, interval: 50 },
-    )
-    .toBe(0);
-  expect(tail.said.err).not.toContain("EPIPE");
-});
-
-test("a start that waits for a NATS that is not there can be stopped", async () => {
-  const gateway = penstock(
-    "serve",
-    "--nats-url",
-    "nats://127.0.0.1:1",
-    "--port",
-    "0",
-    "--admin-port",
-    "0",
-  );
-  await expect.poll(() => gateway.said.err, { timeout: 15_000 }).toContain("waiting for NATS");
-  gateway.kill("SIGTERM");
-  expect(await ended(gateway)).toBe(0);
+  test("a start that waits for a NATS that is not there can be stopped", async () => {
+    const gateway = penstock(
+      "serve",
+      "--nats-url",
+      "nats://127.0.0.1:1",
+      "--port",
+      "0",
+      "--admin-port",
+      "0",
+    );
+    await expect.poll(() => gateway.said.err, { timeout: 15_000 }).toContain("waiting for NATS");
+    gateway.kill("SIGTERM");
+    expect(await ended(gateway)).toBe(0);
+  });
 });

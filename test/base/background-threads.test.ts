@@ -26,7 +26,7 @@ function threadsOf(pid: number): Thread[] {
   });
 }
 
-test("the threads of the pool have a lower priority than the event loop, which has that of the process that started it", async () => {
+test("the thread pool gives way: the threads of the pool have a lower priority than the event loop, which has that of the process that started it", async () => {
   const { pid } = await startTarget();
   const threads = threadsOf(pid);
   const pool = threads.filter(({ name }) => name === "libuv-worker");

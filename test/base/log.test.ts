@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/base/log.ts";
 
-test("a line is JSON with level, ISO time and message; lines below the level are dropped", () => {
+test("logs are JSON lines: a line is JSON with level, ISO time and message; lines below the level are dropped", () => {
   const lines: string[] = [];
   const log = createLog("warn", { write: (line) => void lines.push(line) });
   log.info({}, "not shown");

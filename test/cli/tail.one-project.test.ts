@@ -2,7 +2,7 @@
 // messages of its own or in those that it shares; without --project it shows all.
 
 import { Writable } from "node:stream";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TailOptions, tail } from "../../src/cli/tail.ts";
 import { lanes } from "../../src/nats/names.ts";
 import {
@@ -98,27 +98,29 @@ async function tailed(
   return said;
 }
 
-test("of one project, the events of single, large and historical requests", async () => {
-  const said = await tailed({ project: alpha.id }, [
-    "alpha first",
-    "alpha large",
-    "alpha last",
-    "alpha old",
-  ]);
-  expect(said).not.toContain("no project");
-  await tailed({ project: beta.id }, ["beta first", "beta last"]);
-});
+describe("tail shows one project wherever it is stored", () => {
+  test("of one project, the events of single, large and historical requests", async () => {
+    const said = await tailed({ project: alpha.id }, [
+      "alpha first",
+      "alpha large",
+      "alpha last",
+      "alpha old",
+    ]);
+    expect(said).not.toContain("no project");
+    await tailed({ project: beta.id }, ["beta first", "beta last"]);
+  });
 
-test("of all projects, everything", async () => {
-  await tailed({}, all);
-});
+  test("of all projects, everything", async () => {
+    await tailed({}, all);
+  });
 
-test("of a project that is not there, nothing, and that it is not there; an id that none can have is refused", async () => {
-  const said = await tailed({ project: "nosuch" }, [], "in case it comes");
-  expect(said).toContain(
-    `tail: there is no project nosuch (there are: ${[alpha.id, beta.id].toSorted().join(", ")})`,
-  );
-  await expect(tailed({ project: "*" }, [])).rejects.toThrow(
-    'its id matches [A-Za-z0-9_-]{1,64}: got "*"',
-  );
+  test("of a project that is not there, nothing, and that it is not there; an id that none can have is refused", async () => {
+    const said = await tailed({ project: "nosuch" }, [], "in case it comes");
+    expect(said).toContain(
+      `tail: there is no project nosuch (there are: ${[alpha.id, beta.id].toSorted().join(", ")})`,
+    );
+    await expect(tailed({ project: "*" }, [])).rejects.toThrow(
+      'its id matches [A-Za-z0-9_-]{1,64}: got "*"',
+    );
+  });
 });

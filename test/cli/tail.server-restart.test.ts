@@ -18,7 +18,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test("killed and restarted, and its stream deleted", async () => {
+test("tail outlives its server: killed and restarted, and its stream deleted", async () => {
   const project = await gateway.project();
   const send = async (event: string) =>
     await until(async () => {

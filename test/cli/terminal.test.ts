@@ -3,7 +3,7 @@
 
 import { Writable } from "node:stream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CommandContext } from "../../src/cli/context.ts";
 import { list } from "../../src/cli/project.ts";
 import { tail } from "../../src/cli/tail.ts";
@@ -51,53 +51,55 @@ function outside(): { context: CommandContext; text: () => string; stop: AbortCo
   return { context, text: () => text, stop };
 }
 
-test("escapes are JSON's", () => {
-  const value = { [hostile]: hostile, plain: 'é ü 漢字 👩‍👩‍👧 \\ " \n' };
-  const escaped = forTerminal(JSON.stringify(value));
-  expect(escaped).not.toMatch(acting);
-  expect(JSON.parse(escaped)).toEqual(value);
-  expect(forTerminal("plain é 漢字\n")).toBe("plain é 漢字\n");
-});
-
-test("tail", async () => {
-  const project = await gateway.project();
-  const sent = {
-    api_key: project.key,
-    event: hostile,
-    distinct_id: "u",
-    properties: { [hostile]: hostile },
-  };
-  expect((await gateway.post("/capture/", sent)).status).toBe(200);
-  const { context, text, stop } = outside();
-  const running = tail(gateway.config, { project: project.id, lanes, fromStart: true }, context);
-  await until(() => text().includes('"event"'));
-  stop.abort();
-  await running;
-  expect(text()).not.toMatch(acting);
-  const line = text()
-    .split("\n")
-    .find((found) => found.startsWith("{"));
-  expect(JSON.parse(line ?? "")).toMatchObject({
-    event: hostile,
-    properties: { [hostile]: hostile },
+describe("nothing acts on a terminal", () => {
+  test("escapes are JSON's", () => {
+    const value = { [hostile]: hostile, plain: 'é ü 漢字 👩‍👩‍👧 \\ " \n' };
+    const escaped = forTerminal(JSON.stringify(value));
+    expect(escaped).not.toMatch(acting);
+    expect(JSON.parse(escaped)).toEqual(value);
+    expect(forTerminal("plain é 漢字\n")).toBe("plain é 漢字\n");
   });
-});
 
-test("names of projects that other tools have written", async () => {
-  const bucket = await openBucket(connection, {
-    prefix: gateway.config.subjectPrefix,
-    replicas: 1,
-  });
-  await bucket.put(
-    "odd",
-    JSON.stringify({ id: "odd", name: hostile, keys: ["phc_odd"], enabled: true }),
-  );
-  for (const asJson of [false, true]) {
-    const { context, text } = outside();
-    await list({ config: gateway.config, context }, asJson);
-    expect(text()).toContain("odd");
+  test("tail", async () => {
+    const project = await gateway.project();
+    const sent = {
+      api_key: project.key,
+      event: hostile,
+      distinct_id: "u",
+      properties: { [hostile]: hostile },
+    };
+    expect((await gateway.post("/capture/", sent)).status).toBe(200);
+    const { context, text, stop } = outside();
+    const running = tail(gateway.config, { project: project.id, lanes, fromStart: true }, context);
+    await until(() => text().includes('"event"'));
+    stop.abort();
+    await running;
     expect(text()).not.toMatch(acting);
-  }
-  for (const character of hostile.replaceAll(/[ -~]/g, ""))
-    expect(isProjectName(`a${character}`)).toBe(false);
+    const line = text()
+      .split("\n")
+      .find((found) => found.startsWith("{"));
+    expect(JSON.parse(line ?? "")).toMatchObject({
+      event: hostile,
+      properties: { [hostile]: hostile },
+    });
+  });
+
+  test("names of projects that other tools have written", async () => {
+    const bucket = await openBucket(connection, {
+      prefix: gateway.config.subjectPrefix,
+      replicas: 1,
+    });
+    await bucket.put(
+      "odd",
+      JSON.stringify({ id: "odd", name: hostile, keys: ["phc_odd"], enabled: true }),
+    );
+    for (const asJson of [false, true]) {
+      const { context, text } = outside();
+      await list({ config: gateway.config, context }, asJson);
+      expect(text()).toContain("odd");
+      expect(text()).not.toMatch(acting);
+    }
+    for (const character of hostile.replaceAll(/[ -~]/g, ""))
+      expect(isProjectName(`a${character}`)).toBe(false);
+  });
 });

@@ -19,7 +19,9 @@ const found = chromiums();
 const { python } = findPythonClient();
 const stage = startStage();
 
-test("ten seconds without NATS", { timeout: 90_000 }, async () => {
+test("an outage costs no client anything: ten seconds without NATS", {
+  timeout: 90_000,
+}, async () => {
   const complained = vi.spyOn(console, "error");
   const probe = await stage.gateway.project();
   const projects = [

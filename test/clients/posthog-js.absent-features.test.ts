@@ -4,31 +4,62 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PostHog } from "posthog-node";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { chromiums, readyMsMax, startStage, visit } from "./browser-kit.ts";
 import { isReady, posthogJs } from "./pages.ts";
 
 const found = chromiums();
 const stage = startStage();
 
-test("posthog-node: no flag is on, none is known, and a payload is null", async () => {
-  const { key } = await stage.gateway.project();
-  const sdk = new PostHog(key, {
-    host: stage.gateway.url,
-    personalApiKey: "phx_none",
-    enableLocalEvaluation: false,
+describe("what is not here is none", () => {
+  test("posthog-node: no flag is on, none is known, and a payload is null", async () => {
+    const { key } = await stage.gateway.project();
+    const sdk = new PostHog(key, {
+      host: stage.gateway.url,
+      personalApiKey: "phx_none",
+      enableLocalEvaluation: false,
+    });
+    const errors: unknown[] = [];
+    sdk.on("error", (error: unknown) => errors.push(error));
+    const flags = await sdk.evaluateFlags("user-1");
+    expect([flags.isEnabled("new-checkout"), flags.getFlag("new-checkout"), flags.keys]).toEqual([
+      false,
+      undefined,
+      [],
+    ]);
+    expect(await sdk.getRemoteConfigPayload("settings")).toBeNull();
+    await sdk.shutdown();
+    expect(errors).toEqual([]);
   });
-  const errors: unknown[] = [];
-  sdk.on("error", (error: unknown) => errors.push(error));
-  const flags = await sdk.evaluateFlags("user-1");
-  expect([flags.isEnabled("new-checkout"), flags.getFlag("new-checkout"), flags.keys]).toEqual([
-    false,
-    undefined,
-    [],
-  ]);
-  expect(await sdk.getRemoteConfigPayload("settings")).toBeNull();
-  await sdk.shutdown();
-  expect(errors).toEqual([]);
+
+  test.each(found)(
+    "posthog-js: flags are none, and those of another host come when they are asked for",
+    async () => {
+      const { key } = await stage.gateway.project();
+      const flags = await startFlags();
+      const heard =
+        "window.flagsHeard = 0; posthog.onFeatureFlags(() => { window.flagsHeard++; });";
+      const page = posthogJs({
+        host: stage.gateway.url,
+        key,
+        options: { flags_api_host: flags.url },
+      });
+      stage.site.pages.set("/", page.replace("</script>", `${heard}</script>`));
+      const opened = await visit(stage.browser!, stage.site.origin);
+      await expect.poll(() => opened.page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
+      const isOn = () =>
+        opened.page.evaluate('posthog.isFeatureEnabled("new-checkout", { send_event: false })');
+      expect([
+        await isOn(),
+        flags.asked(),
+        await opened.page.evaluate("window.flagsHeard"),
+      ]).toEqual([undefined, 0, 0]);
+      expect(await opened.page.evaluate("posthog.sessionRecordingStarted()")).toBe(false);
+      await opened.page.evaluate("posthog.reloadFeatureFlags()");
+      await expect.poll(isOn, { timeout: readyMsMax }).toBe(true);
+      expect(flags.asked()).toBe(1);
+    },
+  );
 });
 
 /** A host that knows one flag, for pages of other origins; how often it was asked. */
@@ -54,31 +85,3 @@ async function startFlags(): Promise<{ url: string; asked(): number }> {
   onTestFinished(() => void server.close().closeAllConnections());
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked: () => asked };
 }
-
-test.each(found)(
-  "posthog-js: flags are none, and those of another host come when they are asked for",
-  async () => {
-    const { key } = await stage.gateway.project();
-    const flags = await startFlags();
-    const heard = "window.flagsHeard = 0; posthog.onFeatureFlags(() => { window.flagsHeard++; });";
-    const page = posthogJs({
-      host: stage.gateway.url,
-      key,
-      options: { flags_api_host: flags.url },
-    });
-    stage.site.pages.set("/", page.replace("</script>", `${heard}</script>`));
-    const opened = await visit(stage.browser!, stage.site.origin);
-    await expect.poll(() => opened.page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
-    const isOn = () =>
-      opened.page.evaluate('posthog.isFeatureEnabled("new-checkout", { send_event: false })');
-    expect([await isOn(), flags.asked(), await opened.page.evaluate("window.flagsHeard")]).toEqual([
-      undefined,
-      0,
-      0,
-    ]);
-    expect(await opened.page.evaluate("posthog.sessionRecordingStarted()")).toBe(false);
-    await opened.page.evaluate("posthog.reloadFeatureFlags()");
-    await expect.poll(isOn, { timeout: readyMsMax }).toBe(true);
-    expect(flags.asked()).toBe(1);
-  },
-);

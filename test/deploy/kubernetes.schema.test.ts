@@ -11,7 +11,7 @@ import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2";
 import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { ConfigMap, Service } from "kubernetes-models/v1";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { kustomize, type Manifest, root } from "./files-kit.ts";
 
 interface Known {
@@ -54,41 +54,43 @@ function knownOf({ apiVersion, kind }: Manifest): Known {
 
 const overlays = [["base"], ["overlays/production"]];
 
-test.each(overlays)("%s keeps to the schemas", (overlay) => {
-  const manifests = kustomize(overlay);
-  expect(manifests.length).toBeGreaterThan(7);
-  for (const manifest of manifests) {
-    const { model: Model } = knownOf(manifest);
-    expect(
-      () => new Model(manifest as never).validate(),
-      `${manifest.kind} ${manifest.metadata.name}`,
-    ).not.toThrow();
-  }
-});
+describe("Kubernetes manifests are what the API knows", () => {
+  test.each(overlays)("%s keeps to the schemas", (overlay) => {
+    const manifests = kustomize(overlay);
+    expect(manifests.length).toBeGreaterThan(7);
+    for (const manifest of manifests) {
+      const { model: Model } = knownOf(manifest);
+      expect(
+        () => new Model(manifest as never).validate(),
+        `${manifest.kind} ${manifest.metadata.name}`,
+      ).not.toThrow();
+    }
+  });
 
-test.each(overlays)("%s has no field that the API does not know", (overlay) => {
-  const lines = kustomize(overlay).map((manifest, index) => {
-    const { from } = knownOf(manifest);
-    const type = `I${manifest.kind}`;
-    return `import type { ${type} as T${index} } from "${from}";\nexport const m${index}: T${index} = ${JSON.stringify(manifest)};`;
+  test.each(overlays)("%s has no field that the API does not know", (overlay) => {
+    const lines = kustomize(overlay).map((manifest, index) => {
+      const { from } = knownOf(manifest);
+      const type = `I${manifest.kind}`;
+      return `import type { ${type} as T${index} } from "${from}";\nexport const m${index}: T${index} = ${JSON.stringify(manifest)};`;
+    });
+    const folder = path.join(root, ".cache");
+    const file = path.join(folder, `manifests-${process.pid}.ts`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, lines.join("\n"));
+    const tsc = path.join(root, "node_modules/typescript/bin/tsc");
+    const options = [
+      "--ignoreConfig",
+      "--noEmit",
+      "--strict",
+      "--skipLibCheck",
+      "--module",
+      "nodenext",
+    ];
+    const done = spawnSync(process.execPath, [tsc, ...options, "--target", "es2024", file], {
+      encoding: "utf8",
+    });
+    rmSync(file);
+    expect(done.stdout).toBe("");
+    expect(done.status).toBe(0);
   });
-  const folder = path.join(root, ".cache");
-  const file = path.join(folder, `manifests-${process.pid}.ts`);
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(file, lines.join("\n"));
-  const tsc = path.join(root, "node_modules/typescript/bin/tsc");
-  const options = [
-    "--ignoreConfig",
-    "--noEmit",
-    "--strict",
-    "--skipLibCheck",
-    "--module",
-    "nodenext",
-  ];
-  const done = spawnSync(process.execPath, [tsc, ...options, "--target", "es2024", file], {
-    encoding: "utf8",
-  });
-  rmSync(file);
-  expect(done.stdout).toBe("");
-  expect(done.status).toBe(0);
 });

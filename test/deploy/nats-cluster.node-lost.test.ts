@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const node of nodes) await node.remove();
 });
 
-test("one of three nodes stops: events go on", async () => {
+test("a cluster goes on without one node: one of three nodes stops: events go on", async () => {
   const project = await gateway.project();
   const post = async (event: string) =>
     (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;

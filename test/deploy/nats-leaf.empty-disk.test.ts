@@ -14,7 +14,7 @@ afterAll(async () => {
   for (const server of [leaf, hub.server]) await server.remove();
 });
 
-test("events after the loss of a leaf's disk are gathered", async () => {
+test("what a leaf took is gathered when it is back on an empty disk: events after the loss of a leaf's disk are gathered", async () => {
   await hub.gather();
   const first = await startTestGateway({ server: leaf, env });
   await hub.gather("leaf-1");

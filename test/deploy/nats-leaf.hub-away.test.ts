@@ -40,7 +40,7 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("hub away: every answer is 200; back: all is there, once and in order", async () => {
+test("a gateway beside a leaf refuses nothing while the hub is away: hub away: every answer is 200; back: all is there, once and in order", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");

@@ -23,7 +23,7 @@ async function answers(gateway: TestGateway): Promise<number[]> {
   return [await statusOf(key), await statusOf(nobody)];
 }
 
-test("a new leaf waits for the projects, a restarted one has them without the hub", async () => {
+test("a gateway beside a leaf knows the projects before it listens: a new leaf waits for the projects, a restarted one has them without the hub", async () => {
   await hub.gather();
   const shop = { prefix: "penstock", replicas: 1, id: "shop", key };
   await hub.withClient((connection) => addProject(connection, shop));

@@ -39,47 +39,50 @@ const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 
 beforeAll(async () => void (await prometheusFolder()), fetchMsMax);
 
-test("promtool finds nothing wrong with the configuration and its rules", async () => {
-  const { code, out } = await promtool("check", "config", "prometheus.yml");
-  expect(code, out).toBe(0);
-  expect(out).toContain(`${alerts.length} rules found`);
-});
-
-test.each(testFiles)("as told in %s", { timeout: 120_000 }, async (file) => {
-  const { code, out } = await promtool("test", "rules", `tests/${file}`);
-  expect(code, out).toBe(0);
-});
-
-describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-  test("has a scenario in which it fires, and in which it does not", () => {
-    const own = scenarios
-      .filter(({ name }) => name.startsWith(`${alert}: `))
-      .flatMap((found) => found.promql_expr_test);
-    const wouldShowIt = [
-      'ALERTS{alertstate="firing"}',
-      `severity="${labels?.["severity"]}"`,
-      `"${alert}"`,
-    ];
-    const looksAt = own.filter(({ expr }) => wouldShowIt.some((part) => expr.includes(part)));
-    const isNamed = ({ labels: text }: { labels: string }) => text.includes(`alertname="${alert}"`);
-    expect(looksAt.some(({ exp_samples }) => exp_samples.some(isNamed))).toBe(true);
-    expect(looksAt.some(({ exp_samples }) => !exp_samples.some(isNamed))).toBe(true);
+describe("alerts fire when they should", () => {
+  test("promtool finds nothing wrong with the configuration and its rules", async () => {
+    const { code, out } = await promtool("check", "config", "prometheus.yml");
+    expect(code, out).toBe(0);
+    expect(out).toContain(`${alerts.length} rules found`);
   });
 
-  test("says how bad it is, what it is, what to do first, and where to read on", () => {
-    expect(["page", "ticket"]).toContain(labels?.["severity"]);
-    expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
-    expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
-    expect(annotations?.["runbook_url"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
-    const section = new RegExp(`^### ${alert}\n([^#]*)`, "m").exec(runbook)?.[1] ?? "";
-    expect(section).toMatch(
-      new RegExp(`^${labels?.["severity"] === "page" ? "Page" : "Ticket"}\\.`, "m"),
-    );
-    for (const part of ["**Means**", "**Look at**", "**Do**"]) expect(section).toContain(part);
+  test.each(testFiles)("as told in %s", { timeout: 120_000 }, async (file) => {
+    const { code, out } = await promtool("test", "rules", `tests/${file}`);
+    expect(code, out).toBe(0);
   });
-});
 
-test("the runbook has no section without an alert", () => {
-  const sections = [...runbook.matchAll(/^### (\w+)$/gm)].map((match) => match[1]);
-  expect(sections.sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+  describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
+    test("has a scenario in which it fires, and in which it does not", () => {
+      const own = scenarios
+        .filter(({ name }) => name.startsWith(`${alert}: `))
+        .flatMap((found) => found.promql_expr_test);
+      const wouldShowIt = [
+        'ALERTS{alertstate="firing"}',
+        `severity="${labels?.["severity"]}"`,
+        `"${alert}"`,
+      ];
+      const looksAt = own.filter(({ expr }) => wouldShowIt.some((part) => expr.includes(part)));
+      const isNamed = ({ labels: text }: { labels: string }) =>
+        text.includes(`alertname="${alert}"`);
+      expect(looksAt.some(({ exp_samples }) => exp_samples.some(isNamed))).toBe(true);
+      expect(looksAt.some(({ exp_samples }) => !exp_samples.some(isNamed))).toBe(true);
+    });
+
+    test("says how bad it is, what it is, what to do first, and where to read on", () => {
+      expect(["page", "ticket"]).toContain(labels?.["severity"]);
+      expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
+      expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
+      expect(annotations?.["runbook_url"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
+      const section = new RegExp(`^### ${alert}\n([^#]*)`, "m").exec(runbook)?.[1] ?? "";
+      expect(section).toMatch(
+        new RegExp(`^${labels?.["severity"] === "page" ? "Page" : "Ticket"}\\.`, "m"),
+      );
+      for (const part of ["**Means**", "**Look at**", "**Do**"]) expect(section).toContain(part);
+    });
+  });
+
+  test("the runbook has no section without an alert", () => {
+    const sections = [...runbook.matchAll(/^### (\w+)$/gm)].map((match) => match[1]);
+    expect(sections.sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+  });
 });

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { dashboardText } from "../../deploy/grafana/dashboard.ts";
 import { metricNames, metricTable } from "../../src/admin/metrics/metric-table.ts";
@@ -20,45 +20,59 @@ const shown = new Set(
   expressions.flatMap((expr) => expr.match(/\bpenstock_\w+|\bjob\w*:[\w:]+/g) ?? []),
 );
 
-test.each(metricNames.map((name) => [name]))("%s", (name) => {
-  const series = metricTable[name].type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
-  expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
-});
+describe("every metric is watched", () => {
+  test.each(metricNames.map((name) => [name]))("%s", (name) => {
+    const series = metricTable[name].type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+    expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
+  });
 
-test("every name that is asked for is a metric's or a recording rule's, and every recording rule is asked for", () => {
-  const recorded = rules.flatMap(({ record }) => record ?? []);
-  const known = new Set([
-    ...recorded,
-    ...metricNames.flatMap((name) => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]),
-  ]);
-  expect([...shown].filter((name) => !known.has(name))).toEqual([]);
-  expect(recorded.filter((name) => !shown.has(name))).toEqual([]);
-});
+  test("every name that is asked for is a metric's or a recording rule's, and every recording rule is asked for", () => {
+    const recorded = rules.flatMap(({ record }) => record ?? []);
+    const known = new Set([
+      ...recorded,
+      ...metricNames.flatMap((name) => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]),
+    ]);
+    expect([...shown].filter((name) => !known.has(name))).toEqual([]);
+    expect(recorded.filter((name) => !shown.has(name))).toEqual([]);
+  });
 
-test("the dashboard is the one that dashboard.ts writes: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
-  expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(
-    dashboardText(),
-  );
-});
+  test("the dashboard is the one that dashboard.ts writes: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
+    expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(
+      dashboardText(),
+    );
+  });
 
-test("panels are described, have a unit, ask the data source that was chosen, and do not lie on one another", () => {
-  const panels = dashboardPanels();
-  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  const cells = new Set<string>();
-  for (const panel of panels) {
-    for (const cell of cellsOf(panel)) {
-      expect(cells.has(cell), `${panel.title} at ${cell}`).toBe(false);
-      cells.add(cell);
+  test("panels are described, have a unit, ask the data source that was chosen, and do not lie on one another", () => {
+    const panels = dashboardPanels();
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    const cells = new Set<string>();
+    for (const panel of panels) {
+      for (const cell of cellsOf(panel)) {
+        expect(cells.has(cell), `${panel.title} at ${cell}`).toBe(false);
+        cells.add(cell);
+      }
+      if (panel.type === "row") continue;
+      expect(panel.description, panel.title).toMatch(/^.{20,}\.$/);
+      expect(panel.fieldConfig?.defaults.unit, panel.title).toMatch(/\w/);
+      expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
+      for (const { datasource } of [panel, ...(panel.targets ?? [])]) {
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own
+        expect(datasource, panel.title).toEqual({ type: "prometheus", uid: "${datasource}" });
+      }
     }
-    if (panel.type === "row") continue;
-    expect(panel.description, panel.title).toMatch(/^.{20,}\.$/);
-    expect(panel.fieldConfig?.defaults.unit, panel.title).toMatch(/\w/);
-    expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
-    for (const { datasource } of [panel, ...(panel.targets ?? [])]) {
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own
-      expect(datasource, panel.title).toEqual({ type: "prometheus", uid: "${datasource}" });
-    }
-  }
+  });
+
+  test("Grafana is told of the data source and of the folder", () => {
+    const read = (file: string): Record<string, Record<string, unknown>[]> =>
+      parse(readFileSync(path.join(grafanaDir, "provisioning", file), "utf8"));
+    expect(read("datasources/prometheus.yaml")["datasources"]).toMatchObject([
+      { type: "prometheus", isDefault: true, jsonData: { timeInterval: "15s" } },
+    ]);
+    expect(read("dashboards/penstock.yaml")["providers"]).toMatchObject([
+      { type: "file", options: { path: "/var/lib/grafana/dashboards" } },
+    ]);
+    expect(readdirSync(path.join(grafanaDir, "dashboards"))).toEqual(["penstock.json"]);
+  });
 });
 
 function cellsOf({ gridPos: { x, y, w, h } }: DashboardPanel): string[] {
@@ -68,15 +82,3 @@ function cellsOf({ gridPos: { x, y, w, h } }: DashboardPanel): string[] {
     (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`,
   );
 }
-
-test("Grafana is told of the data source and of the folder", () => {
-  const read = (file: string): Record<string, Record<string, unknown>[]> =>
-    parse(readFileSync(path.join(grafanaDir, "provisioning", file), "utf8"));
-  expect(read("datasources/prometheus.yaml")["datasources"]).toMatchObject([
-    { type: "prometheus", isDefault: true, jsonData: { timeInterval: "15s" } },
-  ]);
-  expect(read("dashboards/penstock.yaml")["providers"]).toMatchObject([
-    { type: "file", options: { path: "/var/lib/grafana/dashboards" } },
-  ]);
-  expect(readdirSync(path.join(grafanaDir, "dashboards"))).toEqual(["penstock.json"]);
-});

@@ -54,7 +54,9 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
   });
 }
 
-test("queries, rules, alerts", { timeout: fetchMsMax }, async () => {
+test("a real Prometheus has an answer to every query: queries, rules, alerts", {
+  timeout: fetchMsMax,
+}, async () => {
   await prometheusFolder();
   const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs) };
   const gateway = await startTestGateway({ env });

@@ -1,7 +1,7 @@
 // What the systemd units say agrees with the bundle's layout, with the settings and with the
 // configuration of nats-server.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./files-kit.ts";
 
 type Unit = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
@@ -30,44 +30,49 @@ const nats = unitOf("nats-server");
 const gatewayEnv = envOf(readDeploy("systemd/penstock.env"));
 const natsEnv = envOf(readDeploy("systemd/nats.env"));
 
-test.each([
-  ["penstock", gateway],
-  ["nats-server", nats],
-])("%s.service is restarted without end, has no privileges, and writes nowhere else", (_, unit) => {
-  expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
-  expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
-  expect(unit["Service"]).toMatchObject({
-    Restart: ["always"],
-    NoNewPrivileges: ["yes"],
-    ProtectSystem: ["strict"],
-    CapabilityBoundingSet: [""],
+describe("systemd units run the bundle", () => {
+  test.each([
+    ["penstock", gateway],
+    ["nats-server", nats],
+  ])(
+    "%s.service is restarted without end, has no privileges, and writes nowhere else",
+    (_, unit) => {
+      expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
+      expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
+      expect(unit["Service"]).toMatchObject({
+        Restart: ["always"],
+        NoNewPrivileges: ["yes"],
+        ProtectSystem: ["strict"],
+        CapabilityBoundingSet: [""],
+      });
+      expect(unit["Service"]?.["User"]?.[0]).not.toBe("root");
+    },
+  );
+
+  test("the gateway is the bundle's, with settings that are settings, stops before NATS, and has the time to drain", () => {
+    const service = gateway["Service"] ?? {};
+    expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
+    expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
+    const { drainDelayMs, drainTimeoutMs } = settingsOf(gatewayEnv);
+    expect(Number(service["TimeoutStopSec"]?.[0]) * 1_000).toBeGreaterThan(
+      drainDelayMs + drainTimeoutMs + 5_000,
+    );
+    expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
   });
-  expect(unit["Service"]?.["User"]?.[0]).not.toBe("root");
-});
 
-test("the gateway is the bundle's, with settings that are settings, stops before NATS, and has the time to drain", () => {
-  const service = gateway["Service"] ?? {};
-  expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
-  expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
-  const { drainDelayMs, drainTimeoutMs } = settingsOf(gatewayEnv);
-  expect(Number(service["TimeoutStopSec"]?.[0]) * 1_000).toBeGreaterThan(
-    drainDelayMs + drainTimeoutMs + 5_000,
-  );
-  expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
-});
-
-test("nats-server has what its configuration asks for, the gateway's token, and room for its streams", () => {
-  const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
-  const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
-  expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());
-  expect(natsEnv["NATS_TOKEN"]).toBe(gatewayEnv["PENSTOCK_NATS_TOKEN"]);
-  const config = settingsOf(gatewayEnv);
-  expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
-    1.1 * streamBytesTotal(config),
-  );
-  // The one folder it may write to.
-  expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
-  expect(nats["Service"]?.["ExecStart"]).toEqual([
-    "/usr/sbin/nats-server --config /etc/nats/nats.conf",
-  ]);
+  test("nats-server has what its configuration asks for, the gateway's token, and room for its streams", () => {
+    const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
+    const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
+    expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());
+    expect(natsEnv["NATS_TOKEN"]).toBe(gatewayEnv["PENSTOCK_NATS_TOKEN"]);
+    const config = settingsOf(gatewayEnv);
+    expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
+      1.1 * streamBytesTotal(config),
+    );
+    // The one folder it may write to.
+    expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
+    expect(nats["Service"]?.["ExecStart"]).toEqual([
+      "/usr/sbin/nats-server --config /etc/nats/nats.conf",
+    ]);
+  });
 });

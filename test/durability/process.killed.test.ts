@@ -1,7 +1,7 @@
 // A gateway process that ends under load, told to or killed: at the next start on its folder every
 // event it acknowledged is stored exactly once, and nothing it refused.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readConnectionNote } from "../../src/embedded/nats-config.ts";
 import { ended, isRunning, temporaryFolder } from "../../testkit/processes.ts";
 import { startLoad, storedIds, type Told, upOn } from "../../testkit/up-process.ts";
@@ -22,39 +22,41 @@ async function expectKept(dataDir: string, told: Told): Promise<void> {
   expect(await ended(next.child)).toBe(0);
 }
 
-test("SIGTERM: it answers what it has taken, ends with 0, and all of it is there", async () => {
-  const dataDir = temporaryFolder();
-  const { child, url } = await upOn(dataDir);
-  const { told, ended: loadEnded } = startLoad(url);
-  await expect
-    .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
-    .toBeGreaterThan(storedBefore);
-  const atSignal = told.stored.size;
-  child.kill("SIGTERM");
-  expect(await ended(child)).toBe(0);
-  await loadEnded;
-  // It was in the middle of work.
-  expect(told.stored.size).toBeGreaterThan(atSignal);
-  expect(told.refused.size).toBeGreaterThan(0);
-  await expectKept(dataDir, told);
-});
-
-test.each([["the gateway alone"], ["the gateway and its nats-server"]])(
-  "SIGKILL of %s",
-  async (which) => {
+describe("what was acknowledged outlives the process", () => {
+  test("SIGTERM: it answers what it has taken, ends with 0, and all of it is there", async () => {
     const dataDir = temporaryFolder();
     const { child, url } = await upOn(dataDir);
-    const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
-    expect(isRunning(serverPid)).toBe(true);
     const { told, ended: loadEnded } = startLoad(url);
     await expect
       .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
       .toBeGreaterThan(storedBefore);
-    child.kill("SIGKILL");
-    if (which.includes("nats-server")) process.kill(serverPid, "SIGKILL");
-    expect(await ended(child)).toBe("SIGKILL");
+    const atSignal = told.stored.size;
+    child.kill("SIGTERM");
+    expect(await ended(child)).toBe(0);
     await loadEnded;
-    expect(told.unknown.size).toBeGreaterThan(0);
+    // It was in the middle of work.
+    expect(told.stored.size).toBeGreaterThan(atSignal);
+    expect(told.refused.size).toBeGreaterThan(0);
     await expectKept(dataDir, told);
-  },
-);
+  });
+
+  test.each([["the gateway alone"], ["the gateway and its nats-server"]])(
+    "SIGKILL of %s",
+    async (which) => {
+      const dataDir = temporaryFolder();
+      const { child, url } = await upOn(dataDir);
+      const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
+      expect(isRunning(serverPid)).toBe(true);
+      const { told, ended: loadEnded } = startLoad(url);
+      await expect
+        .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
+        .toBeGreaterThan(storedBefore);
+      child.kill("SIGKILL");
+      if (which.includes("nats-server")) process.kill(serverPid, "SIGKILL");
+      expect(await ended(child)).toBe("SIGKILL");
+      await loadEnded;
+      expect(told.unknown.size).toBeGreaterThan(0);
+      await expectKept(dataDir, told);
+    },
+  );
+});

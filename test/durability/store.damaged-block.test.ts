@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway } from "../../testkit/gateway.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { blocksOf } from "./durability-kit.ts";
@@ -81,17 +81,19 @@ async function numbersIn(server: TestNatsServer, project: string): Promise<numbe
 
 const all = Array.from({ length: events }, (_, number) => number);
 
-test("after an orderly end: that message, and no other", async () => {
-  const { read } = await damaged("stop");
-  expect(await read()).toEqual(all.filter((number) => number !== 1));
-});
+describe("a damaged block costs what the README says", () => {
+  test("after an orderly end: that message, and no other", async () => {
+    const { read } = await damaged("stop");
+    expect(await read()).toEqual(all.filter((number) => number !== 1));
+  });
 
-test("after a kill or a power cut: no more than that message and those behind it in its block", async () => {
-  const { read, firstOfNextBlock } = await damaged("kill");
-  expect(firstOfNextBlock).toBeGreaterThan(2);
-  const left = await read();
-  expect(left).not.toContain(1);
-  expect(left).toEqual(
-    expect.arrayContaining(all.filter((number) => number < 1 || number >= firstOfNextBlock)),
-  );
+  test("after a kill or a power cut: no more than that message and those behind it in its block", async () => {
+    const { read, firstOfNextBlock } = await damaged("kill");
+    expect(firstOfNextBlock).toBeGreaterThan(2);
+    const left = await read();
+    expect(left).not.toContain(1);
+    expect(left).toEqual(
+      expect.arrayContaining(all.filter((number) => number < 1 || number >= firstOfNextBlock)),
+    );
+  });
 });

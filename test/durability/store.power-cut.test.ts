@@ -3,7 +3,7 @@
 // it has not, which shows that the copy leaves out what a power cut takes. Whether a directory's
 // entries are on the disk no system call tells: a file that is there counts as there.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   blocksOf,
   cutPower,
@@ -21,49 +21,51 @@ const waves = 4;
 const singles = 5;
 const lazyWavesMax = 5;
 
-test("embedded: under load from several clients, in new blocks too", async () => {
-  const cache = onDisk();
-  const store = await embeddedStore(cache.folder);
-  const load = await loadedGateway(store);
-  const cuts: [PowerCut, ReadonlySet<string>][] = [];
-  for (let wave = 0; wave < waves; wave++) {
-    await load.wave();
-    cuts.push([cutPower(store, cache), new Set(load.acknowledged)]);
-  }
-  for (const lane of ["LIVE", "HISTORICAL"] as const)
-    expect(blocksOf(store.storeDir, lane).length).toBeGreaterThan(1);
-  for (const [{ storeDir, lost }, acknowledged] of cuts) {
-    expect(Object.keys(lost).filter((file) => file.endsWith(".blk"))).toEqual([]);
-    expect(missing(acknowledged, await idsIn(storeDir, load))).toEqual([]);
-  }
-  expect(load.acknowledged.size).toBe(waves * 8 * 16);
-});
+describe("a 200 outlives a power cut", () => {
+  test("embedded: under load from several clients, in new blocks too", async () => {
+    const cache = onDisk();
+    const store = await embeddedStore(cache.folder);
+    const load = await loadedGateway(store);
+    const cuts: [PowerCut, ReadonlySet<string>][] = [];
+    for (let wave = 0; wave < waves; wave++) {
+      await load.wave();
+      cuts.push([cutPower(store, cache), new Set(load.acknowledged)]);
+    }
+    for (const lane of ["LIVE", "HISTORICAL"] as const)
+      expect(blocksOf(store.storeDir, lane).length).toBeGreaterThan(1);
+    for (const [{ storeDir, lost }, acknowledged] of cuts) {
+      expect(Object.keys(lost).filter((file) => file.endsWith(".blk"))).toEqual([]);
+      expect(missing(acknowledged, await idsIn(storeDir, load))).toEqual([]);
+    }
+    expect(load.acknowledged.size).toBe(waves * 8 * 16);
+  });
 
-test("embedded: one event at a time, nothing of its block is left to be written", async () => {
-  const cache = onDisk();
-  const store = await embeddedStore(cache.folder);
-  const load = await loadedGateway(store);
-  for (let turn = 0; turn < singles; turn++) {
-    await load.single();
-    const lost = cache.isTold ? Object.keys(notOnDisk(store)) : [];
-    expect(lost.filter((file) => file.endsWith(".blk"))).toEqual([]);
-  }
-  const cut = cutPower(store, cache);
-  expect(missing(load.acknowledged, await idsIn(cut.storeDir, load))).toEqual([]);
-});
+  test("embedded: one event at a time, nothing of its block is left to be written", async () => {
+    const cache = onDisk();
+    const store = await embeddedStore(cache.folder);
+    const load = await loadedGateway(store);
+    for (let turn = 0; turn < singles; turn++) {
+      await load.single();
+      const lost = cache.isTold ? Object.keys(notOnDisk(store)) : [];
+      expect(lost.filter((file) => file.endsWith(".blk"))).toEqual([]);
+    }
+    const cut = cutPower(store, cache);
+    expect(missing(load.acknowledged, await idsIn(cut.storeDir, load))).toEqual([]);
+  });
 
-test("the control: with a sync_interval of 2 minutes a power cut takes acknowledged events, a kill does not", async () => {
-  const cache = onDisk();
-  const store = await lazyStore(cache.folder);
-  const load = await loadedGateway(store);
-  await load.wave();
-  const killed = cutPower(store, { ...cache, isTold: false });
-  expect(missing(load.acknowledged, await idsIn(killed.storeDir, load))).toEqual([]);
-  let gone: string[] = [];
-  // The kernel may have written everything of its own accord; not time after time.
-  for (let wave = 0; cache.isTold && gone.length === 0 && wave < lazyWavesMax; wave++) {
+  test("the control: with a sync_interval of 2 minutes a power cut takes acknowledged events, a kill does not", async () => {
+    const cache = onDisk();
+    const store = await lazyStore(cache.folder);
+    const load = await loadedGateway(store);
     await load.wave();
-    gone = missing(load.acknowledged, await idsIn(cutPower(store, cache).storeDir, load));
-  }
-  expect(gone.length > 0).toBe(cache.isTold);
+    const killed = cutPower(store, { ...cache, isTold: false });
+    expect(missing(load.acknowledged, await idsIn(killed.storeDir, load))).toEqual([]);
+    let gone: string[] = [];
+    // The kernel may have written everything of its own accord; not time after time.
+    for (let wave = 0; cache.isTold && gone.length === 0 && wave < lazyWavesMax; wave++) {
+      await load.wave();
+      gone = missing(load.acknowledged, await idsIn(cutPower(store, cache).storeDir, load));
+    }
+    expect(gone.length > 0).toBe(cache.isTold);
+  });
 });

@@ -6,7 +6,7 @@ import { embeddedOn, isRunning, penstock, temporaryFolder } from "../../testkit/
 
 const small = ["--stream-bytes-max", "1048576", "--port", "0", "--admin-port", "0"];
 
-test("the server ends, and the folder can be used again", async () => {
+test("a killed gateway takes its server along: the server ends, and the folder can be used again", async () => {
   const dataDir = temporaryFolder();
   const gateway = penstock("up", "--data-dir", dataDir, ...small);
   await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("Penstock is up");

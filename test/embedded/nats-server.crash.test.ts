@@ -5,7 +5,7 @@ import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { embeddedOn, temporaryFolder } from "../../testkit/processes.ts";
 
-test("killed twice, a client that stays is connected again each time", async () => {
+test("a crashed server comes back on its port: killed twice, a client that stays is connected again each time", async () => {
   const embedded = await embeddedOn(temporaryFolder());
   const { url, token } = embedded;
   const client = await connect({

@@ -5,62 +5,64 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { binary, embeddedOn, temporaryFolder } from "../../testkit/processes.ts";
 
-test("the running server was started on a file that says so", async () => {
-  const dataDir = temporaryFolder();
-  const embedded = await embeddedOn(dataDir);
-  const file = path.join(dataDir, "nats", "nats-server.conf");
-  expect(commandLineOf(embedded.pid)).toEqual([binary.file, "-c", file]);
-  const text = readFileSync(file, "utf8");
-  expect(uncommented(text)).toMatch(/\bjetstream \{[^}]*^\s*sync_interval: always$[^}]*\}/m);
-  expect(uncommented(text).match(/sync_interval/g)).toHaveLength(1);
-  expect(text).toContain(`listen: "127.0.0.1:${new URL(embedded.url).port}"`);
-  expect(text).toContain(`authorization { token: ${JSON.stringify(embedded.token)} }`);
-  execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
-});
+describe("what is acknowledged is on disk", () => {
+  test("the running server was started on a file that says so", async () => {
+    const dataDir = temporaryFolder();
+    const embedded = await embeddedOn(dataDir);
+    const file = path.join(dataDir, "nats", "nats-server.conf");
+    expect(commandLineOf(embedded.pid)).toEqual([binary.file, "-c", file]);
+    const text = readFileSync(file, "utf8");
+    expect(uncommented(text)).toMatch(/\bjetstream \{[^}]*^\s*sync_interval: always$[^}]*\}/m);
+    expect(uncommented(text).match(/sync_interval/g)).toHaveLength(1);
+    expect(text).toContain(`listen: "127.0.0.1:${new URL(embedded.url).port}"`);
+    expect(text).toContain(`authorization { token: ${JSON.stringify(embedded.token)} }`);
+    execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
+  });
 
-test("everything that holds the token is for its owner alone", async () => {
-  const dataDir = temporaryFolder();
-  const { token } = await embeddedOn(dataDir);
-  expect(token.length).toBeGreaterThanOrEqual(32);
-  const folder = path.join(dataDir, "nats");
-  const files = readdirSync(folder).map((name) => path.join(folder, name));
-  const secret = files.filter((file) => readFileSync(file, "utf8").includes(token));
-  expect(secret.map((file) => path.basename(file)).sort()).toEqual([
-    "connection.json",
-    "nats-server.conf",
-  ]);
-  for (const file of secret) expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
-  expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
-});
+  test("everything that holds the token is for its owner alone", async () => {
+    const dataDir = temporaryFolder();
+    const { token } = await embeddedOn(dataDir);
+    expect(token.length).toBeGreaterThanOrEqual(32);
+    const folder = path.join(dataDir, "nats");
+    const files = readdirSync(folder).map((name) => path.join(folder, name));
+    const secret = files.filter((file) => readFileSync(file, "utf8").includes(token));
+    expect(secret.map((file) => path.basename(file)).sort()).toEqual([
+      "connection.json",
+      "nats-server.conf",
+    ]);
+    for (const file of secret) expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
+    expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
+  });
 
-test("it listens on loopback and nowhere else, and wants the token", async () => {
-  const { url, token, pid } = await embeddedOn(temporaryFolder());
-  expect(new URL(url).hostname).toBe("127.0.0.1");
-  expect(listenersOf(pid)).toEqual([
-    `0100007F:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`,
-  ]);
-  for (const wrong of [undefined, `${token}x`]) {
-    const options = {
-      servers: url,
-      maxReconnectAttempts: 0,
-      ...(wrong === undefined ? {} : { token: wrong }),
-    };
-    await expect(connect(options)).rejects.toThrow(/authorization/i);
-  }
-});
+  test("it listens on loopback and nowhere else, and wants the token", async () => {
+    const { url, token, pid } = await embeddedOn(temporaryFolder());
+    expect(new URL(url).hostname).toBe("127.0.0.1");
+    expect(listenersOf(pid)).toEqual([
+      `0100007F:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`,
+    ]);
+    for (const wrong of [undefined, `${token}x`]) {
+      const options = {
+        servers: url,
+        maxReconnectAttempts: 0,
+        ...(wrong === undefined ? {} : { token: wrong }),
+      };
+      await expect(connect(options)).rejects.toThrow(/authorization/i);
+    }
+  });
 
-test("after a restart it is the same", async () => {
-  const dataDir = temporaryFolder();
-  const embedded = await embeddedOn(dataDir);
-  const killed = embedded.pid;
-  process.kill(killed, "SIGKILL");
-  await expect.poll(() => embedded.pid !== killed, { timeout: 10_000 }).toBe(true);
-  const text = readFileSync(path.join(dataDir, "nats", "nats-server.conf"), "utf8");
-  expect(uncommented(text)).toMatch(/^\s*sync_interval: always$/m);
-  expect(text).toContain(`listen: "127.0.0.1:${new URL(embedded.url).port}"`);
+  test("after a restart it is the same", async () => {
+    const dataDir = temporaryFolder();
+    const embedded = await embeddedOn(dataDir);
+    const killed = embedded.pid;
+    process.kill(killed, "SIGKILL");
+    await expect.poll(() => embedded.pid !== killed, { timeout: 10_000 }).toBe(true);
+    const text = readFileSync(path.join(dataDir, "nats", "nats-server.conf"), "utf8");
+    expect(uncommented(text)).toMatch(/^\s*sync_interval: always$/m);
+    expect(text).toContain(`listen: "127.0.0.1:${new URL(embedded.url).port}"`);
+  });
 });
 
 function uncommented(text: string): string {

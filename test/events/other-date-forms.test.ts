@@ -18,221 +18,224 @@ function momentOf(text: string): string | undefined {
 
 const seven = "2026-11-22T07:00:00.000Z";
 
-describe("a timestamp", () => {
-  test.each([
-    // RFC 2822
-    ["Sun, 22 Nov 2026 07:00:00 GMT", seven],
-    ["Sun, 22 Nov 2026 09:00:00 +0200", seven],
-    ["22 Nov 2026 07:00 UT", seven],
-    ["Sun, 22 Nov 26 02:00:00 EST", seven],
-    ["Wed, 02 Jun 2021 06:31:39 GMT", "2021-06-02T06:31:39.000Z"],
-    ["Tue, 1 Jul 2003 10:52:37 +0200", "2003-07-01T08:52:37.000Z"],
-    // slashes, the month first
-    ["11/22/2026 07:00", seven],
-    ["11/22/2026 7:00:00 AM", seven],
-    ["11/22/2026, 7:00:00\u202fAM", seven],
-    ["4/8/14 22:05", "2014-04-08T22:05:00.000Z"],
-    ["8/8/1965 12:00 AM", "1965-08-08T00:00:00.000Z"],
-    ["8/8/1965 01:00:01 PM", "1965-08-08T13:00:01.000Z"],
-    ["03/19/2012 10:11:59.3186369", "2012-03-19T10:11:59.318Z"],
-    ["11/22/2026", "2026-11-22T00:00:00.000Z"],
-    ["08/21/71", "1971-08-21T00:00:00.000Z"],
-    ["2026/11/22 07:00", seven],
-    ["2014/3/31", "2014-03-31T00:00:00.000Z"],
-    ["2014.03.30", "2014-03-30T00:00:00.000Z"],
-    // since 1970
-    ["1795330800", seven],
-    ["1795330800123", "2026-11-22T07:00:00.123Z"],
-    ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
-    // dashes with a zone's name, or half a day
-    ["2026-11-22 07:00:00 UTC", seven],
-    ["2026-11-22 07:00 GMT", seven],
-    ["2026-11-22 07:00:00.257000000 utc", "2026-11-22T07:00:00.257Z"],
-    ["2017-11-25 13:31:15 PST", "2017-11-25T21:31:15.000Z"],
-    ["2014-04-26 05:24:37 PM", "2014-04-26T17:24:37.000Z"],
-    ["2026-11-22  07:00:00", seven],
-    // months by name
-    ["2021-Feb-21", "2021-02-21T00:00:00.000Z"],
-    ["May 8, 2009 5:57:51 PM", "2009-05-08T17:57:51.000Z"],
-    ["September 17, 2012 at 10:09am", "2012-09-17T10:09:00.000Z"],
-    ["May 02, 2021 15:51:31 UTC", "2021-05-02T15:51:31.000Z"],
-    ["oct. 7, 1970", "1970-10-07T00:00:00.000Z"],
-    ["12 Feb 2006, 19:17", "2006-02-12T19:17:00.000Z"],
-    ["14 May 2019 19:11:40.164", "2019-05-14T19:11:40.164Z"],
-    ["7 oct 70", "1970-10-07T00:00:00.000Z"],
-    // without marks, and in Chinese
-    ["20261122T070000Z", seven],
-    ["20261122T0900+02", seven],
-    ["2014年04月08日11时25分18秒", "2014-04-08T11:25:18.000Z"],
-    ["2014年04月08日", "2014-04-08T00:00:00.000Z"],
-  ])("%j is read", (text, moment) => {
-    expect(momentOf(text)).toBe(moment);
-  });
+describe("dates in other forms name one moment", () => {
+  describe("a timestamp", () => {
+    test.each([
+      // RFC 2822
+      ["Sun, 22 Nov 2026 07:00:00 GMT", seven],
+      ["Sun, 22 Nov 2026 09:00:00 +0200", seven],
+      ["22 Nov 2026 07:00 UT", seven],
+      ["Sun, 22 Nov 26 02:00:00 EST", seven],
+      ["Wed, 02 Jun 2021 06:31:39 GMT", "2021-06-02T06:31:39.000Z"],
+      ["Tue, 1 Jul 2003 10:52:37 +0200", "2003-07-01T08:52:37.000Z"],
+      // slashes, the month first
+      ["11/22/2026 07:00", seven],
+      ["11/22/2026 7:00:00 AM", seven],
+      ["11/22/2026, 7:00:00\u202fAM", seven],
+      ["4/8/14 22:05", "2014-04-08T22:05:00.000Z"],
+      ["8/8/1965 12:00 AM", "1965-08-08T00:00:00.000Z"],
+      ["8/8/1965 01:00:01 PM", "1965-08-08T13:00:01.000Z"],
+      ["03/19/2012 10:11:59.3186369", "2012-03-19T10:11:59.318Z"],
+      ["11/22/2026", "2026-11-22T00:00:00.000Z"],
+      ["08/21/71", "1971-08-21T00:00:00.000Z"],
+      ["2026/11/22 07:00", seven],
+      ["2014/3/31", "2014-03-31T00:00:00.000Z"],
+      ["2014.03.30", "2014-03-30T00:00:00.000Z"],
+      // since 1970
+      ["1795330800", seven],
+      ["1795330800123", "2026-11-22T07:00:00.123Z"],
+      ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
+      // dashes with a zone's name, or half a day
+      ["2026-11-22 07:00:00 UTC", seven],
+      ["2026-11-22 07:00 GMT", seven],
+      ["2026-11-22 07:00:00.257000000 utc", "2026-11-22T07:00:00.257Z"],
+      ["2017-11-25 13:31:15 PST", "2017-11-25T21:31:15.000Z"],
+      ["2014-04-26 05:24:37 PM", "2014-04-26T17:24:37.000Z"],
+      ["2026-11-22  07:00:00", seven],
+      // months by name
+      ["2021-Feb-21", "2021-02-21T00:00:00.000Z"],
+      ["May 8, 2009 5:57:51 PM", "2009-05-08T17:57:51.000Z"],
+      ["September 17, 2012 at 10:09am", "2012-09-17T10:09:00.000Z"],
+      ["May 02, 2021 15:51:31 UTC", "2021-05-02T15:51:31.000Z"],
+      ["oct. 7, 1970", "1970-10-07T00:00:00.000Z"],
+      ["12 Feb 2006, 19:17", "2006-02-12T19:17:00.000Z"],
+      ["14 May 2019 19:11:40.164", "2019-05-14T19:11:40.164Z"],
+      ["7 oct 70", "1970-10-07T00:00:00.000Z"],
+      // without marks, and in Chinese
+      ["20261122T070000Z", seven],
+      ["20261122T0900+02", seven],
+      ["2014年04月08日11时25分18秒", "2014-04-08T11:25:18.000Z"],
+      ["2014年04月08日", "2014-04-08T00:00:00.000Z"],
+    ])("%j is read", (text, moment) => {
+      expect(momentOf(text)).toBe(moment);
+    });
 
-  test.each([
-    // no date, no year, a day and a month that may stand either way round, a year of either century
-    ...["07:00", "May 27 02:45:27", "05.06.2026", "7 oct 55", "171113 14:14:20", "2014.03"],
-    // zones that are not the same to everybody, and those that are none
-    ...[
-      "2026-11-22 07:00:00 CET",
-      "2026-11-22 07:00:00 IST",
-      "22 Nov 2026 07:00 +24:00",
-      "22 Nov 2026 07:00 +0260",
-    ],
-    // moments that never were
-    ...[
-      "11/31/2026",
-      "13/01/2026",
-      "0/1/2026",
-      "2/29/2025",
-      "31 Jun 2026",
-      "Mon, 22 Nov 2026 07:00:00 GMT",
-    ],
-    ...[
-      "11/22/2026 24:00",
-      "11/22/2026 07:60",
-      "11/22/2026 13:00 PM",
-      "11/22/2026 0:30 AM",
-      "20260229T000000Z",
-    ],
-    // digits of no known length, and years that no record holds
-    ...[
-      "179533080",
-      "17953308001",
-      "179533080012345",
-      "99999999999999999999",
-      "01/01/0000 00:00 +01:00",
-    ],
-    // what only begins like one
-    ...[
-      "",
-      "now",
-      "Sun",
-      "22 Novem 2026",
-      "11/22/2026 07:00 and more",
-      "11/22/2026\n",
-      " 11/22/2026",
-      "-1795330800",
-    ],
-    ...["1795330800.5", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(60)}Nov 2026`],
-    // Date.parse would take it, each machine for another moment or none
-    ...["Sun Nov 22 2026 07:00:00 GMT+0100 (CET)", "22", "2026", "Nov 2026"],
-  ])("%j is not", (text) => {
-    expect(momentOf(text)).toBeUndefined();
-  });
+    test.each([
+      // no date, no year, a day and a month that may stand either way round, a year of either
+      // century
+      ...["07:00", "May 27 02:45:27", "05.06.2026", "7 oct 55", "171113 14:14:20", "2014.03"],
+      // zones that are not the same to everybody, and those that are none
+      ...[
+        "2026-11-22 07:00:00 CET",
+        "2026-11-22 07:00:00 IST",
+        "22 Nov 2026 07:00 +24:00",
+        "22 Nov 2026 07:00 +0260",
+      ],
+      // moments that never were
+      ...[
+        "11/31/2026",
+        "13/01/2026",
+        "0/1/2026",
+        "2/29/2025",
+        "31 Jun 2026",
+        "Mon, 22 Nov 2026 07:00:00 GMT",
+      ],
+      ...[
+        "11/22/2026 24:00",
+        "11/22/2026 07:60",
+        "11/22/2026 13:00 PM",
+        "11/22/2026 0:30 AM",
+        "20260229T000000Z",
+      ],
+      // digits of no known length, and years that no record holds
+      ...[
+        "179533080",
+        "17953308001",
+        "179533080012345",
+        "99999999999999999999",
+        "01/01/0000 00:00 +01:00",
+      ],
+      // what only begins like one
+      ...[
+        "",
+        "now",
+        "Sun",
+        "22 Novem 2026",
+        "11/22/2026 07:00 and more",
+        "11/22/2026\n",
+        " 11/22/2026",
+        "-1795330800",
+      ],
+      ...["1795330800.5", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(60)}Nov 2026`],
+      // Date.parse would take it, each machine for another moment or none
+      ...["Sun Nov 22 2026 07:00:00 GMT+0100 (CET)", "22", "2026", "Nov 2026"],
+    ])("%j is not", (text) => {
+      expect(momentOf(text)).toBeUndefined();
+    });
 
-  const moments = fc
-    .integer({ min: 0, max: Date.UTC(2049, 11, 31) })
-    .map((ms) => Math.floor(ms / 1_000) * 1_000);
-  const two = (value: number): string => String(value).padStart(2, "0");
+    const moments = fc
+      .integer({ min: 0, max: Date.UTC(2049, 11, 31) })
+      .map((ms) => Math.floor(ms / 1_000) * 1_000);
+    const two = (value: number): string => String(value).padStart(2, "0");
 
-  test("is read in each form as the moment that Date wrote in it", () => {
-    const writers: ((date: Date) => string)[] = [
-      (date) => date.toUTCString(),
-      (date) => String(date.getTime()).padStart(13, "0"),
-      (date) => String(date.getTime() / 1_000).padStart(10, "0"),
-      (date) => date.toLocaleString("en-US", { timeZone: "UTC" }),
-      (date) =>
-        date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "long", timeStyle: "medium" }),
-      (date) =>
-        date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "medium", timeStyle: "long" }),
-      (date) => `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`,
-      (date) => date.toISOString().slice(0, 19).replaceAll(/[-:]/g, ""),
-      (date) =>
-        `${date.getUTCFullYear()}/${two(date.getUTCMonth() + 1)}/${two(date.getUTCDate())} ${date.toISOString().slice(11, 23)}`,
-    ];
-    fc.assert(
-      fc.property(moments, fc.constantFrom(...writers), (ms, write) => {
-        const date = new Date(ms);
-        expect(momentOf(write(date)), write(date)).toBe(date.toISOString());
-      }),
-      { numRuns: 3_000 },
-    );
-  });
+    test("is read in each form as the moment that Date wrote in it", () => {
+      const writers: ((date: Date) => string)[] = [
+        (date) => date.toUTCString(),
+        (date) => String(date.getTime()).padStart(13, "0"),
+        (date) => String(date.getTime() / 1_000).padStart(10, "0"),
+        (date) => date.toLocaleString("en-US", { timeZone: "UTC" }),
+        (date) =>
+          date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "long", timeStyle: "medium" }),
+        (date) =>
+          date.toLocaleString("en-US", { timeZone: "UTC", dateStyle: "medium", timeStyle: "long" }),
+        (date) => `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`,
+        (date) => date.toISOString().slice(0, 19).replaceAll(/[-:]/g, ""),
+        (date) =>
+          `${date.getUTCFullYear()}/${two(date.getUTCMonth() + 1)}/${two(date.getUTCDate())} ${date.toISOString().slice(11, 23)}`,
+      ];
+      fc.assert(
+        fc.property(moments, fc.constantFrom(...writers), (ms, write) => {
+          const date = new Date(ms);
+          expect(momentOf(write(date)), write(date)).toBe(date.toISOString());
+        }),
+        { numRuns: 3_000 },
+      );
+    });
 
-  test("is read whatever the machine's zone is", () => {
-    const before = process.env["TZ"];
-    try {
-      for (const zone of ["America/New_York", "Asia/Kolkata", "UTC"]) {
-        process.env["TZ"] = zone;
-        expect(momentOf("11/22/2026 07:00")).toBe(seven);
-        expect(momentOf("Sun, 22 Nov 2026 07:00:00 GMT")).toBe(seven);
+    test("is read whatever the machine's zone is", () => {
+      const before = process.env["TZ"];
+      try {
+        for (const zone of ["America/New_York", "Asia/Kolkata", "UTC"]) {
+          process.env["TZ"] = zone;
+          expect(momentOf("11/22/2026 07:00")).toBe(seven);
+          expect(momentOf("Sun, 22 Nov 2026 07:00:00 GMT")).toBe(seven);
+        }
+      } finally {
+        if (before === undefined) delete process.env["TZ"];
+        else process.env["TZ"] = before;
       }
-    } finally {
-      if (before === undefined) delete process.env["TZ"];
-      else process.env["TZ"] = before;
-    }
-  });
+    });
 
-  test("may be written with escapes, and whatever it is of any length, it ends in a moment or none", () => {
-    const escaped = [..."11/22/2026 07:00"].map(
-      (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-    );
-    const token = Buffer.from(`"${escaped.join("")}"`);
-    expect(otherFormMs(token, 0, token.length)).toBe(Date.parse(seven));
-    const pieces = fc.constantFrom(
-      ..."0123456789",
-      "/",
-      "-",
-      ".",
-      ":",
-      " ",
-      ",",
-      "T",
-      "Z",
-      "Nov",
-      "UTC",
-      "PM",
-      "+",
-      "年",
-      "at",
-    );
-    fc.assert(
-      fc.property(fc.array(pieces, { maxLength: 80 }), (parts) => {
-        const text = momentOf(parts.join(""));
-        if (text !== undefined) expect(text).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-      }),
-      { numRuns: 3_000 },
-    );
-  });
-});
-
-describe("an event with such a timestamp", () => {
-  const storedForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-
-  test.each([
-    ["Sun, 07 Jun 2026 07:00:00 GMT", "2026-06-07T07:00:00.000Z"],
-    ["06/07/2026 07:00", "2026-06-07T07:00:00.000Z"],
-    ["1780815600", "2026-06-07T07:00:00.000Z"],
-    // As long as the stored form, and not in it.
-    ["2026-06-07T07:00:00.12 Z", "2026-06-07T07:00:00.120Z"],
-    ["2026/06/07 07:00:00.123Z", "2026-06-07T07:00:00.123Z"],
-  ])("%j is stored with it, and without a warning", (timestamp, stored) => {
-    const { records, warnings } = take({ batch: [{ event: "e", distinct_id: "u", timestamp }] });
-    expect(warnings).toEqual([]);
-    expect(records[0]!["timestamp"]).toMatch(storedForm);
-    expect(records[0]!["timestamp"]).toBe(stored);
-    expect(records[0]).not.toHaveProperty("timestamp_sent");
-  });
-
-  test("is corrected by the client's clock, and what it said is kept in the stored form", () => {
-    const sentAt = new Date(receivedAtMs + 3_600_000).toISOString();
-    const event = { event: "e", distinct_id: "u", timestamp: "06/07/2026 07:00" };
-    expect(take({ sent_at: sentAt, batch: [event] }).records[0]).toMatchObject({
-      timestamp: "2026-06-07T06:00:00.000Z",
-      timestamp_sent: "2026-06-07T07:00:00.000Z",
+    test("may be written with escapes, and whatever it is of any length, it ends in a moment or none", () => {
+      const escaped = [..."11/22/2026 07:00"].map(
+        (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+      );
+      const token = Buffer.from(`"${escaped.join("")}"`);
+      expect(otherFormMs(token, 0, token.length)).toBe(Date.parse(seven));
+      const pieces = fc.constantFrom(
+        ..."0123456789",
+        "/",
+        "-",
+        ".",
+        ":",
+        " ",
+        ",",
+        "T",
+        "Z",
+        "Nov",
+        "UTC",
+        "PM",
+        "+",
+        "年",
+        "at",
+      );
+      fc.assert(
+        fc.property(fc.array(pieces, { maxLength: 80 }), (parts) => {
+          const text = momentOf(parts.join(""));
+          if (text !== undefined) expect(text).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+        }),
+        { numRuns: 3_000 },
+      );
     });
   });
 
-  test.each(["05.06.2026", "2026-11-22 07:00:00 CET", 1780815600])(
-    "%j is not: it says how to write it",
-    (timestamp) => {
-      const { records, warnings, details } = take({
-        batch: [{ event: "e", distinct_id: "u", timestamp }],
+  describe("an event with such a timestamp", () => {
+    const storedForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+    test.each([
+      ["Sun, 07 Jun 2026 07:00:00 GMT", "2026-06-07T07:00:00.000Z"],
+      ["06/07/2026 07:00", "2026-06-07T07:00:00.000Z"],
+      ["1780815600", "2026-06-07T07:00:00.000Z"],
+      // As long as the stored form, and not in it.
+      ["2026-06-07T07:00:00.12 Z", "2026-06-07T07:00:00.120Z"],
+      ["2026/06/07 07:00:00.123Z", "2026-06-07T07:00:00.123Z"],
+    ])("%j is stored with it, and without a warning", (timestamp, stored) => {
+      const { records, warnings } = take({ batch: [{ event: "e", distinct_id: "u", timestamp }] });
+      expect(warnings).toEqual([]);
+      expect(records[0]!["timestamp"]).toMatch(storedForm);
+      expect(records[0]!["timestamp"]).toBe(stored);
+      expect(records[0]).not.toHaveProperty("timestamp_sent");
+    });
+
+    test("is corrected by the client's clock, and what it said is kept in the stored form", () => {
+      const sentAt = new Date(receivedAtMs + 3_600_000).toISOString();
+      const event = { event: "e", distinct_id: "u", timestamp: "06/07/2026 07:00" };
+      expect(take({ sent_at: sentAt, batch: [event] }).records[0]).toMatchObject({
+        timestamp: "2026-06-07T06:00:00.000Z",
+        timestamp_sent: "2026-06-07T07:00:00.000Z",
       });
-      expect(warnings).toEqual(["invalid_timestamp"]);
-      expect(details[0]).toContain("ISO 8601");
-      expect(records[0]).toMatchObject({ timestamp: receivedAt });
-    },
-  );
+    });
+
+    test.each(["05.06.2026", "2026-11-22 07:00:00 CET", 1780815600])(
+      "%j is not: it says how to write it",
+      (timestamp) => {
+        const { records, warnings, details } = take({
+          batch: [{ event: "e", distinct_id: "u", timestamp }],
+        });
+        expect(warnings).toEqual(["invalid_timestamp"]);
+        expect(details[0]).toContain("ISO 8601");
+        expect(records[0]).toMatchObject({ timestamp: receivedAt });
+      },
+    );
+  });
 });

@@ -1,7 +1,7 @@
 // The text that all records of a request have in common is put together once, and copied from the
 // second record on: so whatever is in a record may not depend on what came before it.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createRecordWriter } from "../../src/events/record.ts";
 import { uuidAt } from "../../src/events/record-frame.ts";
 import { type Circumstances, receivedAtMs, type StoredRecord, take } from "../../testkit/items.ts";
@@ -35,43 +35,52 @@ const ways: readonly (Circumstances & { sent_at?: string })[] = [
   { sent_at: "2026-06-15T12:00:09.000Z", clientAddress: "192.0.2.1", historical: true },
 ];
 
-test.each(ways)(
-  "each record of a batch is the one that it is alone: %o",
-  ({ sent_at, ...circumstances }) => {
-    const alone = events.flatMap((event) => take({ sent_at, batch: [event] }, circumstances).lines);
-    const { lines } = take(
-      { sent_at, batch: [...events, ...events, ...events.toReversed()] },
-      circumstances,
-    );
-    expect(lines).toEqual([...alone, ...alone, ...alone.toReversed()]);
-    expect(alone).toHaveLength(events.length);
-    for (const [index, line] of alone.entries()) {
-      const record = JSON.parse(line) as StoredRecord;
-      expect(record).toMatchObject({
-        ...{
-          project_id: "p",
-          event: events[index]!.event,
-          properties,
-          historical: circumstances.historical ?? false,
-        },
-        person_profile: events[index]!.properties.$process_person_profile !== false,
-      });
-      expect([record["ip"], record["sent_at"]]).toEqual([circumstances.clientAddress, sent_at]);
-    }
-  },
-);
-
-test("however many projects send by turns, each record names its own", () => {
-  const uuids = { write: () => {} };
-  const records = createRecordWriter({ uuids });
-  const context = { lane: "live", receivedAtMs, sentAtMs: Number.NaN, clientAddress: "" } as const;
-  for (let round = 0; round < 2; round++) {
-    for (let project = 0; project < 3_000; project++) {
-      const { head } = records.begin({ ...context, projectId: `project-${project}` });
-      expect(head.toString("latin1", 0, uuidAt)).toBe('{"uuid":"');
-      expect(head.toString("latin1", uuidAt + 36)).toBe(
-        `","project_id":"project-${project}","event":`,
+describe("records of a request are alike", () => {
+  test.each(ways)(
+    "each record of a batch is the one that it is alone: %o",
+    ({ sent_at, ...circumstances }) => {
+      const alone = events.flatMap(
+        (event) => take({ sent_at, batch: [event] }, circumstances).lines,
       );
+      const { lines } = take(
+        { sent_at, batch: [...events, ...events, ...events.toReversed()] },
+        circumstances,
+      );
+      expect(lines).toEqual([...alone, ...alone, ...alone.toReversed()]);
+      expect(alone).toHaveLength(events.length);
+      for (const [index, line] of alone.entries()) {
+        const record = JSON.parse(line) as StoredRecord;
+        expect(record).toMatchObject({
+          ...{
+            project_id: "p",
+            event: events[index]!.event,
+            properties,
+            historical: circumstances.historical ?? false,
+          },
+          person_profile: events[index]!.properties.$process_person_profile !== false,
+        });
+        expect([record["ip"], record["sent_at"]]).toEqual([circumstances.clientAddress, sent_at]);
+      }
+    },
+  );
+
+  test("however many projects send by turns, each record names its own", () => {
+    const uuids = { write: () => {} };
+    const records = createRecordWriter({ uuids });
+    const context = {
+      lane: "live",
+      receivedAtMs,
+      sentAtMs: Number.NaN,
+      clientAddress: "",
+    } as const;
+    for (let round = 0; round < 2; round++) {
+      for (let project = 0; project < 3_000; project++) {
+        const { head } = records.begin({ ...context, projectId: `project-${project}` });
+        expect(head.toString("latin1", 0, uuidAt)).toBe('{"uuid":"');
+        expect(head.toString("latin1", uuidAt + 36)).toBe(
+          `","project_id":"project-${project}","event":`,
+        );
+      }
     }
-  }
+  });
 });

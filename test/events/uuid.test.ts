@@ -16,25 +16,73 @@ function newUuid(nowMs: number): string {
   return target.toString("latin1", 4, uuidBytes + 4);
 }
 
-describe("a new uuid", () => {
-  test("is a valid version 7 that carries its time", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), (nowMs) => {
-        const uuid = newUuid(nowMs);
-        expect(validate(uuid)).toBe(true);
-        expect(version(uuid)).toBe(7);
-        expect(Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)).toBe(nowMs);
-      }),
-    );
+describe("new uuids are version 7", () => {
+  describe("a new uuid", () => {
+    test("is a valid version 7 that carries its time", () => {
+      fc.assert(
+        fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), (nowMs) => {
+          const uuid = newUuid(nowMs);
+          expect(validate(uuid)).toBe(true);
+          expect(version(uuid)).toBe(7);
+          expect(Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)).toBe(nowMs);
+        }),
+      );
+    });
+
+    test("differs from all others of its millisecond", () => {
+      const uuids = new Set(Array.from({ length: 20_000 }, () => newUuid(1_790_000_000_000)));
+      expect(uuids.size).toBe(20_000);
+    });
+
+    test("sorts by its time", () => {
+      expect(newUuid(1_790_000_000_000) < newUuid(1_790_000_000_001)).toBe(true);
+    });
   });
 
-  test("differs from all others of its millisecond", () => {
-    const uuids = new Set(Array.from({ length: 20_000 }, () => newUuid(1_790_000_000_000)));
-    expect(uuids.size).toBe(20_000);
-  });
+  describe("a uuid a client sent", () => {
+    test("is known in any version, in either case", () => {
+      for (const uuid of [
+        v1(),
+        v4(),
+        v7(),
+        "00000000-0000-0000-0000-000000000000",
+        `${"a".repeat(8)}-aaaa-aaaa-aaaa-${"a".repeat(12)}`,
+      ]) {
+        expect(formOf(uuid)).toBe(UuidForm.Lower);
+      }
+      expect(formOf("0199B1C2-0000-7000-8000-00000000000F")).toBe(UuidForm.Upper);
+    });
 
-  test("sorts by its time", () => {
-    expect(newUuid(1_790_000_000_000) < newUuid(1_790_000_000_001)).toBe(true);
+    test.each([
+      "",
+      "0199b1c2",
+      "0199b1c200007000800000000000000f",
+      "{0199b1c2-0000-7000-8000-00000000000f}",
+      "0199b1c2-0000-7000-8000-00000000000g",
+      "0199b1c20-000-7000-8000-00000000000f",
+    ])("%j is none", (text) => {
+      expect(formOf(text)).toBe(UuidForm.None);
+    });
+
+    test("with one character changed is one where the pattern says so", () => {
+      const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+      for (const uuid of [
+        "0199b1c2-0000-7abc-8def-00000000000f",
+        "0199B1C2-0000-7ABC-8DEF-00000000000F",
+      ]) {
+        for (let at = 0; at < uuidBytes; at++) {
+          for (let byte = 0x20; byte < 0x7f; byte++) {
+            const text = `${uuid.slice(0, at)}${String.fromCharCode(byte)}${uuid.slice(at + 1)}`;
+            const form = !pattern.test(text)
+              ? UuidForm.None
+              : /[A-F]/.test(text)
+                ? UuidForm.Upper
+                : UuidForm.Lower;
+            expect(formOf(text), text).toBe(form);
+          }
+        }
+      }
+    });
   });
 });
 
@@ -42,49 +90,3 @@ function formOf(text: string): UuidForm {
   const body = Buffer.from(`"${text}"`);
   return uuidForm(body, 1, body.length - 1);
 }
-
-describe("a uuid a client sent", () => {
-  test("is known in any version, in either case", () => {
-    for (const uuid of [
-      v1(),
-      v4(),
-      v7(),
-      "00000000-0000-0000-0000-000000000000",
-      `${"a".repeat(8)}-aaaa-aaaa-aaaa-${"a".repeat(12)}`,
-    ]) {
-      expect(formOf(uuid)).toBe(UuidForm.Lower);
-    }
-    expect(formOf("0199B1C2-0000-7000-8000-00000000000F")).toBe(UuidForm.Upper);
-  });
-
-  test.each([
-    "",
-    "0199b1c2",
-    "0199b1c200007000800000000000000f",
-    "{0199b1c2-0000-7000-8000-00000000000f}",
-    "0199b1c2-0000-7000-8000-00000000000g",
-    "0199b1c20-000-7000-8000-00000000000f",
-  ])("%j is none", (text) => {
-    expect(formOf(text)).toBe(UuidForm.None);
-  });
-
-  test("with one character changed is one where the pattern says so", () => {
-    const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-    for (const uuid of [
-      "0199b1c2-0000-7abc-8def-00000000000f",
-      "0199B1C2-0000-7ABC-8DEF-00000000000F",
-    ]) {
-      for (let at = 0; at < uuidBytes; at++) {
-        for (let byte = 0x20; byte < 0x7f; byte++) {
-          const text = `${uuid.slice(0, at)}${String.fromCharCode(byte)}${uuid.slice(at + 1)}`;
-          const form = !pattern.test(text)
-            ? UuidForm.None
-            : /[A-F]/.test(text)
-              ? UuidForm.Upper
-              : UuidForm.Lower;
-          expect(formOf(text), text).toBe(form);
-        }
-      }
-    }
-  });
-});

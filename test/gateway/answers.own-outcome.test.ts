@@ -14,7 +14,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test("2,000 requests at once, good, mixed and bad, from three projects", async () => {
+test("every request gets its own outcome: 2,000 requests at once, good, mixed and bad, from three projects", async () => {
   const projects = [await gateway.project(), await gateway.project(), await gateway.project()];
   const expected = new Map(projects.map((project) => [project.id, [] as string[]]));
   const answers = await Promise.all(

@@ -14,7 +14,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test("events are stored while it is not ready any more, then the port closes", async () => {
+test("a drain may begin late: events are stored while it is not ready any more, then the port closes", async () => {
   const project = await gateway.project();
   const closed = gateway.close();
   const readyz = await fetch(`${gateway.adminUrl}/readyz`);

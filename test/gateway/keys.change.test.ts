@@ -24,7 +24,7 @@ async function codeFor(key: string): Promise<unknown> {
   return answer.status === 200 ? "ok" : answer.json["code"];
 }
 
-test("added, disabled, enabled, rotated", async () => {
+test("keys change while it runs: added, disabled, enabled, rotated", async () => {
   const where = { prefix: gateway.config.subjectPrefix, replicas: 1 };
   expect(await codeFor("phc_new")).toBe("unknown_api_key");
   await addProject(connection, { ...where, id: "fresh", name: "Fresh", key: "phc_new" });

@@ -3,7 +3,7 @@
 // is unknown like any other, and described by itself alone.
 
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../src/intake/details/key-details.ts";
 import { setEnabled } from "../../src/projects/registry/commands.ts";
 import {
@@ -49,45 +49,49 @@ async function answer(key: string): Promise<Answer> {
   return { status, headers: seen, json };
 }
 
-test("unknown and switched off: code, title and detail, and nothing else", async () => {
-  const unknown = await answer("phc_nobody");
-  const disabled = await answer(off.key);
-  expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });
-  expect(disabled.json).toMatchObject({ status: 401, code: "project_disabled" });
-  const varying = new Set(["code", "type", "title", "detail"]);
-  const rest = ({ json }: Answer): object =>
-    Object.fromEntries(Object.entries(json).filter(([name]) => !varying.has(name)));
-  expect(Object.keys(disabled.json).sort()).toEqual(Object.keys(unknown.json).sort());
-  expect(rest(disabled)).toEqual(rest(unknown));
-  const headers = (of: Answer): object => ({ ...of.headers, "content-length": "any" });
-  expect(headers(disabled)).toEqual(headers(unknown));
-});
-
-test("keys that are nearly one, or nearly one that is switched off, are as unknown as any", async () => {
-  const far = await answer("phc_nobody");
-  const rest = ({ headers, json, ...of }: Answer): object => ({
-    ...of,
-    headers: { ...headers, "content-length": "any" },
-    json: { ...json, detail: "any" },
+describe("a refused key learns its code and no more", () => {
+  test("unknown and switched off: code, title and detail, and nothing else", async () => {
+    const unknown = await answer("phc_nobody");
+    const disabled = await answer(off.key);
+    expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });
+    expect(disabled.json).toMatchObject({ status: 401, code: "project_disabled" });
+    const varying = new Set(["code", "type", "title", "detail"]);
+    const rest = ({ json }: Answer): object =>
+      Object.fromEntries(Object.entries(json).filter(([name]) => !varying.has(name)));
+    expect(Object.keys(disabled.json).sort()).toEqual(Object.keys(unknown.json).sort());
+    expect(rest(disabled)).toEqual(rest(unknown));
+    const headers = (of: Answer): object => ({ ...of.headers, "content-length": "any" });
+    expect(headers(disabled)).toEqual(headers(unknown));
   });
-  for (const { key } of [known, off]) {
-    const last = key.at(-1) === "0" ? "1" : "0";
-    const near = [
-      key.slice(0, -1),
-      key.slice(0, -1) + last,
-      `${key}0`,
-      key.toUpperCase(),
-      key.slice(1),
-      `${key} ${key}`,
-    ];
-    for (const other of [...near, `${key}\u0000`, `${key}\u00a0x`, key.replace("p", "\u0440")]) {
-      const refused = await answer(other);
-      expect([other, rest(refused)]).toEqual([other, rest(far)]);
-      expect(refused.json["detail"]).toBe(unknownKeyDetail(Buffer.from(other).toString("latin1")));
-    }
-  }
-});
 
-test("the answer to a key that is let in differs, so the test can tell", async () => {
-  expect((await answer(known.key)).json).toMatchObject({ status: "Ok" });
+  test("keys that are nearly one, or nearly one that is switched off, are as unknown as any", async () => {
+    const far = await answer("phc_nobody");
+    const rest = ({ headers, json, ...of }: Answer): object => ({
+      ...of,
+      headers: { ...headers, "content-length": "any" },
+      json: { ...json, detail: "any" },
+    });
+    for (const { key } of [known, off]) {
+      const last = key.at(-1) === "0" ? "1" : "0";
+      const near = [
+        key.slice(0, -1),
+        key.slice(0, -1) + last,
+        `${key}0`,
+        key.toUpperCase(),
+        key.slice(1),
+        `${key} ${key}`,
+      ];
+      for (const other of [...near, `${key}\u0000`, `${key}\u00a0x`, key.replace("p", "\u0440")]) {
+        const refused = await answer(other);
+        expect([other, rest(refused)]).toEqual([other, rest(far)]);
+        expect(refused.json["detail"]).toBe(
+          unknownKeyDetail(Buffer.from(other).toString("latin1")),
+        );
+      }
+    }
+  });
+
+  test("the answer to a key that is let in differs, so the test can tell", async () => {
+    expect((await answer(known.key)).json).toMatchObject({ status: "Ok" });
+  });
 });

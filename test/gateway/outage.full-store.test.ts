@@ -16,7 +16,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test("a full live stream is 503 store_full, keeps what it has, leaves the historical lane alone, and recovers", async () => {
+test("a full store is 503: a full live stream is 503 store_full, keeps what it has, leaves the historical lane alone, and recovers", async () => {
   const project = await gateway.project();
   const event = { event: "e", distinct_id: "u", properties: { text: "x".repeat(100_000) } };
   let accepted = 0;

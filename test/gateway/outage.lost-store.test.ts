@@ -1,7 +1,7 @@
 // Without a store nothing is accepted: the answer is 503 with Retry-After, and the gateway recovers
 // by itself.
 
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import {
   type Answer,
   startTestGateway,
@@ -37,58 +37,60 @@ async function names(project: TestProject): Promise<unknown[]> {
   return (await gateway.events(project)).map((event) => event["event"]);
 }
 
-test("a request in flight when nats-server dies is stored after its restart; later ones are refused at once", async () => {
-  gateway = await startTestGateway();
-  const project = await gateway.project();
-  expect(await readiness()).toBe(200);
-  gateway.nats.freeze();
-  const waiting = capture(project, "waited");
-  await until(async () => /penstock_frames_unacked 1$/m.test(await gateway.metrics()));
-  await gateway.nats.kill();
-  await until(async () => (await readiness()) === 503);
-  const refused = await capture(project, "refused");
-  expectRetryable(refused);
-  expect(refused.json["code"]).toBe("unavailable");
-  await gateway.nats.restart();
-  expect(await waiting).toMatchObject({ status: 200, json: { accepted: 1 } });
-  await until(async () => (await readiness()) === 200);
-  expect(await capture(project, "after")).toMatchObject({ status: 200 });
-  expect(await names(project)).toEqual(["waited", "after"]);
-});
-
-test("a store that does not acknowledge in time is answered with timeout, and what it may store late it stores at most once", async () => {
-  gateway = await startTestGateway({
-    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
+describe("a lost store is 503", () => {
+  test("a request in flight when nats-server dies is stored after its restart; later ones are refused at once", async () => {
+    gateway = await startTestGateway();
+    const project = await gateway.project();
+    expect(await readiness()).toBe(200);
+    gateway.nats.freeze();
+    const waiting = capture(project, "waited");
+    await until(async () => /penstock_frames_unacked 1$/m.test(await gateway.metrics()));
+    await gateway.nats.kill();
+    await until(async () => (await readiness()) === 503);
+    const refused = await capture(project, "refused");
+    expectRetryable(refused);
+    expect(refused.json["code"]).toBe("unavailable");
+    await gateway.nats.restart();
+    expect(await waiting).toMatchObject({ status: 200, json: { accepted: 1 } });
+    await until(async () => (await readiness()) === 200);
+    expect(await capture(project, "after")).toMatchObject({ status: 200 });
+    expect(await names(project)).toEqual(["waited", "after"]);
   });
-  const project = await gateway.project();
-  gateway.nats.freeze();
-  const answer = await capture(project, "late");
-  expectRetryable(answer);
-  expect(answer.json["code"]).toBe("timeout");
-  gateway.nats.thaw();
-  await until(async () => (await capture(project, "after")).status === 200);
-  const stored = await names(project);
-  expect(stored.filter((name) => name === "late").length).toBeLessThanOrEqual(1);
-  expect(stored).toContain("after");
-});
 
-test("a batch in many frames is answered once, when nats-server comes back", async () => {
-  gateway = await startTestGateway();
-  const project = await gateway.project();
-  const batch = Array.from({ length: 6_000 }, (_, index) => ({
-    event: `e${index}`,
-    distinct_id: "u",
-    properties: { text: "x".repeat(300) },
-  }));
-  gateway.nats.freeze();
-  const answer = gateway.post("/batch/", {
-    api_key: project.key,
-    batch,
-    historical_migration: true,
+  test("a store that does not acknowledge in time is answered with timeout, and what it may store late it stores at most once", async () => {
+    gateway = await startTestGateway({
+      env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
+    });
+    const project = await gateway.project();
+    gateway.nats.freeze();
+    const answer = await capture(project, "late");
+    expectRetryable(answer);
+    expect(answer.json["code"]).toBe("timeout");
+    gateway.nats.thaw();
+    await until(async () => (await capture(project, "after")).status === 200);
+    const stored = await names(project);
+    expect(stored.filter((name) => name === "late").length).toBeLessThanOrEqual(1);
+    expect(stored).toContain("after");
   });
-  await until(async () => /penstock_frames_unacked [1-9]/m.test(await gateway.metrics()));
-  await gateway.nats.restart();
-  expect(await answer).toMatchObject({ status: 200, json: { accepted: 6_000 } });
-  const events = await gateway.events(project, "historical");
-  expect(events.map((event) => event["event"])).toEqual(batch.map((event) => event.event));
+
+  test("a batch in many frames is answered once, when nats-server comes back", async () => {
+    gateway = await startTestGateway();
+    const project = await gateway.project();
+    const batch = Array.from({ length: 6_000 }, (_, index) => ({
+      event: `e${index}`,
+      distinct_id: "u",
+      properties: { text: "x".repeat(300) },
+    }));
+    gateway.nats.freeze();
+    const answer = gateway.post("/batch/", {
+      api_key: project.key,
+      batch,
+      historical_migration: true,
+    });
+    await until(async () => /penstock_frames_unacked [1-9]/m.test(await gateway.metrics()));
+    await gateway.nats.restart();
+    expect(await answer).toMatchObject({ status: 200, json: { accepted: 6_000 } });
+    const events = await gateway.events(project, "historical");
+    expect(events.map((event) => event["event"])).toEqual(batch.map((event) => event.event));
+  });
 });

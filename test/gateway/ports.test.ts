@@ -2,7 +2,7 @@
 // else, and the admin port is on loopback unless told otherwise.
 
 import { request } from "node:http";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/settings/read-config.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 
@@ -33,36 +33,44 @@ function ask(url: string, method: string, body = ""): Promise<{ status: number; 
   });
 }
 
-test.each(methods)("%s of the admin pages is 404 on the public port", async (method) => {
-  for (const page of adminPages) {
-    for (const path of [page, `${page}/`, `${page}?x=1`, `/capture/..${page}`, `/batch/.${page}`]) {
-      const { status, text } = await ask(gateway.url + path, method);
-      expect([path, status]).toEqual([path, method === "OPTIONS" ? 200 : 404]);
-      expect(text).not.toMatch(/penstock_|"status":"|alive/);
+describe("each port keeps to its own", () => {
+  test.each(methods)("%s of the admin pages is 404 on the public port", async (method) => {
+    for (const page of adminPages) {
+      for (const path of [
+        page,
+        `${page}/`,
+        `${page}?x=1`,
+        `/capture/..${page}`,
+        `/batch/.${page}`,
+      ]) {
+        const { status, text } = await ask(gateway.url + path, method);
+        expect([path, status]).toEqual([path, method === "OPTIONS" ? 200 : 404]);
+        expect(text).not.toMatch(/penstock_|"status":"|alive/);
+      }
     }
-  }
-});
+  });
 
-test("the admin port takes no events", async () => {
-  const event = { event: "e", distinct_id: "d", api_key: project.key, token: project.key };
-  for (const path of ["/capture/", "/capture", "/batch/", "/batch", ...adminPages]) {
-    for (const method of ["POST", "PUT"]) {
-      const { status } = await ask(gateway.adminUrl + path, method, JSON.stringify(event));
-      expect([path, status]).toEqual([path, adminPages.includes(path) ? 405 : 404]);
+  test("the admin port takes no events", async () => {
+    const event = { event: "e", distinct_id: "d", api_key: project.key, token: project.key };
+    for (const path of ["/capture/", "/capture", "/batch/", "/batch", ...adminPages]) {
+      for (const method of ["POST", "PUT"]) {
+        const { status } = await ask(gateway.adminUrl + path, method, JSON.stringify(event));
+        expect([path, status]).toEqual([path, adminPages.includes(path) ? 405 : 404]);
+      }
     }
-  }
-  await gateway.post("/capture/", { ...event, event: "the only one" });
-  expect((await gateway.events(project)).map((stored) => stored["event"])).toEqual([
-    "the only one",
-  ]);
-});
+    await gateway.post("/capture/", { ...event, event: "the only one" });
+    expect((await gateway.events(project)).map((stored) => stored["event"])).toEqual([
+      "the only one",
+    ]);
+  });
 
-test("the admin port is on 127.0.0.1 unless told otherwise", async () => {
-  const defaults = readConfig({}, {});
-  expect(defaults.ok && defaults.config.adminHost).toBe("127.0.0.1");
-  expect(gateway.config.adminHost).toBe("127.0.0.1");
-  const { port } = new URL(gateway.adminUrl);
-  expect((await ask(`http://127.0.0.1:${port}/livez`, "GET")).status).toBe(200);
-  // Another address of the loopback, which a server on all addresses has too.
-  await expect(ask(`http://127.0.0.2:${port}/livez`, "GET")).rejects.toThrow();
+  test("the admin port is on 127.0.0.1 unless told otherwise", async () => {
+    const defaults = readConfig({}, {});
+    expect(defaults.ok && defaults.config.adminHost).toBe("127.0.0.1");
+    expect(gateway.config.adminHost).toBe("127.0.0.1");
+    const { port } = new URL(gateway.adminUrl);
+    expect((await ask(`http://127.0.0.1:${port}/livez`, "GET")).status).toBe(200);
+    // Another address of the loopback, which a server on all addresses has too.
+    await expect(ask(`http://127.0.0.2:${port}/livez`, "GET")).rejects.toThrow();
+  });
 });

@@ -1,7 +1,7 @@
 // Past a project's limits its requests are answered 429 whole, and nothing of them is stored; other
 // projects notice nothing, and a change of the limits counts within a second.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type Answer,
   startTestGateway,
@@ -70,72 +70,75 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
   return { project, stored };
 }
 
-test("over the limit: 429 for the whole request, of any size and lane, nothing stored, and the other project is free", async () => {
-  const { project, stored } = await limitedProject();
-  const before = {
-    live: await refusedEvents("live"),
-    historical: await refusedEvents("historical"),
-  };
-  const large = { padding: 600_000 };
-  const answers = [
-    await send(project, 1),
-    await send(project, 100),
-    await send(project, 3, large),
-    await send(project, 3, { ...large, historical: true }),
-  ];
-  for (const { status, headers, json } of answers) {
-    expect(status).toBe(429);
-    expect(headers.get("content-type")).toBe("application/problem+json");
-    expect(json).toMatchObject({
-      status: 429,
-      code: "rate_limited",
-      title: "The project is over its quota",
-    });
-    expect(json["detail"]).toBe(
-      `The project is over its limit of ${hourly.eventsPerSecond} events a second: try again later`,
-    );
-    const seconds = Number(headers.get("retry-after"));
-    // There is room in an hour or more, so the wait is as long as it gets, give or take the jitter.
-    expect(seconds).toBeGreaterThanOrEqual(56);
-    expect(seconds).toBeLessThanOrEqual(60);
-  }
-  expect(await refusedEvents("live")).toBe(before.live + 104);
-  expect(await refusedEvents("historical")).toBe(before.historical + 3);
-  for (const lane of ["live", "historical"] as const) {
-    expect(await gateway.events(project, lane)).toHaveLength(lane === "live" ? stored : 0);
-    expect((await send(other, 100, { historical: lane === "historical" })).status).toBe(200);
-  }
-});
+describe("a quota holds for one project alone", () => {
+  test("over the limit: 429 for the whole request, of any size and lane, nothing stored, and the other project is free", async () => {
+    const { project, stored } = await limitedProject();
+    const before = {
+      live: await refusedEvents("live"),
+      historical: await refusedEvents("historical"),
+    };
+    const large = { padding: 600_000 };
+    const answers = [
+      await send(project, 1),
+      await send(project, 100),
+      await send(project, 3, large),
+      await send(project, 3, { ...large, historical: true }),
+    ];
+    for (const { status, headers, json } of answers) {
+      expect(status).toBe(429);
+      expect(headers.get("content-type")).toBe("application/problem+json");
+      expect(json).toMatchObject({
+        status: 429,
+        code: "rate_limited",
+        title: "The project is over its quota",
+      });
+      expect(json["detail"]).toBe(
+        `The project is over its limit of ${hourly.eventsPerSecond} events a second: try again later`,
+      );
+      const seconds = Number(headers.get("retry-after"));
+      // There is room in an hour or more, so the wait is as long as it gets, give or take the
+      // jitter.
+      expect(seconds).toBeGreaterThanOrEqual(56);
+      expect(seconds).toBeLessThanOrEqual(60);
+    }
+    expect(await refusedEvents("live")).toBe(before.live + 104);
+    expect(await refusedEvents("historical")).toBe(before.historical + 3);
+    for (const lane of ["live", "historical"] as const) {
+      expect(await gateway.events(project, lane)).toHaveLength(lane === "live" ? stored : 0);
+      expect((await send(other, 100, { historical: lane === "historical" })).status).toBe(200);
+    }
+  });
 
-test("limits set, changed and taken off while it runs count within a second", async () => {
-  const { project } = await limitedProject();
-  const isTakenSoon = (status: number) =>
-    until(async () => (await send(project, 1)).status === status, 1_000);
-  await gateway.limit(project, { ...hourly, eventsPerSecond: 1e9 });
-  await isTakenSoon(200);
-  await gateway.limit(project, { bytesPerSecond: 0.001, burstSeconds: 1 });
-  await until(async () => (await send(project, 1, { padding: 60_000 })).status === 429, 1_000);
-  await gateway.limit(project, undefined);
-  await isTakenSoon(200);
-});
+  test("limits set, changed and taken off while it runs count within a second", async () => {
+    const { project } = await limitedProject();
+    const isTakenSoon = (status: number) =>
+      until(async () => (await send(project, 1)).status === status, 1_000);
+    await gateway.limit(project, { ...hourly, eventsPerSecond: 1e9 });
+    await isTakenSoon(200);
+    await gateway.limit(project, { bytesPerSecond: 0.001, burstSeconds: 1 });
+    await until(async () => (await send(project, 1, { padding: 60_000 })).status === 429, 1_000);
+    await gateway.limit(project, undefined);
+    await isTakenSoon(200);
+  });
 
-test("a rate holds, and Retry-After of a short wait is short", async () => {
-  const project = await gateway.project();
-  const limits = { eventsPerSecond: 100, burstSeconds: 1 };
-  await gateway.limit(project, limits);
-  await until(async () => (await send(project, 110)).status === 429);
-  const { headers } = await send(project, 1);
-  expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-  expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(6);
-  let accepted = 0;
-  let refused = 0;
-  const beganMs = performance.now();
-  while (accepted < 150) {
-    if ((await send(project, 10)).status === 200) accepted += 10;
-    else refused++;
-  }
-  const seconds = (performance.now() - beganMs) / 1_000;
-  // At most what was there, what came back, and the one request that may go over.
-  expect(accepted).toBeLessThanOrEqual(100 + 100 * seconds + 10);
-  expect(refused).toBeGreaterThan(0);
+  test("a rate holds, and Retry-After of a short wait is short", async () => {
+    const project = await gateway.project();
+    const limits = { eventsPerSecond: 100, burstSeconds: 1 };
+    await gateway.limit(project, limits);
+    await until(async () => (await send(project, 110)).status === 429);
+    const { headers } = await send(project, 1);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(6);
+    let accepted = 0;
+    let refused = 0;
+    const beganMs = performance.now();
+    while (accepted < 150) {
+      if ((await send(project, 10)).status === 200) accepted += 10;
+      else refused++;
+    }
+    const seconds = (performance.now() - beganMs) / 1_000;
+    // At most what was there, what came back, and the one request that may go over.
+    expect(accepted).toBeLessThanOrEqual(100 + 100 * seconds + 10);
+    expect(refused).toBeGreaterThan(0);
+  });
 });

@@ -4,7 +4,7 @@
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import {
   startTestGateway,
   type TestGateway,
@@ -58,62 +58,64 @@ async function floodUntilRefused(): Promise<void> {
   throw new Error("flood a stream: it was never refused");
 }
 
-test("a flood ends at its share, and a quiet project is stored", async () => {
-  await floodUntilRefused();
-  const { bytes, max } = await stream();
-  expect(max).toBe(streamBytes);
-  expect(bytes).toBeGreaterThan(0.65 * max);
-  expect(bytes).toBeLessThan(0.85 * max);
-  for (let times = 0; times < 20; times++) {
-    expect(await send(quiet, 5)).toBe("stored");
-    expect(await send(flood, 1)).toBe("project_full");
-  }
-  const { headers } = await gateway.post("/capture/", {
-    api_key: flood.key,
-    event: "e",
-    distinct_id: "u",
+describe("a project fills its share", () => {
+  test("a flood ends at its share, and a quiet project is stored", async () => {
+    await floodUntilRefused();
+    const { bytes, max } = await stream();
+    expect(max).toBe(streamBytes);
+    expect(bytes).toBeGreaterThan(0.65 * max);
+    expect(bytes).toBeLessThan(0.85 * max);
+    for (let times = 0; times < 20; times++) {
+      expect(await send(quiet, 5)).toBe("stored");
+      expect(await send(flood, 1)).toBe("project_full");
+    }
+    const { headers } = await gateway.post("/capture/", {
+      api_key: flood.key,
+      event: "e",
+      distinct_id: "u",
+    });
+    expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(30);
+    expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
   });
-  expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(30);
-  expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
-});
 
-test("a large request that comes to the share ends there, stored in part", async () => {
-  const max = 4 * streamBytes;
-  const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
-  onTestFinished(() => larger.stop());
-  const [large, other] = [await larger.project(), await larger.project()];
-  // Two thirds of the stream; the share is three quarters, and with all of the last request it
-  // would be more than nine tenths.
-  for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
-  expect(await send(large, 3_800, larger)).toBe("project_full");
-  const client = await connect({ servers: larger.config.natsUrl ?? "" });
-  onTestFinished(() => client.close());
-  const jsm = await jetstreamManager(client);
-  const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
-  expect(state.bytes).toBeGreaterThan(0.7 * max);
-  // The frames that were placed ahead, and those that were stored while the stream was asked.
-  expect(state.bytes).toBeLessThan(0.9 * max);
-  expect(await send(other, 5, larger)).toBe("stored");
-});
+  test("a large request that comes to the share ends there, stored in part", async () => {
+    const max = 4 * streamBytes;
+    const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
+    onTestFinished(() => larger.stop());
+    const [large, other] = [await larger.project(), await larger.project()];
+    // Two thirds of the stream; the share is three quarters, and with all of the last request it
+    // would be more than nine tenths.
+    for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
+    expect(await send(large, 3_800, larger)).toBe("project_full");
+    const client = await connect({ servers: larger.config.natsUrl ?? "" });
+    onTestFinished(() => client.close());
+    const jsm = await jetstreamManager(client);
+    const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
+    expect(state.bytes).toBeGreaterThan(0.7 * max);
+    // The frames that were placed ahead, and those that were stored while the stream was asked.
+    expect(state.bytes).toBeLessThan(0.9 * max);
+    expect(await send(other, 5, larger)).toBe("stored");
+  });
 
-test("who has little in a stream that others have filled hears that it is full, until it is not", async () => {
-  const { subjectPrefix } = gateway.config;
-  const subject = `${subjectPrefix}.live.0.somebody`;
-  await stream(">");
-  for (let filled = 0; filled < 15; filled++) {
-    await jetstream(connection).publish(subject, new Uint8Array(mebibyte - 1_000));
-  }
-  const outcomes: string[] = [];
-  while (outcomes.length < 200 && outcomes.at(-1) !== "store_full")
-    outcomes.push(await send(quiet, 10));
-  expect(outcomes.length).toBeGreaterThan(10);
-  // Looks in which nothing is free, however often it asks.
-  for (let times = 0; times < 20; times++) outcomes.push(await send(quiet, 10));
-  expect(new Set(outcomes)).toEqual(new Set(["stored", "store_full"]));
-  await stream(subject);
-  await until(async () => {
-    const outcome = await send(quiet, 10);
-    expect(outcome).not.toBe("project_full");
-    return outcome === "stored";
-  }, 10_000);
+  test("who has little in a stream that others have filled hears that it is full, until it is not", async () => {
+    const { subjectPrefix } = gateway.config;
+    const subject = `${subjectPrefix}.live.0.somebody`;
+    await stream(">");
+    for (let filled = 0; filled < 15; filled++) {
+      await jetstream(connection).publish(subject, new Uint8Array(mebibyte - 1_000));
+    }
+    const outcomes: string[] = [];
+    while (outcomes.length < 200 && outcomes.at(-1) !== "store_full")
+      outcomes.push(await send(quiet, 10));
+    expect(outcomes.length).toBeGreaterThan(10);
+    // Looks in which nothing is free, however often it asks.
+    for (let times = 0; times < 20; times++) outcomes.push(await send(quiet, 10));
+    expect(new Set(outcomes)).toEqual(new Set(["stored", "store_full"]));
+    await stream(subject);
+    await until(async () => {
+      const outcome = await send(quiet, 10);
+      expect(outcome).not.toBe("project_full");
+      return outcome === "stored";
+    }, 10_000);
+  });
 });

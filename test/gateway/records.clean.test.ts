@@ -120,7 +120,7 @@ function* texts(held: unknown): Generator<string> {
   }
 }
 
-test("whatever a body holds, what is stored of it holds neither U+0000 nor half a surrogate pair", async () => {
+test("records are clean: whatever a body holds, what is stored of it holds neither U+0000 nor half a surrogate pair", async () => {
   const project = await gateway.project();
   let accepted = 0;
   const bodies = fc.tuple(fc.array(item, { minLength: 1, maxLength: 20 }), fc.option(text));

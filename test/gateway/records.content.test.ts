@@ -80,7 +80,7 @@ function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
-test("random batches are stored as a naive reading says", async () => {
+test("records say what was sent: random batches are stored as a naive reading says", async () => {
   const project = await gateway.project();
   const expected: Record<string, unknown>[] = [];
   await fc.assert(

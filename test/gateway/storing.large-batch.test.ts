@@ -39,63 +39,70 @@ function largeBatch(key: string, historical: boolean, sentAt: string): string {
   return JSON.stringify({ api_key: key, historical_migration: historical, batch, sent_at: sentAt });
 }
 
-describe.each([
-  ["live", false],
-  ["historical", true],
-] as const)("a 19 MB batch on the %s lane", (lane, historical) => {
-  test("is stored whole and in order, and stored once when it is sent twice", async () => {
-    const project = await gateway.project();
-    const body = largeBatch(project.key, historical, "2026-01-01T00:00:00.000Z");
-    expect(Buffer.byteLength(body)).toBeGreaterThan(18_500_000);
-    expect(Buffer.byteLength(body)).toBeLessThan(20_971_520);
+describe("a large batch arrives whole and in order", () => {
+  describe.each([
+    ["live", false],
+    ["historical", true],
+  ] as const)("a 19 MB batch on the %s lane", (lane, historical) => {
+    test("is stored whole and in order, and stored once when it is sent twice", async () => {
+      const project = await gateway.project();
+      const body = largeBatch(project.key, historical, "2026-01-01T00:00:00.000Z");
+      expect(Buffer.byteLength(body)).toBeGreaterThan(18_500_000);
+      expect(Buffer.byteLength(body)).toBeLessThan(20_971_520);
 
-    const first = await gateway.post("/batch/", body);
-    expect(first.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
-    // Some clients write the time of sending anew.
-    const retry = largeBatch(project.key, historical, "2026-01-01T00:00:07.000Z");
-    const again = await gateway.post("/batch/", gzipSync(retry), { "content-encoding": "gzip" });
-    expect(again.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
+      const first = await gateway.post("/batch/", body);
+      expect(first.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
+      // Some clients write the time of sending anew.
+      const retry = largeBatch(project.key, historical, "2026-01-01T00:00:07.000Z");
+      const again = await gateway.post("/batch/", gzipSync(retry), { "content-encoding": "gzip" });
+      expect(again.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
 
-    const frames = await gateway.frames(project, lane);
-    const events = frames.flatMap((frame) => frame.events);
-    expect(events).toHaveLength(eventCount);
-    const sent = (
-      JSON.parse(body) as { batch: { uuid: string; timestamp: string; properties: unknown }[] }
-    ).batch;
-    for (const [index, event] of events.entries()) {
-      // What it calls now is months ago, so every time is corrected.
-      if (
-        event["uuid"] !== sent[index]?.uuid ||
-        event["timestamp_sent"] !== sent[index]?.timestamp
-      ) {
-        expect(event).toMatchObject({
-          uuid: sent[index]?.uuid,
-          timestamp_sent: sent[index]?.timestamp,
-        });
+      const frames = await gateway.frames(project, lane);
+      const events = frames.flatMap((frame) => frame.events);
+      expect(events).toHaveLength(eventCount);
+      const sent = (
+        JSON.parse(body) as { batch: { uuid: string; timestamp: string; properties: unknown }[] }
+      ).batch;
+      for (const [index, event] of events.entries()) {
+        // What it calls now is months ago, so every time is corrected.
+        if (
+          event["uuid"] !== sent[index]?.uuid ||
+          event["timestamp_sent"] !== sent[index]?.timestamp
+        ) {
+          expect(event).toMatchObject({
+            uuid: sent[index]?.uuid,
+            timestamp_sent: sent[index]?.timestamp,
+          });
+        }
       }
-    }
-    expect(events.map((event) => event.properties)).toEqual(sent.map((event) => event.properties));
-    for (const frame of frames) {
-      expect(frame.headers).toMatchObject({
-        "Penstock-Events": String(frame.events.length),
-        "Penstock-Schema": "1",
-        "Content-Type": "application/x-ndjson",
-      });
-      expect(Buffer.byteLength(frame.text)).toBeLessThanOrEqual(gateway.config.frameBytesMax);
-    }
+      expect(events.map((event) => event.properties)).toEqual(
+        sent.map((event) => event.properties),
+      );
+      for (const frame of frames) {
+        expect(frame.headers).toMatchObject({
+          "Penstock-Events": String(frame.events.length),
+          "Penstock-Schema": "1",
+          "Content-Type": "application/x-ndjson",
+        });
+        expect(Buffer.byteLength(frame.text)).toBeLessThanOrEqual(gateway.config.frameBytesMax);
+      }
+    });
   });
-});
 
-test("a batch of more items than one scan's rows is stored whole", async () => {
-  const project = await gateway.project();
-  const count = 140_000;
-  const items = Array.from({ length: count }, (_, index) => `{"event":"e","distinct_id":${index}}`);
-  const answer = await gateway.post(
-    "/batch/",
-    `{"api_key":"${project.key}","batch":[${items.join(",")}]}`,
-  );
-  expect(answer.json).toEqual({ status: "Ok", accepted: count, dropped: 0 });
-  const events = await gateway.events(project);
-  expect(events).toHaveLength(count);
-  expect(events.every((event, index) => event["distinct_id"] === String(index))).toBe(true);
+  test("a batch of more items than one scan's rows is stored whole", async () => {
+    const project = await gateway.project();
+    const count = 140_000;
+    const items = Array.from(
+      { length: count },
+      (_, index) => `{"event":"e","distinct_id":${index}}`,
+    );
+    const answer = await gateway.post(
+      "/batch/",
+      `{"api_key":"${project.key}","batch":[${items.join(",")}]}`,
+    );
+    expect(answer.json).toEqual({ status: "Ok", accepted: count, dropped: 0 });
+    const events = await gateway.events(project);
+    expect(events).toHaveLength(count);
+    expect(events.every((event, index) => event["distinct_id"] === String(index))).toBe(true);
+  });
 });

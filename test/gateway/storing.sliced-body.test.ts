@@ -14,7 +14,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test("what is acknowledged of it is stored, once and in order, beside single events of the project", async () => {
+test("a sliced body in shared frames arrives whole: what is acknowledged of it is stored, once and in order, beside single events of the project", async () => {
   const project = await gateway.project();
   const expected: string[] = [];
   let placing = true;

@@ -3,7 +3,7 @@
 
 import { Writable } from "node:stream";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { readUsage } from "../../src/projects/usage/usage.ts";
@@ -46,77 +46,85 @@ async function printed(run: (command: ProjectCommand) => Promise<void>): Promise
   return text;
 }
 
-test("two gateways, accepted, dropped and refused", async () => {
-  const project = await first.project();
-  const good = { event: "e", distinct_id: "u" };
-  const bad = { ...good, $set: 1 };
-  const post = (gateway: TestGateway, batch: object[], more = {}) =>
-    gateway.post("/batch/", { api_key: project.key, batch, ...more });
-  await until(async () => (await post(second, [])).status === 200);
-  expect((await post(first, [good, {}, bad])).status).toBe(200);
-  expect((await post(second, [good, good, good], { historical_migration: true })).status).toBe(200);
-  expect((await post(second, [bad, bad])).status).toBe(400);
-  const told = await printed((command) =>
-    limit(command, project.id, { eventsPerSecond: 0.001, burst: 1, none: false }),
-  );
-  expect(told).toContain("0.001 events/s, burst 1 s");
-  expect(await printed((command) => list(command, false))).toContain("0.001 events/s, burst 1 s");
-  let [accepted, requests] = [4, 0];
-  const refused = Array.from({ length: 7 }, () => good);
-  for (const gateway of [first, second]) {
-    await until(async () => {
-      const { status } = await post(gateway, refused);
-      if (status === 200) accepted += 7;
-      else requests++;
-      return status === 429;
+describe("usage adds up over gateways", () => {
+  test("two gateways, accepted, dropped and refused", async () => {
+    const project = await first.project();
+    const good = { event: "e", distinct_id: "u" };
+    const bad = { ...good, $set: 1 };
+    const post = (gateway: TestGateway, batch: object[], more = {}) =>
+      gateway.post("/batch/", { api_key: project.key, batch, ...more });
+    await until(async () => (await post(second, [])).status === 200);
+    expect((await post(first, [good, {}, bad])).status).toBe(200);
+    expect((await post(second, [good, good, good], { historical_migration: true })).status).toBe(
+      200,
+    );
+    expect((await post(second, [bad, bad])).status).toBe(400);
+    const told = await printed((command) =>
+      limit(command, project.id, { eventsPerSecond: 0.001, burst: 1, none: false }),
+    );
+    expect(told).toContain("0.001 events/s, burst 1 s");
+    expect(await printed((command) => list(command, false))).toContain("0.001 events/s, burst 1 s");
+    let [accepted, requests] = [4, 0];
+    const refused = Array.from({ length: 7 }, () => good);
+    for (const gateway of [first, second]) {
+      await until(async () => {
+        const { status } = await post(gateway, refused);
+        if (status === 200) accepted += 7;
+        else requests++;
+        return status === 429;
+      });
+    }
+    await first.close();
+    await second.close();
+    const bytes = JSON.stringify({ api_key: project.key, batch: refused }).length;
+    const [record, ...others] = JSON.parse(
+      await printed((command) => usage(command, project.id, true)),
+    );
+    expect(others).toEqual([]);
+    expect(record).toMatchObject({ project: project.id, accepted, dropped: 4 });
+    expect(record.rate_limited).toEqual({
+      requests,
+      events: 7 * requests,
+      bytes: bytes * requests,
     });
-  }
-  await first.close();
-  await second.close();
-  const bytes = JSON.stringify({ api_key: project.key, batch: refused }).length;
-  const [record, ...others] = JSON.parse(
-    await printed((command) => usage(command, project.id, true)),
-  );
-  expect(others).toEqual([]);
-  expect(record).toMatchObject({ project: project.id, accepted, dropped: 4 });
-  expect(record.rate_limited).toEqual({ requests, events: 7 * requests, bytes: bytes * requests });
-  expect(Date.parse(record.since)).toBeLessThanOrEqual(Date.parse(record.at));
-  expect(record.accepted_per_second).toBeGreaterThan(0);
-  const table = await printed((command) => usage(command, undefined, false));
-  expect(table.split("\n").find((line) => line.startsWith(project.id))).toMatch(
-    new RegExp(`^\\S+ +${accepted} `),
-  );
-  expect(await printed((command) => usage(command, "nobody", false))).toContain("nothing");
-});
+    expect(Date.parse(record.since)).toBeLessThanOrEqual(Date.parse(record.at));
+    expect(record.accepted_per_second).toBeGreaterThan(0);
+    const table = await printed((command) => usage(command, undefined, false));
+    expect(table.split("\n").find((line) => line.startsWith(project.id))).toMatch(
+      new RegExp(`^\\S+ +${accepted} `),
+    );
+    expect(await printed((command) => usage(command, "nobody", false))).toContain("nothing");
+  });
 
-test("while it runs a process writes what has changed, again and again, and rates are of lately", async () => {
-  const connection = await connect({ servers: first.nats.url });
-  onTestFinished(() => connection.close());
-  const place = { prefix: "running", replicas: 1 };
-  const meter = new Meter(() => performance.now());
-  const quiet = new Meter(() => performance.now());
-  const meters = () => [meter, quiet].map((of, index) => ({ projectId: `p${index}`, meter: of }));
-  const warnings: string[] = [];
-  const log = { warn: (_: object, message: string) => void warnings.push(message) };
-  const options = {
-    ...place,
-    connection,
-    processId: "one",
-    meters,
-    log,
-    wallMs: () => Date.now(),
-    intervalMs: 20,
-  };
-  const writer = new UsageWriter(options);
-  const read = (nowMs = Date.now()) => readUsage(connection, { ...place, nowMs });
-  for (let total = 5; total <= 15; total += 5) {
-    meter.countStored(5, 0);
-    await until(async () => (await read())[0]?.accepted === total);
-  }
-  const [usage, ...others] = await read();
-  expect(others).toEqual([]);
-  expect(usage?.acceptedPerSecond).toBeGreaterThan(0);
-  expect((await read(Date.now() + 60_000))[0]?.acceptedPerSecond).toBe(0);
-  await writer.close();
-  expect(warnings).toEqual([]);
+  test("while it runs a process writes what has changed, again and again, and rates are of lately", async () => {
+    const connection = await connect({ servers: first.nats.url });
+    onTestFinished(() => connection.close());
+    const place = { prefix: "running", replicas: 1 };
+    const meter = new Meter(() => performance.now());
+    const quiet = new Meter(() => performance.now());
+    const meters = () => [meter, quiet].map((of, index) => ({ projectId: `p${index}`, meter: of }));
+    const warnings: string[] = [];
+    const log = { warn: (_: object, message: string) => void warnings.push(message) };
+    const options = {
+      ...place,
+      connection,
+      processId: "one",
+      meters,
+      log,
+      wallMs: () => Date.now(),
+      intervalMs: 20,
+    };
+    const writer = new UsageWriter(options);
+    const read = (nowMs = Date.now()) => readUsage(connection, { ...place, nowMs });
+    for (let total = 5; total <= 15; total += 5) {
+      meter.countStored(5, 0);
+      await until(async () => (await read())[0]?.accepted === total);
+    }
+    const [usage, ...others] = await read();
+    expect(others).toEqual([]);
+    expect(usage?.acceptedPerSecond).toBeGreaterThan(0);
+    expect((await read(Date.now() + 60_000))[0]?.acceptedPerSecond).toBe(0);
+    await writer.close();
+    expect(warnings).toEqual([]);
+  });
 });

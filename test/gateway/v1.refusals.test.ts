@@ -174,80 +174,82 @@ function escaped(digit: string): string {
   return `\\u${digit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-describe("a request is refused as a whole, with nothing stored", () => {
-  test.each(refusals)("%i %s: %s", async (status, error, _, { body = fine, headers = {} }) => {
-    const before = (await gateway.events(project)).length;
-    const answer = await postV1(gateway, body(), { ...v1Headers(project.key), ...headers });
-    expect(answer.json).toEqual({
-      error,
-      error_description: expect.stringMatching(/\w{3}/) as string,
+describe("the newer protocol refuses whole requests", () => {
+  describe("a request is refused as a whole, with nothing stored", () => {
+    test.each(refusals)("%i %s: %s", async (status, error, _, { body = fine, headers = {} }) => {
+      const before = (await gateway.events(project)).length;
+      const answer = await postV1(gateway, body(), { ...v1Headers(project.key), ...headers });
+      expect(answer.json).toEqual({
+        error,
+        error_description: expect.stringMatching(/\w{3}/) as string,
+      });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get("content-type")).toBe("application/json");
+      expect(answer.text).not.toContain(project.key);
+      expect(await gateway.events(project)).toHaveLength(before);
     });
-    expect(answer.status).toBe(status);
-    expect(answer.headers.get("content-type")).toBe("application/json");
-    expect(answer.text).not.toContain(project.key);
-    expect(await gateway.events(project)).toHaveLength(before);
   });
-});
 
-test("what is wrong is told with its place", async () => {
-  const say = async (batch: unknown[]) =>
-    (await postV1(gateway, v1Body(batch), v1Headers(project.key))).json.error_description;
-  expect(await say([good, {}])).toBe("Each event must have a uuid, and batch[1] has none");
-  expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
-});
+  test("what is wrong is told with its place", async () => {
+    const say = async (batch: unknown[]) =>
+      (await postV1(gateway, v1Body(batch), v1Headers(project.key))).json.error_description;
+    expect(await say([good, {}])).toBe("Each event must have a uuid, and batch[1] has none");
+    expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
+  });
 
-test("what looks like a slip for the batch is told, and no key of the body, which would mean nothing", async () => {
-  const say = async (body: object, headers: Record<string, string>) =>
-    (await postV1(gateway, JSON.stringify(body), headers)).json.error_description;
-  const created_at = new Date().toISOString();
-  const slip = await say({ created_at, events: [good] }, v1Headers(project.key));
-  expect(slip).toBe('batch must be an array of events; you sent "events": write "batch"');
-  const nobodys = { ...v1Headers(project.key), Authorization: "" };
-  expect(await say({ created_at, apiKey: project.key, batch: [good] }, nobodys)).not.toContain(
-    "you sent",
-  );
-});
+  test("what looks like a slip for the batch is told, and no key of the body, which would mean nothing", async () => {
+    const say = async (body: object, headers: Record<string, string>) =>
+      (await postV1(gateway, JSON.stringify(body), headers)).json.error_description;
+    const created_at = new Date().toISOString();
+    const slip = await say({ created_at, events: [good] }, v1Headers(project.key));
+    expect(slip).toBe('batch must be an array of events; you sent "events": write "batch"');
+    const nobodys = { ...v1Headers(project.key), Authorization: "" };
+    expect(await say({ created_at, apiKey: project.key, batch: [good] }, nobodys)).not.toContain(
+      "you sent",
+    );
+  });
 
-test("other methods are refused, preflights are not, and a slash changes nothing", async () => {
-  for (const path of [v1Path, `${v1Path}/`]) {
-    for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
-      const response = await fetch(gateway.url + path, { method });
-      expect(response.status).toBe(405);
-      expect(response.headers.get("allow")).toBe("POST, OPTIONS");
-      expect(await response.json()).toMatchObject({ error: "method_not_allowed" });
+  test("other methods are refused, preflights are not, and a slash changes nothing", async () => {
+    for (const path of [v1Path, `${v1Path}/`]) {
+      for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
+        const response = await fetch(gateway.url + path, { method });
+        expect(response.status).toBe(405);
+        expect(response.headers.get("allow")).toBe("POST, OPTIONS");
+        expect(await response.json()).toMatchObject({ error: "method_not_allowed" });
+      }
+      const asked =
+        "authorization,posthog-request-id,posthog-attempt,posthog-request-timestamp,posthog-sdk-info";
+      const preflight = await fetch(gateway.url + path, {
+        method: "OPTIONS",
+        headers: {
+          Origin: "https://shop.example",
+          "Access-Control-Request-Method": "POST",
+          "Access-Control-Request-Headers": asked,
+        },
+      });
+      expect(preflight.status).toBe(200);
+      expect(preflight.headers.get("access-control-allow-headers")).toBe(asked);
+      const posted = await fetch(gateway.url + path, {
+        method: "POST",
+        body: v1Body([v1Event()]),
+        headers: { ...v1Headers(project.key), Origin: "https://shop.example" },
+      });
+      expect(posted.status).toBe(200);
+      expect(posted.headers.get("access-control-allow-origin")).toBe("https://shop.example");
+      await posted.text();
     }
-    const asked =
-      "authorization,posthog-request-id,posthog-attempt,posthog-request-timestamp,posthog-sdk-info";
-    const preflight = await fetch(gateway.url + path, {
-      method: "OPTIONS",
-      headers: {
-        Origin: "https://shop.example",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": asked,
-      },
-    });
-    expect(preflight.status).toBe(200);
-    expect(preflight.headers.get("access-control-allow-headers")).toBe(asked);
-    const posted = await fetch(gateway.url + path, {
-      method: "POST",
-      body: v1Body([v1Event()]),
-      headers: { ...v1Headers(project.key), Origin: "https://shop.example" },
-    });
-    expect(posted.status).toBe(200);
-    expect(posted.headers.get("access-control-allow-origin")).toBe("https://shop.example");
-    await posted.text();
-  }
-  expect(await gateway.metrics()).toMatch(
-    /^penstock_requests_total\{route="v1",status="200"\} [1-9]/m,
-  );
-});
+    expect(await gateway.metrics()).toMatch(
+      /^penstock_requests_total\{route="v1",status="200"\} [1-9]/m,
+    );
+  });
 
-test("a project that is over its limits is told so", async () => {
-  const mine = await gateway.project();
-  await gateway.limit(mine, { eventsPerSecond: 1, burstSeconds: 1 });
-  const send = () =>
-    postV1(gateway, v1Body(Array.from({ length: 100 }, () => v1Event())), v1Headers(mine.key));
-  let answer = await send();
-  for (let sent = 0; answer.status === 200 && sent < 50; sent++) answer = await send();
-  expect(answer).toMatchObject({ status: 429, json: { error: "rate_limited" } });
+  test("a project that is over its limits is told so", async () => {
+    const mine = await gateway.project();
+    await gateway.limit(mine, { eventsPerSecond: 1, burstSeconds: 1 });
+    const send = () =>
+      postV1(gateway, v1Body(Array.from({ length: 100 }, () => v1Event())), v1Headers(mine.key));
+    let answer = await send();
+    for (let sent = 0; answer.status === 200 && sent < 50; sent++) answer = await send();
+    expect(answer).toMatchObject({ status: 429, json: { error: "rate_limited" } });
+  });
 });

@@ -19,7 +19,7 @@ const look = createEarlyLook({
   refusalOf: () => undefined,
 });
 
-test("a body that lacks room, right behind one that is being answered", async () => {
+test("an answer that waits is the only one: a body that lacks room, right behind one that is being answered", async () => {
   for (let time = 0; time < 10; time++) {
     const server = await startTestServer({ bodyBytesMax: 900_000, look });
     const [odd, other] = [await connectTo(server), await connectTo(server)];

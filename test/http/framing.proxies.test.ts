@@ -3,7 +3,7 @@
 // is not answered.
 
 import { createConnection } from "node:net";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   event,
   expectUnharmed,
@@ -27,27 +27,34 @@ for (const name of proxyNames) {
     process.stderr.write(`NOT RUN: ${name} is not on this host: ${found[name].why}\n`);
 }
 
-test.each(names)("behind %s nobody hears another's answer", { timeout: 120_000 }, async (name) => {
-  const target = await startTarget("--trusted-proxies", "127.0.0.1/32");
-  const port = await startProxy(name, found, target.port);
-  const answersOf = new Map<string, number>();
-  let victims = 0;
-  for (const [title, { bytes }] of framingCases()) {
-    const smuggled = `smuggled ${title}`;
-    const whole = bytes(`carrier ${title}`, smuggled);
-    // At once, and with what is behind the odd request coming later, as a proxy that streams would
-    // pass it on.
-    const later = whole.length - request(event(smuggled)).length;
-    for (const pieces of [[whole], [whole.subarray(0, later), whole.subarray(later)]]) {
-      const attack = hear(port, pieces);
-      for (let count = 0; count < victimsAtATime; count++) await expectOwnAnswer(port, ++victims);
-      const heard = await attack;
-      answersOf.set(smuggled, (answersOf.get(smuggled) ?? 0) + heard.length);
-      await expectOwnAnswer(port, ++victims);
-    }
-  }
-  await expectNothingUnanswered(target, answersOf);
-  await expectUnharmed(target);
+describe("proxies and the gateway agree", () => {
+  test.each(names)(
+    "behind %s nobody hears another's answer",
+    { timeout: 120_000 },
+    async (name) => {
+      const target = await startTarget("--trusted-proxies", "127.0.0.1/32");
+      const port = await startProxy(name, found, target.port);
+      const answersOf = new Map<string, number>();
+      let victims = 0;
+      for (const [title, { bytes }] of framingCases()) {
+        const smuggled = `smuggled ${title}`;
+        const whole = bytes(`carrier ${title}`, smuggled);
+        // At once, and with what is behind the odd request coming later, as a proxy that streams
+        // would pass it on.
+        const later = whole.length - request(event(smuggled)).length;
+        for (const pieces of [[whole], [whole.subarray(0, later), whole.subarray(later)]]) {
+          const attack = hear(port, pieces);
+          for (let count = 0; count < victimsAtATime; count++)
+            await expectOwnAnswer(port, ++victims);
+          const heard = await attack;
+          answersOf.set(smuggled, (answersOf.get(smuggled) ?? 0) + heard.length);
+          await expectOwnAnswer(port, ++victims);
+        }
+      }
+      await expectNothingUnanswered(target, answersOf);
+      await expectUnharmed(target);
+    },
+  );
 });
 
 /**

@@ -4,7 +4,7 @@
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { loadConnectionId } from "../../src/http/client/connection-id.ts";
 import { createAuthority } from "../../testkit/certificates.ts";
 import {
@@ -21,117 +21,119 @@ const authority = await createAuthority();
 /** uWS gives a connection 10 s, and looks every 4. */
 const cutOffMs = 20_000;
 
-test("requests of a connection are answered, and it shows the certificate to whoever trusts its authority", async () => {
-  const server = await start();
-  const socket = await secure(server, { ca: authority.ca });
-  expect([socket.authorized, socket.getProtocol()]).toEqual([true, "TLSv1.3"]);
-  for (const body of ["1", "2"])
-    expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
-  expect(server.taken.map(({ text }) => text)).toEqual(["1", "2"]);
+describe("HTTPS is spoken with a certificate", () => {
+  test("requests of a connection are answered, and it shows the certificate to whoever trusts its authority", async () => {
+    const server = await start();
+    const socket = await secure(server, { ca: authority.ca });
+    expect([socket.authorized, socket.getProtocol()]).toEqual([true, "TLSv1.3"]);
+    for (const body of ["1", "2"])
+      expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
+    expect(server.taken.map(({ text }) => text)).toEqual(["1", "2"]);
 
-  const other = await createAuthority();
-  await expect(secure(server, { ca: other.ca })).rejects.toThrow("certificate");
-});
-
-test("a body of many TLS records arrives whole", async () => {
-  const server = await start();
-  const socket = await secure(server, { ca: authority.ca });
-  const body = "x".repeat(90_000);
-  expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
-  expect(server.taken[0]!.text).toBe(body);
-});
-
-test("a long answer arrives whole, and ends its connection", async () => {
-  const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
-  const files = {
-    folder: "",
-    version: "",
-    names: [],
-    answer: () => ({ status: 200, headers: [], body }) as const,
-  };
-  const socket = await secure(await start({ files }), { ca: authority.ca });
-  const parts: Buffer[] = [];
-  socket.on("data", (part) => parts.push(part));
-  socket.write(head({}, "GET /static/array.js"));
-  await once(socket, "close");
-  const answer = Buffer.concat(parts);
-  expect(answer.subarray(answer.indexOf("\r\n\r\n") + 4).equals(body)).toBe(true);
-});
-
-test("TLS 1.2 is spoken, 1.1 is not", async () => {
-  const server = await start();
-  const old = { ca: authority.ca, ciphers: "DEFAULT@SECLEVEL=0" };
-  const socket = await secure(server, { ...old, maxVersion: "TLSv1.2" });
-  expect(await answerTo(socket, post("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
-  await expect(
-    secure(server, { ...old, minVersion: "TLSv1.1", maxVersion: "TLSv1.1" }),
-  ).rejects.toThrow();
-});
-
-test.each([
-  ["a plain request", post("{}")],
-  ["bytes of no kind", Buffer.alloc(2_000, 0xaa)],
-  [
-    "a TLS record that is nonsense",
-    Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
-  ],
-])("%s: the connection ends, others go on", async (_what, bytes) => {
-  const server = await start();
-  const socket = plain(server);
-  let ended = false;
-  socket.on("close", () => {
-    ended = true;
+    const other = await createAuthority();
+    await expect(secure(server, { ca: other.ca })).rejects.toThrow("certificate");
   });
-  socket.write(bytes);
-  await until(() => ended, "it is closed");
-  expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
-    /^HTTP\/1.1 200 OK/,
-  );
-  expect(server.taken.length).toBe(1);
-});
 
-test("addresses are those of the connection", async () => {
-  const server = await start({ recordIp: true, connectionId: loadConnectionId() });
-  for (const from of ["127.0.0.1", "127.0.0.2", "127.0.0.1"]) {
-    const socket = await secure(server, {
-      ca: authority.ca,
-      localAddress: from,
-    } as ConnectionOptions);
-    await answerTo(socket, post("{}"));
-    await answerTo(socket, post("{}"));
-    expect(server.taken.slice(-2).map(({ exchange }) => exchange.clientAddress)).toEqual([
-      from,
-      from,
-    ]);
-  }
-});
+  test("a body of many TLS records arrives whole", async () => {
+    const server = await start();
+    const socket = await secure(server, { ca: authority.ca });
+    const body = "x".repeat(90_000);
+    expect(await answerTo(socket, post(body))).toMatch(/^HTTP\/1.1 200 OK/);
+    expect(server.taken[0]!.text).toBe(body);
+  });
 
-test("a handshake that stalls, or drips, ends in time", async () => {
-  const server = await start();
-  const hello = Buffer.from("160301020001000000", "hex");
-  const [silent, begun, dripping] = [plain(server), plain(server), plain(server)];
-  begun.write(hello);
-  const drip = setInterval(() => dripping.write(Buffer.from([0])), 500);
-  dripping.write(hello.subarray(0, 5));
-  onTestFinished(() => clearInterval(drip));
-  const closed = [silent, begun, dripping].map((socket) => once(socket, "close"));
-  const late = new Promise((_, reject) =>
-    setTimeout(reject, cutOffMs, new Error("still open")).unref(),
-  );
-  await Promise.race([Promise.all(closed), late]);
-});
+  test("a long answer arrives whole, and ends its connection", async () => {
+    const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
+    const files = {
+      folder: "",
+      version: "",
+      names: [],
+      answer: () => ({ status: 200, headers: [], body }) as const,
+    };
+    const socket = await secure(await start({ files }), { ca: authority.ca });
+    const parts: Buffer[] = [];
+    socket.on("data", (part) => parts.push(part));
+    socket.write(head({}, "GET /static/array.js"));
+    await once(socket, "close");
+    const answer = Buffer.concat(parts);
+    expect(answer.subarray(answer.indexOf("\r\n\r\n") + 4).equals(body)).toBe(true);
+  });
 
-test("draining answers what is in flight and takes no connection", async () => {
-  const server = await start();
-  server.answer = () => {};
-  const socket = await secure(server, { ca: authority.ca });
-  const answer = answerTo(socket, post("{}"));
-  await until(() => server.taken.length === 1, "it is taken");
-  const drained = server.http.drain(5_000);
-  await expect(secure(server, { ca: authority.ca })).rejects.toThrow("ECONNREFUSED");
-  server.taken[0]!.exchange.answerStored(oneStored);
-  expect(await answer).toMatch(/^HTTP\/1.1 200 OK/);
-  expect(await drained).toBe(0);
+  test("TLS 1.2 is spoken, 1.1 is not", async () => {
+    const server = await start();
+    const old = { ca: authority.ca, ciphers: "DEFAULT@SECLEVEL=0" };
+    const socket = await secure(server, { ...old, maxVersion: "TLSv1.2" });
+    expect(await answerTo(socket, post("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
+    await expect(
+      secure(server, { ...old, minVersion: "TLSv1.1", maxVersion: "TLSv1.1" }),
+    ).rejects.toThrow();
+  });
+
+  test.each([
+    ["a plain request", post("{}")],
+    ["bytes of no kind", Buffer.alloc(2_000, 0xaa)],
+    [
+      "a TLS record that is nonsense",
+      Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
+    ],
+  ])("%s: the connection ends, others go on", async (_what, bytes) => {
+    const server = await start();
+    const socket = plain(server);
+    let ended = false;
+    socket.on("close", () => {
+      ended = true;
+    });
+    socket.write(bytes);
+    await until(() => ended, "it is closed");
+    expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
+      /^HTTP\/1.1 200 OK/,
+    );
+    expect(server.taken.length).toBe(1);
+  });
+
+  test("addresses are those of the connection", async () => {
+    const server = await start({ recordIp: true, connectionId: loadConnectionId() });
+    for (const from of ["127.0.0.1", "127.0.0.2", "127.0.0.1"]) {
+      const socket = await secure(server, {
+        ca: authority.ca,
+        localAddress: from,
+      } as ConnectionOptions);
+      await answerTo(socket, post("{}"));
+      await answerTo(socket, post("{}"));
+      expect(server.taken.slice(-2).map(({ exchange }) => exchange.clientAddress)).toEqual([
+        from,
+        from,
+      ]);
+    }
+  });
+
+  test("a handshake that stalls, or drips, ends in time", async () => {
+    const server = await start();
+    const hello = Buffer.from("160301020001000000", "hex");
+    const [silent, begun, dripping] = [plain(server), plain(server), plain(server)];
+    begun.write(hello);
+    const drip = setInterval(() => dripping.write(Buffer.from([0])), 500);
+    dripping.write(hello.subarray(0, 5));
+    onTestFinished(() => clearInterval(drip));
+    const closed = [silent, begun, dripping].map((socket) => once(socket, "close"));
+    const late = new Promise((_, reject) =>
+      setTimeout(reject, cutOffMs, new Error("still open")).unref(),
+    );
+    await Promise.race([Promise.all(closed), late]);
+  });
+
+  test("draining answers what is in flight and takes no connection", async () => {
+    const server = await start();
+    server.answer = () => {};
+    const socket = await secure(server, { ca: authority.ca });
+    const answer = answerTo(socket, post("{}"));
+    await until(() => server.taken.length === 1, "it is taken");
+    const drained = server.http.drain(5_000);
+    await expect(secure(server, { ca: authority.ca })).rejects.toThrow("ECONNREFUSED");
+    server.taken[0]!.exchange.answerStored(oneStored);
+    expect(await answer).toMatch(/^HTTP\/1.1 200 OK/);
+    expect(await drained).toBe(0);
+  });
 });
 
 async function start(config: TestServerConfig = {}): Promise<TestServer> {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HttpServer } from "../../src/http/server.ts";
 import { createAdmission } from "../../src/intake/admission.ts";
 import { startTestServer } from "../../testkit/http-server.ts";
@@ -20,28 +20,30 @@ function another() {
   });
 }
 
-test.each(["127.0.0.1", "0.0.0.0", "::"])(
-  "a taken port is an error that says so, on %s",
-  async (host) => {
-    const { port } = await startTestServer();
-    await expect(another().listen(host, port)).rejects.toThrow(
-      `Listen on ${host} port ${port}: the port is taken`,
-    );
-  },
-);
-
-test("even a port chosen by number is not shared", async () => {
-  const first = another();
-  const port = await first.listen("127.0.0.1", 0);
-  first.close();
-  const second = another();
-  expect(await second.listen("127.0.0.1", port)).toBe(port);
-  await expect(another().listen("127.0.0.1", port)).rejects.toThrow("the port is taken");
-  second.close();
-});
-
-test("an address that is not this host's is an error that says so", async () => {
-  await expect(another().listen("192.0.2.1", 0)).rejects.toThrow(
-    "this host does not have the address",
+describe("a port belongs to one gateway", () => {
+  test.each(["127.0.0.1", "0.0.0.0", "::"])(
+    "a taken port is an error that says so, on %s",
+    async (host) => {
+      const { port } = await startTestServer();
+      await expect(another().listen(host, port)).rejects.toThrow(
+        `Listen on ${host} port ${port}: the port is taken`,
+      );
+    },
   );
+
+  test("even a port chosen by number is not shared", async () => {
+    const first = another();
+    const port = await first.listen("127.0.0.1", 0);
+    first.close();
+    const second = another();
+    expect(await second.listen("127.0.0.1", port)).toBe(port);
+    await expect(another().listen("127.0.0.1", port)).rejects.toThrow("the port is taken");
+    second.close();
+  });
+
+  test("an address that is not this host's is an error that says so", async () => {
+    await expect(another().listen("192.0.2.1", 0)).rejects.toThrow(
+      "this host does not have the address",
+    );
+  });
 });

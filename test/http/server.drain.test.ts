@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   codeIn,
   connectTo,
@@ -9,77 +9,82 @@ import {
   until,
 } from "../../testkit/http-server.ts";
 
-test("what is in flight is answered, later requests are refused, no connection is taken", async () => {
-  const server = await startTestServer();
-  server.answer = () => {};
-  const [waiting, sending, idle] = [
-    await connectTo(server),
-    await connectTo(server),
-    await connectTo(server),
-  ];
-  waiting.write(post("{}"));
-  sending.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{")]));
-  await until(() => server.http.inflight() === 2 && server.taken.length === 1, "two are in flight");
+describe("a server drains before it closes", () => {
+  test("what is in flight is answered, later requests are refused, no connection is taken", async () => {
+    const server = await startTestServer();
+    server.answer = () => {};
+    const [waiting, sending, idle] = [
+      await connectTo(server),
+      await connectTo(server),
+      await connectTo(server),
+    ];
+    waiting.write(post("{}"));
+    sending.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{")]));
+    await until(
+      () => server.http.inflight() === 2 && server.taken.length === 1,
+      "two are in flight",
+    );
 
-  let left: number | undefined;
-  void server.http.drain(5_000).then((inflight) => {
-    left = inflight;
+    let left: number | undefined;
+    void server.http.drain(5_000).then((inflight) => {
+      left = inflight;
+    });
+    await expect(fetch(`${server.url}/capture/`, { method: "POST", body: "{}" })).rejects.toThrow();
+    idle.write(post("{}"));
+    const refused = await idle.reply();
+    expect([refused.status, codeIn(refused), refused.headers.get("connection")]).toEqual([
+      503,
+      "draining",
+      "close",
+    ]);
+    await idle.ended();
+
+    sending.write("}");
+    await until(() => server.taken.length === 2, "the body begun before is taken");
+    expect(left).toBeUndefined();
+    for (const { exchange } of server.taken) exchange.answerStored(oneStored);
+    for (const wire of [waiting, sending]) {
+      const reply = await wire.reply();
+      expect([reply.status, reply.headers.get("connection")]).toEqual([200, "close"]);
+    }
+    await until(() => left === 0, "it is drained");
   });
-  await expect(fetch(`${server.url}/capture/`, { method: "POST", body: "{}" })).rejects.toThrow();
-  idle.write(post("{}"));
-  const refused = await idle.reply();
-  expect([refused.status, codeIn(refused), refused.headers.get("connection")]).toEqual([
-    503,
-    "draining",
-    "close",
-  ]);
-  await idle.ended();
 
-  sending.write("}");
-  await until(() => server.taken.length === 2, "the body begun before is taken");
-  expect(left).toBeUndefined();
-  for (const { exchange } of server.taken) exchange.answerStored(oneStored);
-  for (const wire of [waiting, sending]) {
-    const reply = await wire.reply();
-    expect([reply.status, reply.headers.get("connection")]).toEqual([200, "close"]);
-  }
-  await until(() => left === 0, "it is drained");
-});
-
-test("nothing in flight: what is on its way on an open connection is answered before it is drained", async () => {
-  const server = await startTestServer();
-  const wire = await connectTo(server);
-  let isDrained = false;
-  const drained = server.http.drain(5_000).then((inflight) => {
-    isDrained = true;
-    return inflight;
+  test("nothing in flight: what is on its way on an open connection is answered before it is drained", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    let isDrained = false;
+    const drained = server.http.drain(5_000).then((inflight) => {
+      isDrained = true;
+      return inflight;
+    });
+    await new Promise(setImmediate);
+    expect(isDrained).toBe(false);
+    wire.write(post("{}"));
+    expect(codeIn(await wire.reply())).toBe("draining");
+    expect(await drained).toBe(0);
   });
-  await new Promise(setImmediate);
-  expect(isDrained).toBe(false);
-  wire.write(post("{}"));
-  expect(codeIn(await wire.reply())).toBe("draining");
-  expect(await drained).toBe(0);
-});
 
-test("past its time, it says what is left", async () => {
-  const server = await startTestServer();
-  server.answer = () => {};
-  const wire = await connectTo(server);
-  wire.write(post("{}"));
-  await until(() => server.taken.length === 1, "it is taken");
-  expect(await server.http.drain(20)).toBe(1);
-  server.taken[0]!.exchange.answerStored(oneStored);
-  expect((await wire.reply()).status).toBe(200);
-});
+  test("past its time, it says what is left", async () => {
+    const server = await startTestServer();
+    server.answer = () => {};
+    const wire = await connectTo(server);
+    wire.write(post("{}"));
+    await until(() => server.taken.length === 1, "it is taken");
+    expect(await server.http.drain(20)).toBe(1);
+    server.taken[0]!.exchange.answerStored(oneStored);
+    expect((await wire.reply()).status).toBe(200);
+  });
 
-test("closing drops every connection, and late answers are harmless", async () => {
-  const server = await startTestServer();
-  server.answer = () => {};
-  const wire = await connectTo(server);
-  wire.write(post("{}"));
-  await until(() => server.taken.length === 1, "it is taken");
-  server.http.close();
-  await wire.ended();
-  expect(server.aborted).toEqual(["answer"]);
-  server.taken[0]!.exchange.answerStored(oneStored);
+  test("closing drops every connection, and late answers are harmless", async () => {
+    const server = await startTestServer();
+    server.answer = () => {};
+    const wire = await connectTo(server);
+    wire.write(post("{}"));
+    await until(() => server.taken.length === 1, "it is taken");
+    server.http.close();
+    await wire.ended();
+    expect(server.aborted).toEqual(["answer"]);
+    server.taken[0]!.exchange.answerStored(oneStored);
+  });
 });

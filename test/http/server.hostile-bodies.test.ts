@@ -172,7 +172,7 @@ const cases: Record<string, Case> = {
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("each is answered for what it is, and stored as what it is or not at all", {
+test("hostile bodies are judged as what they are: each is answered for what it is, and stored as what it is or not at all", {
   timeout: 60_000,
 }, async () => {
   const target = await startTarget();

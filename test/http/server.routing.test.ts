@@ -1,7 +1,7 @@
 // What is wrong with a request whatever it brings is said however the store is: an SDK takes a 503
 // for "again", and would ask for ever.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   bodyBytesMax,
   codeIn,
@@ -38,43 +38,50 @@ const requests: [string, Record<string, string>, number, string][] = [
   ["OPTIONS /capture/", {}, 200, ""],
 ];
 
-test.each(
-  states.flatMap(([state, prepare, code]) =>
-    requests.map((request) => [state, prepare, code, ...request] as const),
-  ),
-)("%s: %3$s", async (_, prepare, code, line, headers, status, expected) => {
-  const server = await startTestServer();
-  const [wire, storing] = [await connectTo(server), await connectTo(server)];
-  const before = server.admission.bytes;
-  prepare(server);
-  wire.write(
-    Buffer.concat([head(headers, line), Buffer.alloc(Number(headers["Content-Length"] ?? 0), "x")]),
-  );
-  const reply = await wire.reply(line.startsWith("HEAD"));
-  const said =
-    expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
-  expect([line, reply.status, said]).toEqual([line, status, expected]);
-  expect(reply.headers.has("retry-after")).toBe(false);
-  // And it is as it is said to be.
-  storing.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));
-  expect(codeIn(await storing.reply())).toBe(code);
-  server.admission.release(server.admission.bytes - before);
-});
-
-test("a request that is refused for its method has nobody give way", async () => {
-  const server = await startTestServer({
-    bodyBytesMax: 900_000,
-    look: () => ({ projectId: undefined, lane: undefined }),
+describe("routing comes before room", () => {
+  test.each(
+    states.flatMap(([state, prepare, code]) =>
+      requests.map((request) => [state, prepare, code, ...request] as const),
+    ),
+  )("%s: %3$s", async (_, prepare, code, line, headers, status, expected) => {
+    const server = await startTestServer();
+    const [wire, storing] = [await connectTo(server), await connectTo(server)];
+    const before = server.admission.bytes;
+    prepare(server);
+    wire.write(
+      Buffer.concat([
+        head(headers, line),
+        Buffer.alloc(Number(headers["Content-Length"] ?? 0), "x"),
+      ]),
+    );
+    const reply = await wire.reply(line.startsWith("HEAD"));
+    const said =
+      expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
+    expect([line, reply.status, said]).toEqual([line, status, expected]);
+    expect(reply.headers.has("retry-after")).toBe(false);
+    // And it is as it is said to be.
+    storing.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));
+    expect(codeIn(await storing.reply())).toBe(code);
+    server.admission.release(server.admission.bytes - before);
   });
-  const [growing, wrong] = [await connectTo(server), await connectTo(server)];
-  growing.write(Buffer.concat([head({ "Content-Length": "900000" }), Buffer.alloc(300_000, "x")]));
-  await until(() => server.admission.bytes === 300_000, "a part of it is in hand");
-  server.admission.take(full - 300_000);
-  wrong.write(head({}, "PUT /capture/"));
-  expect((await wrong.reply()).status).toBe(405);
-  wrong.socket.destroy();
-  expect(server.admission.bytes).toBe(full);
-  server.admission.release(full - 300_000);
-  growing.write(Buffer.alloc(600_000, "x"));
-  expect((await growing.reply()).status).toBe(200);
+
+  test("a request that is refused for its method has nobody give way", async () => {
+    const server = await startTestServer({
+      bodyBytesMax: 900_000,
+      look: () => ({ projectId: undefined, lane: undefined }),
+    });
+    const [growing, wrong] = [await connectTo(server), await connectTo(server)];
+    growing.write(
+      Buffer.concat([head({ "Content-Length": "900000" }), Buffer.alloc(300_000, "x")]),
+    );
+    await until(() => server.admission.bytes === 300_000, "a part of it is in hand");
+    server.admission.take(full - 300_000);
+    wrong.write(head({}, "PUT /capture/"));
+    expect((await wrong.reply()).status).toBe(405);
+    wrong.socket.destroy();
+    expect(server.admission.bytes).toBe(full);
+    server.admission.release(full - 300_000);
+    growing.write(Buffer.alloc(600_000, "x"));
+    expect((await growing.reply()).status).toBe(200);
+  });
 });

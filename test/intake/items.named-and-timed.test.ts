@@ -1,6 +1,7 @@
 // The outcome table of docs/reference/events.md, row by row: events whose name says what they must
 // hold, and the times that events say of themselves.
 
+import { describe } from "vitest";
 import { type Case, tryCases } from "./outcome-kit.ts";
 
 const cases: Case[] = [
@@ -157,4 +158,6 @@ const cases: Case[] = [
   ],
 ];
 
-tryCases(cases);
+describe("named and timed events end as the table says", () => {
+  tryCases(cases);
+});

@@ -1,6 +1,7 @@
 // The outcome table of docs/reference/events.md, row by row: what is stored, what is left out, what
 // is an item error, what is a warning; but for what goes by an event's name or its time.
 
+import { describe } from "vitest";
 import { type Case, tryCases } from "./outcome-kit.ts";
 
 const longId = "é".repeat(250);
@@ -205,4 +206,6 @@ const batchOnlyCases: Case[] = [
   ["item empty", {}, { dropped: "no_event" }],
 ];
 
-tryCases(cases, batchOnlyCases);
+describe("every event ends as the table says", () => {
+  tryCases(cases, batchOnlyCases);
+});

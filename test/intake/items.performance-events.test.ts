@@ -1,7 +1,7 @@
 // What old browser SDKs send for each request of a page is of no use to anybody: it goes without a
 // word.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
@@ -23,51 +23,53 @@ async function removedSoFar(): Promise<number> {
   return Number(found.exec(await gateway.metrics())?.[1] ?? 0);
 }
 
-test.each([
-  ["alone", (key: string) => ({ ...removed, api_key: key }), 0, 1],
-  [
-    "in a batch",
-    (key: string) => ({
-      api_key: key,
-      batch: [kept, removed, kept, { ...removed, distinct_id: "" }],
-    }),
-    2,
-    2,
-  ],
-  ["in an array", (key: string) => [{ ...removed, token: key }, removed, kept], 1, 2],
-  [
-    "written otherwise",
-    (key: string) => JSON.stringify([{ ...removed, token: key }]).replace("$", "\\u0024"),
-    0,
-    1,
-  ],
-  [
-    "and cleaned first",
-    (key: string) => [{ ...removed, token: key, properties: { "a\0": 1 } }],
-    0,
-    1,
-  ],
-])("%s", async (_title, bodyOf, accepted, count) => {
-  const project = await gateway.project();
-  const before = await removedSoFar();
-  const answer = await gateway.post("/capture/", bodyOf(project.key));
-  expect([answer.status, answer.json]).toEqual([200, { status: "Ok", accepted, dropped: 0 }]);
-  expect((await gateway.events(project)).map(({ event }) => event)).toEqual(
-    Array(accepted).fill(kept.event),
-  );
-  expect((await removedSoFar()) - before).toBe(count);
-});
+describe("performance events are removed", () => {
+  test.each([
+    ["alone", (key: string) => ({ ...removed, api_key: key }), 0, 1],
+    [
+      "in a batch",
+      (key: string) => ({
+        api_key: key,
+        batch: [kept, removed, kept, { ...removed, distinct_id: "" }],
+      }),
+      2,
+      2,
+    ],
+    ["in an array", (key: string) => [{ ...removed, token: key }, removed, kept], 1, 2],
+    [
+      "written otherwise",
+      (key: string) => JSON.stringify([{ ...removed, token: key }]).replace("$", "\\u0024"),
+      0,
+      1,
+    ],
+    [
+      "and cleaned first",
+      (key: string) => [{ ...removed, token: key, properties: { "a\0": 1 } }],
+      0,
+      1,
+    ],
+  ])("%s", async (_title, bodyOf, accepted, count) => {
+    const project = await gateway.project();
+    const before = await removedSoFar();
+    const answer = await gateway.post("/capture/", bodyOf(project.key));
+    expect([answer.status, answer.json]).toEqual([200, { status: "Ok", accepted, dropped: 0 }]);
+    expect((await gateway.events(project)).map(({ event }) => event)).toEqual(
+      Array(accepted).fill(kept.event),
+    );
+    expect((await removedSoFar()) - before).toBe(count);
+  });
 
-test("beside events in error, these are told", async () => {
-  const project = await gateway.project();
-  const answer = await gateway.post("/capture/", [
-    removed,
-    { event: "$create_alias", distinct_id: "u", token: project.key },
-  ]);
-  expect(answer.status).toBe(200);
-  expect(answer.json).toMatchObject({
-    accepted: 0,
-    dropped: 1,
-    errors: [{ index: 1, code: "missing_alias" }],
+  test("beside events in error, these are told", async () => {
+    const project = await gateway.project();
+    const answer = await gateway.post("/capture/", [
+      removed,
+      { event: "$create_alias", distinct_id: "u", token: project.key },
+    ]);
+    expect(answer.status).toBe(200);
+    expect(answer.json).toMatchObject({
+      accepted: 0,
+      dropped: 1,
+      errors: [{ index: 1, code: "missing_alias" }],
+    });
   });
 });

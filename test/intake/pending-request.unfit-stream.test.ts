@@ -1,7 +1,7 @@
 // A stream that turns out unfit while a request's lines are under way to it: the answer says which
 // stream and why, and that nobody knows what became of them, rather than that the store was slow.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ErrorCode, Problem } from "../../src/base/errors.ts";
 import type { FrameOutcome } from "../../src/base/types.ts";
 import { type PendingReports, PendingRequest } from "../../src/intake/pending-request.ts";
@@ -37,37 +37,39 @@ function answerTo(
   return answer;
 }
 
-test("under way to it: its name, its fault, and the doubt", () => {
-  const detail = expect.stringMatching(
-    /^Stream LIVE_0 .*: it was edited; those under way may be stored or not/,
-  );
-  expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
-  expect(
-    answerTo(
-      [
-        ["stored", undefined],
-        ["refused", "store_full"],
-        ["unknown", "unavailable"],
-      ],
-      unfit,
-    ),
-  ).toEqual({
-    code: "timeout",
-    detail,
+describe("an unfit stream is named to the client", () => {
+  test("under way to it: its name, its fault, and the doubt", () => {
+    const detail = expect.stringMatching(
+      /^Stream LIVE_0 .*: it was edited; those under way may be stored or not/,
+    );
+    expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
+    expect(
+      answerTo(
+        [
+          ["stored", undefined],
+          ["refused", "store_full"],
+          ["unknown", "unavailable"],
+        ],
+        unfit,
+      ),
+    ).toEqual({
+      code: "timeout",
+      detail,
+    });
   });
-});
 
-test("as it should be again by the answer: the doubt stays", () => {
-  expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
-    code: "timeout",
-    detail: expect.stringContaining("may be stored or not"),
+  test("as it should be again by the answer: the doubt stays", () => {
+    expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
+      code: "timeout",
+      detail: expect.stringContaining("may be stored or not"),
+    });
   });
-});
 
-test("refused for certain: its name and its fault, and no doubt", () => {
-  expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
-});
+  test("refused for certain: its name and its fault, and no doubt", () => {
+    expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
+  });
 
-test("a store that is late is told as late", () => {
-  expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
+  test("a store that is late is told as late", () => {
+    expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
+  });
 });

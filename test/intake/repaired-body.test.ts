@@ -2,7 +2,7 @@
 // named; the others are stored as they came.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
@@ -27,67 +27,71 @@ async function send(text: (key: string) => string, zip = false) {
     : gateway.post("/batch/", body);
 }
 
-test.each([
-  ["a value", '"properties":{"city":"M\xfcnchen"}', { properties: { city: "M\ufffdnchen" } }],
-  ["a name", '"properties":{"Stra\xdfe":1}', { properties: { "Stra\ufffde": 1 } }],
-  [
-    "a sequence that breaks off",
-    '"$set":{"a":"\xe2\x82","b":"\xf0\x9f\x98"}',
-    { $set: { a: "\ufffd", b: "\ufffd" } },
-  ],
-  ["an encoded surrogate", '"$set":{"a":"\xed\xa0\x80"}', { $set: { a: "\ufffd\ufffd\ufffd" } }],
-  [
-    "beside a lone surrogate",
-    '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"),
-    { $set: { "\ufffd": "\ufffd" } },
-  ],
-])("in %s of one event", async (_title, fields, stored) => {
-  for (const filler of [0, 200_000, 1_200_000]) {
-    const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
-    const bad = `{"event":"bad","distinct_id":"u",${fields}}`;
+describe("malformed text costs no neighbour", () => {
+  test.each([
+    ["a value", '"properties":{"city":"M\xfcnchen"}', { properties: { city: "M\ufffdnchen" } }],
+    ["a name", '"properties":{"Stra\xdfe":1}', { properties: { "Stra\ufffde": 1 } }],
+    [
+      "a sequence that breaks off",
+      '"$set":{"a":"\xe2\x82","b":"\xf0\x9f\x98"}',
+      { $set: { a: "\ufffd", b: "\ufffd" } },
+    ],
+    ["an encoded surrogate", '"$set":{"a":"\xed\xa0\x80"}', { $set: { a: "\ufffd\ufffd\ufffd" } }],
+    [
+      "beside a lone surrogate",
+      '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"),
+      { $set: { "\ufffd": "\ufffd" } },
+    ],
+  ])("in %s of one event", async (_title, fields, stored) => {
+    for (const filler of [0, 200_000, 1_200_000]) {
+      const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
+      const bad = `{"event":"bad","distinct_id":"u",${fields}}`;
+      const answer = await send(
+        (key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`,
+        filler > 0,
+      );
+      expect(answer.json).toMatchObject({
+        accepted: 4,
+        dropped: 0,
+        warnings: [{ index: 2, code: "invalid_utf8" }],
+      });
+      expect(answer.json["warnings_total"]).toBe(1);
+      const events = await gateway.events(project);
+      expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
+      expect(events[2]).toMatchObject(stored);
+      expect(events[3]).toMatchObject({ distinct_id: "\ufffd", properties: { a: "é" } });
+    }
+  });
+
+  test("in a single event", async () => {
     const answer = await send(
-      (key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`,
-      filler > 0,
+      (key) => `{"api_key":"${key}","event":"caf\xe9","distinct_id":"\xff"}`,
     );
     expect(answer.json).toMatchObject({
-      accepted: 4,
-      dropped: 0,
-      warnings: [{ index: 2, code: "invalid_utf8" }],
+      accepted: 1,
+      warnings: [{ index: 0, code: "invalid_utf8" }],
     });
-    expect(answer.json["warnings_total"]).toBe(1);
-    const events = await gateway.events(project);
-    expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
-    expect(events[2]).toMatchObject(stored);
-    expect(events[3]).toMatchObject({ distinct_id: "\ufffd", properties: { a: "é" } });
-  }
-});
-
-test("in a single event", async () => {
-  const answer = await send((key) => `{"api_key":"${key}","event":"caf\xe9","distinct_id":"\xff"}`);
-  expect(answer.json).toMatchObject({
-    accepted: 1,
-    warnings: [{ index: 0, code: "invalid_utf8" }],
+    expect((await gateway.events(project))[0]).toMatchObject({
+      event: "caf\ufffd",
+      distinct_id: "\ufffd",
+    });
   });
-  expect((await gateway.events(project))[0]).toMatchObject({
-    event: "caf\ufffd",
-    distinct_id: "\ufffd",
+
+  test("in the envelope only, no event is blamed", async () => {
+    const answer = await send(
+      (key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`,
+    );
+    expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
   });
-});
 
-test("in the envelope only, no event is blamed", async () => {
-  const answer = await send(
-    (key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`,
-  );
-  expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
-});
-
-test.each([
-  ["between tokens", (key: string) => `{"api_key":"${key}","batch":[${good}\xff]}`],
-  ["instead of JSON", () => "\x89PNG\r\n\x1a\n\xff\xfe"],
-  ["in braces that are no JSON", () => `{${"\xff".repeat(5_000)}}`],
-  ["in a text that is no object", () => '"\xff"'],
-])("%s, the body is refused", async (_title, text) => {
-  const answer = await send(text);
-  expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_encoding"]);
-  expect(answer.json["detail"]).toMatch(/offset \d+/);
+  test.each([
+    ["between tokens", (key: string) => `{"api_key":"${key}","batch":[${good}\xff]}`],
+    ["instead of JSON", () => "\x89PNG\r\n\x1a\n\xff\xfe"],
+    ["in braces that are no JSON", () => `{${"\xff".repeat(5_000)}}`],
+    ["in a text that is no object", () => '"\xff"'],
+  ])("%s, the body is refused", async (_title, text) => {
+    const answer = await send(text);
+    expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_encoding"]);
+    expect(answer.json["detail"]).toMatch(/offset \d+/);
+  });
 });

@@ -1,7 +1,7 @@
 // A request's events and the bytes they would take in the store are bounded before any of it is
 // placed; ordinary batches are not, however well they compress.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -40,69 +40,71 @@ function codeOf(...given: Given): string | undefined {
   return problemOf(...given)?.code;
 }
 
-test("events are counted whatever becomes of them", () => {
-  expect(codeOf(500_000, 1_500_000_000, 1_500_000_000)).toBeUndefined();
-  expect(codeOf(500_001, 1_500_003, 1_500_003)).toBe("too_many_events");
-});
+describe("a request has a size that its bytes do not show", () => {
+  test("events are counted whatever becomes of them", () => {
+    expect(codeOf(500_000, 1_500_000_000, 1_500_000_000)).toBeUndefined();
+    expect(codeOf(500_001, 1_500_003, 1_500_003)).toBe("too_many_events");
+  });
 
-test("equal events are refused for what they would fill, and not below the free floor", () => {
-  // 252 kB that hold 100 MiB of events of 29 bytes, and a hundredth of that.
-  expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
-  expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
-  expect(codeOf(25_000, 725_000, 1_900)).toBeUndefined();
-  const floorEvents = Math.floor(8_388_608 / (29 + 256));
-  expect(codeOf(floorEvents, floorEvents * 29, 100)).toBeUndefined();
-  expect(codeOf(floorEvents + 100, (floorEvents + 100) * 29, 100)).toBe("expands_too_far");
-});
+  test("equal events are refused for what they would fill, and not below the free floor", () => {
+    // 252 kB that hold 100 MiB of events of 29 bytes, and a hundredth of that.
+    expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
+    expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
+    expect(codeOf(25_000, 725_000, 1_900)).toBeUndefined();
+    const floorEvents = Math.floor(8_388_608 / (29 + 256));
+    expect(codeOf(floorEvents, floorEvents * 29, 100)).toBeUndefined();
+    expect(codeOf(floorEvents + 100, (floorEvents + 100) * 29, 100)).toBe("expands_too_far");
+  });
 
-test("what expands far has so much a minute, in however many requests it comes", () => {
-  let nowMs = 0;
-  const meter = new Meter(() => nowMs);
-  const send = () => codeOf(1_000, 29_000, 74, meter);
-  const passed = (tries: number) =>
-    Array.from({ length: tries }, send).filter((code) => code === undefined).length;
-  expect(passed(1_000)).toBe(29);
-  nowMs += 60_000;
-  expect(passed(1_000)).toBe(29);
-  // What does not expand so far takes nothing of it, and is not refused for it.
-  expect(codeOf(1_000, 290_000, 290_000, meter)).toBeUndefined();
-});
+  test("what expands far has so much a minute, in however many requests it comes", () => {
+    let nowMs = 0;
+    const meter = new Meter(() => nowMs);
+    const send = () => codeOf(1_000, 29_000, 74, meter);
+    const passed = (tries: number) =>
+      Array.from({ length: tries }, send).filter((code) => code === undefined).length;
+    expect(passed(1_000)).toBe(29);
+    nowMs += 60_000;
+    expect(passed(1_000)).toBe(29);
+    // What does not expand so far takes nothing of it, and is not refused for it.
+    expect(codeOf(1_000, 290_000, 290_000, meter)).toBeUndefined();
+  });
 
-const filler = "y".repeat(600);
-const inside = (name: string) => () =>
-  `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
+  const filler = "y".repeat(600);
+  const inside = (name: string) => () =>
+    `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
-test("what would stand in a record twice counts twice, and what is added to each event counts", () => {
-  // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
-  // 70,800 bytes must have come.
-  const bytesArrived = 75_000;
-  expect(codeOfBatch(inside('"plain"'), { bytesArrived })).toBeUndefined();
-  expect(codeOfBatch(inside('"$set"'), { bytesArrived })).toBe("expands_too_far");
-  expect(codeOfBatch(inside('"$set_once"'), { bytesArrived })).toBe("expands_too_far");
-  expect(codeOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBe("expands_too_far");
-  expect(codeOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBeUndefined();
-  expect(codeOfBatch(inside('"plain"'), { bytesArrived, lib: "x".repeat(400) })).toBe(
-    "expands_too_far",
-  );
-});
+  test("what would stand in a record twice counts twice, and what is added to each event counts", () => {
+    // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
+    // 70,800 bytes must have come.
+    const bytesArrived = 75_000;
+    expect(codeOfBatch(inside('"plain"'), { bytesArrived })).toBeUndefined();
+    expect(codeOfBatch(inside('"$set"'), { bytesArrived })).toBe("expands_too_far");
+    expect(codeOfBatch(inside('"$set_once"'), { bytesArrived })).toBe("expands_too_far");
+    expect(codeOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBe("expands_too_far");
+    expect(codeOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBeUndefined();
+    expect(codeOfBatch(inside('"plain"'), { bytesArrived, lib: "x".repeat(400) })).toBe(
+      "expands_too_far",
+    );
+  });
 
-test.each([
-  ["plain, of the smallest events", 500_000, 14_500_000, 1],
-  ["plain, of 19 MB", 45_000, 19_000_000, 1],
-  ["that compresses 20 times", 260_000, 104_000_000, 20],
-  ["that compresses 100 times", 260_000, 104_000_000, 100],
-])("a batch %s passes", (_, events, bytes, ratio) => {
-  expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
-});
+  test.each([
+    ["plain, of the smallest events", 500_000, 14_500_000, 1],
+    ["plain, of 19 MB", 45_000, 19_000_000, 1],
+    ["that compresses 20 times", 260_000, 104_000_000, 20],
+    ["that compresses 100 times", 260_000, 104_000_000, 100],
+  ])("a batch %s passes", (_, events, bytes, ratio) => {
+    expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
+  });
 
-test("a project's limits bound a request as well", () => {
-  const meter = new Meter(() => 0);
-  meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
-  expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();
-  expect(codeOf(2_001, 2_000_000, 2_000_000, meter)).toBe("too_many_events");
-  expect(codeOf(1, 2_000_001, 2_000_001, meter)).toBe("body_too_large");
-  meter.limit({ eventsPerSecond: 0.5, burstSeconds: 1 });
-  expect(problemOf(201, 1, 1, meter)?.detail).toBe(
-    "The request holds 201 events, the limit of the project, 0.5 events a second, lets through 200 at once",
-  );
+  test("a project's limits bound a request as well", () => {
+    const meter = new Meter(() => 0);
+    meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
+    expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();
+    expect(codeOf(2_001, 2_000_000, 2_000_000, meter)).toBe("too_many_events");
+    expect(codeOf(1, 2_000_001, 2_000_001, meter)).toBe("body_too_large");
+    meter.limit({ eventsPerSecond: 0.5, burstSeconds: 1 });
+    expect(problemOf(201, 1, 1, meter)?.detail).toBe(
+      "The request holds 201 events, the limit of the project, 0.5 events a second, lets through 200 at once",
+    );
+  });
 });

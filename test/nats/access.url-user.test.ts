@@ -1,7 +1,7 @@
 // What stands before the @ in the url of a NATS server: a user with a password, or a token. The
 // NATS client itself passes over it.
 
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type NatsAccess, shownUrls } from "../../src/nats/access.ts";
 import { startNatsServer } from "../../testkit/nats-server.ts";
 import { tryToConnect, waitingReason } from "../../testkit/nats-tls.ts";
@@ -18,29 +18,33 @@ async function serverWith(authorization: string): Promise<{ port: number }> {
   return server;
 }
 
-test("a user with a password, a token, and neither", async () => {
-  const withUser = await serverWith(`user: "us@er", password: ${JSON.stringify(password)}`);
-  const withToken = await serverWith(`token: "t0ken"`);
-  const good: NatsAccess[] = [
-    { natsUrl: `nats://us%40er:${escaped}@127.0.0.1:${withUser.port}` },
-    { natsUrl: `us%40er:${escaped}@127.0.0.1:${withUser.port}, nats://localhost:${withUser.port}` },
-    { natsUrl: `nats://t0ken@127.0.0.1:${withToken.port}` },
-    { natsUrl: `nats://127.0.0.1:${withToken.port}`, natsToken: "t0ken" },
-  ];
-  for (const access of good) expect((await tryToConnect(access).link).connected).toBe(true);
-  const bad = [
-    `nats://us%40er:wrong@127.0.0.1:${withUser.port}`,
-    `nats://127.0.0.1:${withUser.port}`,
-  ];
-  for (const natsUrl of bad) {
-    const said = await waitingReason(tryToConnect({ natsUrl }));
-    expect(said).toMatch(/authorization violation/i);
-    expect(said).not.toContain("wrong");
-  }
-});
+describe("a user in the URL signs in", () => {
+  test("a user with a password, a token, and neither", async () => {
+    const withUser = await serverWith(`user: "us@er", password: ${JSON.stringify(password)}`);
+    const withToken = await serverWith(`token: "t0ken"`);
+    const good: NatsAccess[] = [
+      { natsUrl: `nats://us%40er:${escaped}@127.0.0.1:${withUser.port}` },
+      {
+        natsUrl: `us%40er:${escaped}@127.0.0.1:${withUser.port}, nats://localhost:${withUser.port}`,
+      },
+      { natsUrl: `nats://t0ken@127.0.0.1:${withToken.port}` },
+      { natsUrl: `nats://127.0.0.1:${withToken.port}`, natsToken: "t0ken" },
+    ];
+    for (const access of good) expect((await tryToConnect(access).link).connected).toBe(true);
+    const bad = [
+      `nats://us%40er:wrong@127.0.0.1:${withUser.port}`,
+      `nats://127.0.0.1:${withUser.port}`,
+    ];
+    for (const natsUrl of bad) {
+      const said = await waitingReason(tryToConnect({ natsUrl }));
+      expect(said).toMatch(/authorization violation/i);
+      expect(said).not.toContain("wrong");
+    }
+  });
 
-test("urls are shown without it", () => {
-  expect(shownUrls(`tls://u:${escaped}@a:4222, u:p@b, nats://c:1, t@[::1]:4222`)).toBe(
-    "tls://a:4222,b,nats://c:1,[::1]:4222",
-  );
+  test("urls are shown without it", () => {
+    expect(shownUrls(`tls://u:${escaped}@a:4222, u:p@b, nats://c:1, t@[::1]:4222`)).toBe(
+      "tls://a:4222,b,nats://c:1,[::1]:4222",
+    );
+  });
 });

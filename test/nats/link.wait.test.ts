@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { connectNats } from "../../src/nats/link.ts";
 import { createStreams } from "../../src/streams/ensure.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
@@ -7,46 +7,48 @@ import { recordingLog, startRig, stored, streamSettings } from "../../testkit/pu
 let server: TestNatsServer | undefined;
 afterEach(() => server?.remove());
 
-test("it waits for NATS for as long as it takes, and says so", async () => {
-  server = await startNatsServer();
-  await server.kill();
-  const log: string[] = [];
-  const connecting = connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
-  await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
-  await server.restart();
-  const link = await connecting;
-  expect(link.connected).toBe(true);
-  await link.close();
-  const rig = await startRig(server);
-  expect(await rig.send("live", "now")).toEqual(stored);
-  await rig.close();
-});
-
-test("waiting for NATS ends when the signal aborts", async () => {
-  server = await startNatsServer();
-  await server.kill();
-  const abort = new AbortController();
-  const log: string[] = [];
-  const connecting = connectNats({
-    access: { natsUrl: server.url },
-    log: recordingLog(log),
-    signal: abort.signal,
+describe("it waits for NATS and for JetStream", () => {
+  test("it waits for NATS for as long as it takes, and says so", async () => {
+    server = await startNatsServer();
+    await server.kill();
+    const log: string[] = [];
+    const connecting = connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
+    await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
+    await server.restart();
+    const link = await connecting;
+    expect(link.connected).toBe(true);
+    await link.close();
+    const rig = await startRig(server);
+    expect(await rig.send("live", "now")).toEqual(stored);
+    await rig.close();
   });
-  const ended = expect(connecting).rejects.toThrow(/abort/i);
-  await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
-  abort.abort();
-  await ended;
-});
 
-test("it waits for JetStream, and says so, until the signal aborts", async () => {
-  server = await startNatsServer({ jetstream: false });
-  const log: string[] = [];
-  const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
-  const streams = createStreams(link, streamSettings(), recordingLog(log));
-  const abort = new AbortController();
-  const ended = expect(streams.ensure(abort.signal)).rejects.toThrow(/abort/i);
-  await vi.waitFor(() => expect(log.join()).toContain("waiting for JetStream"), 5_000);
-  abort.abort();
-  await ended;
-  await link.close();
+  test("waiting for NATS ends when the signal aborts", async () => {
+    server = await startNatsServer();
+    await server.kill();
+    const abort = new AbortController();
+    const log: string[] = [];
+    const connecting = connectNats({
+      access: { natsUrl: server.url },
+      log: recordingLog(log),
+      signal: abort.signal,
+    });
+    const ended = expect(connecting).rejects.toThrow(/abort/i);
+    await vi.waitFor(() => expect(log.join()).toContain("waiting for NATS"), 5_000);
+    abort.abort();
+    await ended;
+  });
+
+  test("it waits for JetStream, and says so, until the signal aborts", async () => {
+    server = await startNatsServer({ jetstream: false });
+    const log: string[] = [];
+    const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
+    const streams = createStreams(link, streamSettings(), recordingLog(log));
+    const abort = new AbortController();
+    const ended = expect(streams.ensure(abort.signal)).rejects.toThrow(/abort/i);
+    await vi.waitFor(() => expect(log.join()).toContain("waiting for JetStream"), 5_000);
+    abort.abort();
+    await ended;
+    await link.close();
+  });
 });

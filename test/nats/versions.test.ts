@@ -2,7 +2,7 @@
 // log, with what bites: in a cluster all below 2.14.7. On one node 2.10 is supported: what a power
 // cut may take there is for doctor to say.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { tellVersionFaults } from "../../src/nats/versions.ts";
 
 interface Told {
@@ -29,27 +29,32 @@ function told(server: { version: string; cluster?: string }, replicas: number): 
   return { warnings, reconnectTo };
 }
 
-test("with replicas, and in a cluster", () => {
-  for (const { warnings } of [
-    told({ version: "2.10.27" }, 3),
-    told({ version: "2.10.27", cluster: "C" }, 1),
-  ]) {
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatchObject({ version: "2.10.27", wanted: "2.14.7, or 2.15 and newer" });
-    expect(warnings[0]?.faults).toContainEqual(expect.stringContaining("(7038, fixed in 2.12)"));
-  }
-  expect(told({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
-});
+describe("an old cluster is told in the log", () => {
+  test("with replicas, and in a cluster", () => {
+    for (const { warnings } of [
+      told({ version: "2.10.27" }, 3),
+      told({ version: "2.10.27", cluster: "C" }, 1),
+    ]) {
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toMatchObject({
+        version: "2.10.27",
+        wanted: "2.14.7, or 2.15 and newer",
+      });
+      expect(warnings[0]?.faults).toContainEqual(expect.stringContaining("(7038, fixed in 2.12)"));
+    }
+    expect(told({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
+  });
 
-test("on one node", () => {
-  expect(told({ version: "2.10.27" }, 1).warnings).toEqual([]);
-  expect(told({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
-});
+  test("on one node", () => {
+    expect(told({ version: "2.10.27" }, 1).warnings).toEqual([]);
+    expect(told({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
+  });
 
-test("of a node of another version that a reconnect leads to, once", () => {
-  const { warnings, reconnectTo } = told({ version: "2.15.1", cluster: "C" }, 3);
-  reconnectTo("2.12.1");
-  reconnectTo("2.15.1");
-  reconnectTo("2.12.1");
-  expect(warnings.map(({ version }) => version)).toEqual(["2.12.1"]);
+  test("of a node of another version that a reconnect leads to, once", () => {
+    const { warnings, reconnectTo } = told({ version: "2.15.1", cluster: "C" }, 3);
+    reconnectTo("2.12.1");
+    reconnectTo("2.15.1");
+    reconnectTo("2.12.1");
+    expect(warnings.map(({ version }) => version)).toEqual(["2.12.1"]);
+  });
 });

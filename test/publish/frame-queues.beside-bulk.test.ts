@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test("while a large request's frame is under way a second live frame may leave, and no third", async () => {
+test("a live frame leaves beside one that waits behind bulk: while a large request's frame is under way a second live frame may leave, and no third", async () => {
   const rig = await startRig(server);
   server.freeze();
   const sends = [rig.sendOwn("live", ["large"], { messageId: "large-1" })];

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
@@ -9,24 +9,26 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test("the server's max_payload bounds frames and records, and the largest of either is stored", async () => {
-  const rig = await startRig(server);
-  const { recordBytesMax, frameBytesMax } = rig.publisher;
-  expect(frameBytesMax).toBe(recordBytesMax);
-  expect(recordBytesMax).toBeLessThan(maxPayload);
-  const largest = "x".repeat(recordBytesMax - 1);
-  const longestId = "i".repeat(256);
-  expect(await rig.send("live", largest)).toEqual(stored);
-  expect(await rig.sendOwn("live", [largest], { messageId: longestId })).toEqual(stored);
-  expect(linesOf(await rig.stored("live"))).toEqual([largest, largest]);
-  await rig.close();
-});
+describe("the largest record fits", () => {
+  test("the server's max_payload bounds frames and records, and the largest of either is stored", async () => {
+    const rig = await startRig(server);
+    const { recordBytesMax, frameBytesMax } = rig.publisher;
+    expect(frameBytesMax).toBe(recordBytesMax);
+    expect(recordBytesMax).toBeLessThan(maxPayload);
+    const largest = "x".repeat(recordBytesMax - 1);
+    const longestId = "i".repeat(256);
+    expect(await rig.send("live", largest)).toEqual(stored);
+    expect(await rig.sendOwn("live", [largest], { messageId: longestId })).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual([largest, largest]);
+    await rig.close();
+  });
 
-test("a record larger than a frame goes in an own frame", async () => {
-  const rig = await startRig(server, { settings: { frameBytesMax: 2_000 } });
-  expect(rig.publisher.frameBytesMax).toBe(2_000);
-  const large = "y".repeat(50_000);
-  expect(await rig.sendOwn("live", [large], { messageId: "large" })).toEqual(stored);
-  expect(linesOf(await rig.stored("live"))).toEqual([large]);
-  await rig.close();
+  test("a record larger than a frame goes in an own frame", async () => {
+    const rig = await startRig(server, { settings: { frameBytesMax: 2_000 } });
+    expect(rig.publisher.frameBytesMax).toBe(2_000);
+    const large = "y".repeat(50_000);
+    expect(await rig.sendOwn("live", [large], { messageId: "large" })).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual([large]);
+    await rig.close();
+  });
 });

@@ -18,7 +18,7 @@ function lineOf(name: string, bytes: number): string {
   return mark.repeat(Math.ceil(bytes / mark.length)).slice(0, bytes);
 }
 
-test("frames given up while they wait in the socket arrive as they were, whatever is sent after them", async () => {
+test("a frame in the socket keeps its bytes: frames given up while they wait in the socket arrive as they were, whatever is sent after them", async () => {
   const rig = await startRig(server, {
     ackTimeoutMs: 20_000,
     settings: { streamBytesMax: 128 * mebibyte },

@@ -3,7 +3,7 @@
 // says nothing of the stream.
 
 import type { Msg } from "@nats-io/transport-node";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
 import { createStreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
@@ -91,72 +91,74 @@ function startInFlight() {
   };
 }
 
-test("sent shortly before its deadline: nobody had time to acknowledge it", () => {
-  const { stream, outcomes, send, pass } = startInFlight();
-  for (const withinMs of [-1, 1, ackTimeoutMs - 1]) {
-    pass(later);
-    send(withinMs);
-    pass(Math.max(withinMs, 0));
-  }
-  expect(outcomes).toEqual(["unknown", "unknown", "unknown"]);
-  expect(stream.silentAtMs).toBeUndefined();
-});
+describe("a frame sent late makes no stream silent", () => {
+  test("sent shortly before its deadline: nobody had time to acknowledge it", () => {
+    const { stream, outcomes, send, pass } = startInFlight();
+    for (const withinMs of [-1, 1, ackTimeoutMs - 1]) {
+      pass(later);
+      send(withinMs);
+      pass(Math.max(withinMs, 0));
+    }
+    expect(outcomes).toEqual(["unknown", "unknown", "unknown"]);
+    expect(stream.silentAtMs).toBeUndefined();
+  });
 
-test("unacknowledged for as long as an acknowledgement may take: its stream is silent", () => {
-  const { stream, send, pass } = startInFlight();
-  send(ackTimeoutMs);
-  pass(ackTimeoutMs);
-  expect(stream.silentAtMs).toBe(ackTimeoutMs);
-});
+  test("unacknowledged for as long as an acknowledgement may take: its stream is silent", () => {
+    const { stream, send, pass } = startInFlight();
+    send(ackTimeoutMs);
+    pass(ackTimeoutMs);
+    expect(stream.silentAtMs).toBe(ackTimeoutMs);
+  });
 
-test("an acknowledgement that comes too late for its waiters ends the silence all the same", () => {
-  const { stream, outcomes, send, pass, reply } = startInFlight();
-  const to = send(ackTimeoutMs);
-  pass(ackTimeoutMs);
-  stream.silence = { code: "unavailable", detail: "it acknowledges nothing" };
-  // Not its own, not one, and nobody's.
-  reply(to, { stream: "ANOTHER", seq: 1 });
-  reply(to, { stream: stream.name, seq: 0, duplicate: true });
-  reply(`${to}x`, { stream: stream.name, seq: 1 });
-  expect(stream.silentAtMs).toBeDefined();
-  pass(10);
-  reply(to, { stream: stream.name, seq: 1 });
-  expect(stream.ackedAtMs).toBe(ackTimeoutMs + 10);
-  expect(stream.silentAtMs).toBeUndefined();
-  expect(stream.silence).toBeUndefined();
-  expect(outcomes).toEqual(["unknown"]);
-});
+  test("an acknowledgement that comes too late for its waiters ends the silence all the same", () => {
+    const { stream, outcomes, send, pass, reply } = startInFlight();
+    const to = send(ackTimeoutMs);
+    pass(ackTimeoutMs);
+    stream.silence = { code: "unavailable", detail: "it acknowledges nothing" };
+    // Not its own, not one, and nobody's.
+    reply(to, { stream: "ANOTHER", seq: 1 });
+    reply(to, { stream: stream.name, seq: 0, duplicate: true });
+    reply(`${to}x`, { stream: stream.name, seq: 1 });
+    expect(stream.silentAtMs).toBeDefined();
+    pass(10);
+    reply(to, { stream: stream.name, seq: 1 });
+    expect(stream.ackedAtMs).toBe(ackTimeoutMs + 10);
+    expect(stream.silentAtMs).toBeUndefined();
+    expect(stream.silence).toBeUndefined();
+    expect(outcomes).toEqual(["unknown"]);
+  });
 
-test("what was given up is remembered in bounds", () => {
-  const { stream, send, pass, reply } = startInFlight();
-  const first = send(ackTimeoutMs);
-  for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);
-  const last = send(ackTimeoutMs);
-  pass(ackTimeoutMs);
-  reply(first, { stream: stream.name, seq: 1 });
-  expect(stream.silentAtMs).toBeDefined();
-  reply(last, { stream: stream.name, seq: 2 });
-  expect(stream.silentAtMs).toBeUndefined();
-});
+  test("what was given up is remembered in bounds", () => {
+    const { stream, send, pass, reply } = startInFlight();
+    const first = send(ackTimeoutMs);
+    for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);
+    const last = send(ackTimeoutMs);
+    pass(ackTimeoutMs);
+    reply(first, { stream: stream.name, seq: 1 });
+    expect(stream.silentAtMs).toBeDefined();
+    reply(last, { stream: stream.name, seq: 2 });
+    expect(stream.silentAtMs).toBeUndefined();
+  });
 
-test("past its deadline at a reconnect: it may have been acknowledged to the connection that was lost", () => {
-  const { stream, outcomes, send, stand, pass, reconnect } = startInFlight();
-  send(5_000);
-  send(8_000);
-  stand(7_000);
-  reconnect();
-  pass(1_000);
-  expect(outcomes).toEqual(["unknown", "unknown"]);
-  expect(stream.silentAtMs).toBeUndefined();
-});
+  test("past its deadline at a reconnect: it may have been acknowledged to the connection that was lost", () => {
+    const { stream, outcomes, send, stand, pass, reconnect } = startInFlight();
+    send(5_000);
+    send(8_000);
+    stand(7_000);
+    reconnect();
+    pass(1_000);
+    expect(outcomes).toEqual(["unknown", "unknown"]);
+    expect(stream.silentAtMs).toBeUndefined();
+  });
 
-test("while the acknowledgements cannot be heard", () => {
-  const { stream, outcomes, send, pass, reconnect, closeReplies } = startInFlight();
-  closeReplies();
-  send(5_000);
-  pass(2_000);
-  reconnect();
-  pass(3_000);
-  expect(outcomes).toEqual(["unknown"]);
-  expect(stream.silentAtMs).toBeUndefined();
+  test("while the acknowledgements cannot be heard", () => {
+    const { stream, outcomes, send, pass, reconnect, closeReplies } = startInFlight();
+    closeReplies();
+    send(5_000);
+    pass(2_000);
+    reconnect();
+    pass(3_000);
+    expect(outcomes).toEqual(["unknown"]);
+    expect(stream.silentAtMs).toBeUndefined();
+  });
 });

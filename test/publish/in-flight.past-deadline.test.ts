@@ -5,7 +5,7 @@ import { createStreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
-test("at a reconnect a frame past its deadline is settled and not sent again, the others are", () => {
+test("what is past its deadline is not retried: at a reconnect a frame past its deadline is settled and not sent again, the others are", () => {
   const sent: string[] = [];
   const outcomes: unknown[] = [];
   let now = 0;

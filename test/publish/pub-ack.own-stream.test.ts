@@ -67,43 +67,45 @@ const noAcks: [name: string, reply: string, failure: string][] = [
   ["plain text", "+OK", "malformed"],
 ];
 
-describe("what is no acknowledgement is never taken for one", () => {
-  test.each(noAcks)("%s", async (_name, reply, failure) => {
+describe("only the stream's own ack counts", () => {
+  describe("what is no acknowledgement is never taken for one", () => {
+    test.each(noAcks)("%s", async (_name, reply, failure) => {
+      const rig = await startRig(server, { ackTimeoutMs: 100 });
+      await withoutStream(rig);
+      replyWith(rig, () => reply.replace("$", liveStream(rig)));
+      // It may be stored or not: nobody who knows has answered.
+      expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({
+        outcome: "unknown",
+        code: "timeout",
+      });
+      expect(rig.heard.failures).toContain(failure);
+      expect(rig.heard.framesAcked).toBe(0);
+      expect(rig.heard.retries).toBeGreaterThan(0);
+      await rig.close();
+    });
+  });
+
+  test("a frame is asked for until the stream's own acknowledgement comes", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 100 });
     await withoutStream(rig);
-    replyWith(rig, () => reply.replace("$", liveStream(rig)));
-    // It may be stored or not: nobody who knows has answered.
-    expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({
-      outcome: "unknown",
-      code: "timeout",
-    });
-    expect(rig.heard.failures).toContain(failure);
-    expect(rig.heard.framesAcked).toBe(0);
-    expect(rig.heard.retries).toBeGreaterThan(0);
+    const staged = `{"stream":"${liveStream(rig)}","seq":0,"duplicate":true}`;
+    replyWith(rig, (times) =>
+      times < 3 ? staged : `{"stream":"${liveStream(rig)}","seq":1,"duplicate":true}`,
+    );
+    // It had it from an earlier send of the same frame, which nobody has counted yet.
+    expect(await rig.send("live", "one")).toEqual(stored);
+    expect(rig.heard.retries).toBe(2);
+    expect(rig.heard.duplicates).toBe(1);
     await rig.close();
   });
-});
 
-test("a frame is asked for until the stream's own acknowledgement comes", async () => {
-  const rig = await startRig(server, { ackTimeoutMs: 100 });
-  await withoutStream(rig);
-  const staged = `{"stream":"${liveStream(rig)}","seq":0,"duplicate":true}`;
-  replyWith(rig, (times) =>
-    times < 3 ? staged : `{"stream":"${liveStream(rig)}","seq":1,"duplicate":true}`,
-  );
-  // It had it from an earlier send of the same frame, which nobody has counted yet.
-  expect(await rig.send("live", "one")).toEqual(stored);
-  expect(rig.heard.retries).toBe(2);
-  expect(rig.heard.duplicates).toBe(1);
-  await rig.close();
-});
-
-test("a service that answers before the stream does changes nothing", async () => {
-  const rig = await startRig(server);
-  replyWith(rig, (times) => (times % 2 === 0 ? '{"stream":"OTHER","seq":9}' : "nonsense"));
-  for (const line of ["one", "two", "three", "four"])
-    expect(await rig.send("live", line)).toEqual(stored);
-  expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "three", "four"]);
-  expect(rig.heard.retries).toBe(0);
-  await rig.close();
+  test("a service that answers before the stream does changes nothing", async () => {
+    const rig = await startRig(server);
+    replyWith(rig, (times) => (times % 2 === 0 ? '{"stream":"OTHER","seq":9}' : "nonsense"));
+    for (const line of ["one", "two", "three", "four"])
+      expect(await rig.send("live", line)).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "three", "four"]);
+    expect(rig.heard.retries).toBe(0);
+    await rig.close();
+  });
 });

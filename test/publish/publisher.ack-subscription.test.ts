@@ -24,7 +24,7 @@ function reload(from: string, to: string): void {
   kill(server.pid, "SIGHUP");
 }
 
-test("acknowledgements are heard again once the server permits it, without a reconnect", async () => {
+test("a closed ack subscription is made again: acknowledgements are heard again once the server permits it, without a reconnect", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 300 });
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test("a frame that no stream takes is refused as unavailable, and the other lane does not notice", async () => {
+test("a missing stream refuses as unavailable: a frame that no stream takes is refused as unavailable, and the other lane does not notice", async () => {
   const rig = await startRig(server);
   const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();
   const jsm = await jetstreamManager(rig.link.connection);

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test("frames in flight when the server is killed are stored when it is back within their deadline", async () => {
+test("a server back in time stores what waited: frames in flight when the server is killed are stored when it is back within their deadline", async () => {
   const rig = await startRig(server);
   expect(await rig.send("live", "before")).toEqual(stored);
   server.freeze();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
 
@@ -8,34 +8,36 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test("past its deadline a frame that was sent is unknown, one that was not is refused, and late acks change nothing", async () => {
-  const rig = await startRig(server, { ackTimeoutMs: 5_000 });
-  server.freeze();
-  const sent = rig.send("live", "sent", { withinMs: 300 });
-  await nextTurn();
-  const gathered = rig.send("live", "gathered", { withinMs: 200 });
-  const gatheredLonger = rig.send("live", "with it", { withinMs: 9_000 });
-  expect(await gathered).toEqual({ outcome: "refused", code: "timeout" });
-  expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
-  const next = rig.send("live", "next");
-  await nextTurn();
-  server.thaw();
+describe("a silent server makes the outcome unknown", () => {
+  test("past its deadline a frame that was sent is unknown, one that was not is refused, and late acks change nothing", async () => {
+    const rig = await startRig(server, { ackTimeoutMs: 5_000 });
+    server.freeze();
+    const sent = rig.send("live", "sent", { withinMs: 300 });
+    await nextTurn();
+    const gathered = rig.send("live", "gathered", { withinMs: 200 });
+    const gatheredLonger = rig.send("live", "with it", { withinMs: 9_000 });
+    expect(await gathered).toEqual({ outcome: "refused", code: "timeout" });
+    expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
+    const next = rig.send("live", "next");
+    await nextTurn();
+    server.thaw();
 
-  // The ack of "sent" arrives first and is not taken for that of another.
-  expect(await next).toEqual(stored);
-  expect(await gatheredLonger).toEqual(stored);
-  expect(linesOf(await rig.stored("live"))).toEqual(["sent", "with it", "next"]);
-  expect(rig.heard.framesAcked).toBe(1);
-  await rig.close();
-});
+    // The ack of "sent" arrives first and is not taken for that of another.
+    expect(await next).toEqual(stored);
+    expect(await gatheredLonger).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual(["sent", "with it", "next"]);
+    expect(rig.heard.framesAcked).toBe(1);
+    await rig.close();
+  });
 
-test("a refusal of a later send does not make an unanswered first one certain", async () => {
-  const rig = await startRig(server);
-  server.freeze();
-  const sent = rig.send("live", "sent", { withinMs: 1_500 });
-  await nextTurn();
-  await server.restart({ jetstream: false });
-  expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
-  expect(rig.heard.failures).toContain("no_responders");
-  await rig.close();
+  test("a refusal of a later send does not make an unanswered first one certain", async () => {
+    const rig = await startRig(server);
+    server.freeze();
+    const sent = rig.send("live", "sent", { withinMs: 1_500 });
+    await nextTurn();
+    await server.restart({ jetstream: false });
+    expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
+    expect(rig.heard.failures).toContain("no_responders");
+    await rig.close();
+  });
 });

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
@@ -39,21 +39,25 @@ const cases: readonly (readonly [text: string, status: ScanStatus, offset: numbe
   [" \n\x80", InvalidUtf8, 2],
 ];
 
-for (const [name, scanner] of scanners) {
-  test(`${name}: the first byte that cannot be, the length where the text just ends`, () => {
-    for (const [text, status, offset] of cases) {
-      const body = Buffer.from(text, "latin1");
-      const found = scanner.scan(body);
-      expect([text, found, scanner.table[Header.ErrorOffset]]).toEqual([text, status, offset]);
-    }
-  });
+describe("errors say where JSON stops", () => {
+  for (const [name, scanner] of scanners) {
+    test(`${name}: the first byte that cannot be, the length where the text just ends`, () => {
+      for (const [text, status, offset] of cases) {
+        const body = Buffer.from(text, "latin1");
+        const found = scanner.scan(body);
+        expect([text, found, scanner.table[Header.ErrorOffset]]).toEqual([text, status, offset]);
+      }
+    });
 
-  test(`${name}: a refused body is unchanged and fills no row`, () => {
-    const body = Buffer.from('{"batch":[\n{"event":"a"}\r\n}');
-    expect(scanner.scan(body)).toBe(InvalidJson);
-    expect(body.toString()).toBe('{"batch":[\n{"event":"a"}\r\n}');
-    expect([...scanner.table.subarray(0, Header.Words)].filter((word) => word !== 0)).toEqual([26]);
-    scanner.scanMore(body);
-    expect(scanner.table[Header.RowCount]).toBe(0);
-  });
-}
+    test(`${name}: a refused body is unchanged and fills no row`, () => {
+      const body = Buffer.from('{"batch":[\n{"event":"a"}\r\n}');
+      expect(scanner.scan(body)).toBe(InvalidJson);
+      expect(body.toString()).toBe('{"batch":[\n{"event":"a"}\r\n}');
+      expect([...scanner.table.subarray(0, Header.Words)].filter((word) => word !== 0)).toEqual([
+        26,
+      ]);
+      scanner.scanMore(body);
+      expect(scanner.table[Header.RowCount]).toBe(0);
+    });
+  }
+});

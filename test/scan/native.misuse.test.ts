@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loadAddon } from "../../src/scan/native.ts";
 import { ScanStatus, tableWords } from "../../src/scan/table.ts";
 
@@ -24,67 +24,69 @@ const wrongBodies = [
   new DataView(new ArrayBuffer(2)),
 ];
 
-test("a table that is no Uint32Array, or has no room for a row", () => {
-  const wrongTables = [
-    ...wrongBodies,
-    new Uint8Array(1000),
-    new Float32Array(1000),
-    new Uint32Array(oneRow - 1),
-  ];
-  for (const table of wrongTables) {
-    expect(() => Reflect.construct(EventScanner, [table])).toThrow(TypeError);
-  }
-  expect(() => Reflect.construct(EventScanner, [])).toThrow(TypeError);
-  expect(() => Reflect.apply(EventScanner, undefined, [new Uint32Array(oneRow)])).toThrow(
-    TypeError,
-  );
-});
+describe("the binding refuses misuse", () => {
+  test("a table that is no Uint32Array, or has no room for a row", () => {
+    const wrongTables = [
+      ...wrongBodies,
+      new Uint8Array(1000),
+      new Float32Array(1000),
+      new Uint32Array(oneRow - 1),
+    ];
+    for (const table of wrongTables) {
+      expect(() => Reflect.construct(EventScanner, [table])).toThrow(TypeError);
+    }
+    expect(() => Reflect.construct(EventScanner, [])).toThrow(TypeError);
+    expect(() => Reflect.apply(EventScanner, undefined, [new Uint32Array(oneRow)])).toThrow(
+      TypeError,
+    );
+  });
 
-test("a body that is no Uint8Array", () => {
-  const scanner = new EventScanner(new Uint32Array(oneRow));
-  for (const method of methods) {
-    for (const body of wrongBodies) expect(() => call(scanner, method, body)).toThrow(TypeError);
-    expect(() => call(scanner, method)).toThrow(TypeError);
-  }
-});
+  test("a body that is no Uint8Array", () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    for (const method of methods) {
+      for (const body of wrongBodies) expect(() => call(scanner, method, body)).toThrow(TypeError);
+      expect(() => call(scanner, method)).toThrow(TypeError);
+    }
+  });
 
-test("a method on another object", () => {
-  const body = Buffer.from("{}");
-  for (const target of [
-    undefined,
-    null,
-    {},
-    Object.create(EventScanner.prototype),
-    new Date(),
-    EventScanner,
-  ]) {
-    for (const method of methods) expect(() => call(target, method, body)).toThrow(TypeError);
-  }
-});
+  test("a method on another object", () => {
+    const body = Buffer.from("{}");
+    for (const target of [
+      undefined,
+      null,
+      {},
+      Object.create(EventScanner.prototype),
+      new Date(),
+      EventScanner,
+    ]) {
+      for (const method of methods) expect(() => call(target, method, body)).toThrow(TypeError);
+    }
+  });
 
-test("scanMore before a scan, and with a body of another length", () => {
-  const scanner = new EventScanner(new Uint32Array(oneRow));
-  expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
-  expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);
-  scanner.scan(Buffer.from("[1]"));
-  expect(() => scanner.scanMore(Buffer.from("[1 ]"))).toThrow(/another length/);
-  expect(() => scanner.scanMoreInBackground(Buffer.from("[1 ]"))).toThrow(/another length/);
-});
+  test("scanMore before a scan, and with a body of another length", () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
+    expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);
+    scanner.scan(Buffer.from("[1]"));
+    expect(() => scanner.scanMore(Buffer.from("[1 ]"))).toThrow(/another length/);
+    expect(() => scanner.scanMoreInBackground(Buffer.from("[1 ]"))).toThrow(/another length/);
+  });
 
-test("a table that was transferred away", () => {
-  const table = new Uint32Array(oneRow);
-  const scanner = new EventScanner(table);
-  structuredClone(table.buffer, { transfer: [table.buffer] });
-  expect(() => scanner.scan(Buffer.from("{}"))).toThrow(TypeError);
-  expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
-});
+  test("a table that was transferred away", () => {
+    const table = new Uint32Array(oneRow);
+    const scanner = new EventScanner(table);
+    structuredClone(table.buffer, { transfer: [table.buffer] });
+    expect(() => scanner.scan(Buffer.from("{}"))).toThrow(TypeError);
+    expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
+  });
 
-test("an empty or a detached body is empty", async () => {
-  const scanner = new EventScanner(new Uint32Array(oneRow));
-  const detached = Buffer.from(new ArrayBuffer(4));
-  structuredClone(detached.buffer, { transfer: [detached.buffer] });
-  expect(scanner.scan(Buffer.alloc(0))).toBe(ScanStatus.Empty);
-  expect(scanner.scan(detached)).toBe(ScanStatus.Empty);
-  expect(await scanner.scanInBackground(Buffer.alloc(0))).toBe(ScanStatus.Empty);
-  expect(await scanner.scanInBackground(detached)).toBe(ScanStatus.Empty);
+  test("an empty or a detached body is empty", async () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    const detached = Buffer.from(new ArrayBuffer(4));
+    structuredClone(detached.buffer, { transfer: [detached.buffer] });
+    expect(scanner.scan(Buffer.alloc(0))).toBe(ScanStatus.Empty);
+    expect(scanner.scan(detached)).toBe(ScanStatus.Empty);
+    expect(await scanner.scanInBackground(Buffer.alloc(0))).toBe(ScanStatus.Empty);
+    expect(await scanner.scanInBackground(detached)).toBe(ScanStatus.Empty);
+  });
 });

@@ -6,7 +6,7 @@ import { loadAddon } from "../../src/scan/native.ts";
 
 const { threadCpuMs } = loadAddon();
 
-test("it goes on while the thread works, and not while it sleeps", () => {
+test("a thread knows its own time: it goes on while the thread works, and not while it sleeps", () => {
   const beganMs = threadCpuMs();
   while (threadCpuMs() === beganMs);
   const workedMs = threadCpuMs();

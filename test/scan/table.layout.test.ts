@@ -13,7 +13,7 @@ import {
   TokenType,
 } from "../../src/scan/table.ts";
 
-test("the addon's numbers are those of table.ts", () => {
+test("the table's layout is the same on both sides: the addon's numbers are those of table.ts", () => {
   const groups = {
     TokenType,
     ScanStatus,

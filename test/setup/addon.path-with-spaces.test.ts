@@ -10,7 +10,7 @@ import { linkPackages, root, setupEnvironment, smallProject, write } from "./set
 
 const connectionAddon = "src/http/addon";
 
-test("built once, loaded, and their faults told", () => {
+test("a path with spaces gets the addons: built once, loaded, and their faults told", () => {
   const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
   linkPackages(folder);
   for (const file of ["binding.gyp", "connection_id.cc"]) {

@@ -2,7 +2,7 @@
 // the rest.
 
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 interface Entry {
   readonly uri: string;
@@ -57,34 +57,36 @@ deb http://mirror.example/debian-security bookworm-security main # updates
 deb http://mirror.example/debian/ bookworm main contrib
 `;
 
-test("deb822", () => {
-  const entries = parseDeb822(deb822);
-  expect(entries.map(({ uri }) => uri)).toEqual([
-    "http://mirror.example/debian",
-    "http://mirror.example/debian-security",
-    "http://vendor.example/apt",
-  ]);
-  expect(entries[0]).toMatchObject({
-    suites: ["bookworm", "bookworm-updates"],
-    components: ["main", "contrib"],
-    signedBy: "/usr/share/keyrings/debian-archive-keyring.gpg",
+describe("apt sources are read", () => {
+  test("deb822", () => {
+    const entries = parseDeb822(deb822);
+    expect(entries.map(({ uri }) => uri)).toEqual([
+      "http://mirror.example/debian",
+      "http://mirror.example/debian-security",
+      "http://vendor.example/apt",
+    ]);
+    expect(entries[0]).toMatchObject({
+      suites: ["bookworm", "bookworm-updates"],
+      components: ["main", "contrib"],
+      signedBy: "/usr/share/keyrings/debian-archive-keyring.gpg",
+    });
+    expect(entries[2]?.signedBy).toBeUndefined();
+    expect(pickMainArchive(entries, "bookworm")?.uri).toBe("http://mirror.example/debian");
   });
-  expect(entries[2]?.signedBy).toBeUndefined();
-  expect(pickMainArchive(entries, "bookworm")?.uri).toBe("http://mirror.example/debian");
-});
 
-test("one line each", () => {
-  const entries = parseOneLine(oneLine);
-  expect(entries).toHaveLength(3);
-  expect(entries[0]?.signedBy).toBe("/etc/apt/keyrings/vendor.gpg");
-  expect(pickMainArchive(entries, "bookworm")).toMatchObject({
-    uri: "http://mirror.example/debian/",
-    components: ["main", "contrib"],
+  test("one line each", () => {
+    const entries = parseOneLine(oneLine);
+    expect(entries).toHaveLength(3);
+    expect(entries[0]?.signedBy).toBe("/etc/apt/keyrings/vendor.gpg");
+    expect(pickMainArchive(entries, "bookworm")).toMatchObject({
+      uri: "http://mirror.example/debian/",
+      components: ["main", "contrib"],
+    });
   });
-});
 
-test("nothing that would do", () => {
-  expect(
-    pickMainArchive(parseOneLine("deb http://a.example/x bookworm-security main"), "bookworm"),
-  ).toBeUndefined();
+  test("nothing that would do", () => {
+    expect(
+      pickMainArchive(parseOneLine("deb http://a.example/x bookworm-security main"), "bookworm"),
+    ).toBeUndefined();
+  });
 });

@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../testkit/processes.ts";
 
 const script = path.resolve(import.meta.dirname, "../../scripts/audit.mjs");
@@ -46,83 +46,85 @@ function finding(
 
 const metadata = { dependencies: { total: 200 } };
 
-test("nothing found, and something lesser", () => {
-  const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {}, metadata }, 0);
-  expect(clean).toEqual({ status: 0, said: expect.stringContaining("200 packages, none") });
-  const lesser = auditSaying({
-    auditReportVersion: 2,
-    vulnerabilities: finding("mild", "moderate"),
-    metadata,
+describe("known vulnerabilities fail the check", () => {
+  test("nothing found, and something lesser", () => {
+    const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {}, metadata }, 0);
+    expect(clean).toEqual({ status: 0, said: expect.stringContaining("200 packages, none") });
+    const lesser = auditSaying({
+      auditReportVersion: 2,
+      vulnerabilities: finding("mild", "moderate"),
+      metadata,
+    });
+    expect(lesser).toEqual({ status: 0, said: expect.stringContaining("1 with a lesser one") });
   });
-  expect(lesser).toEqual({ status: 0, said: expect.stringContaining("1 with a lesser one") });
-});
 
-test("high and critical ones fail, each by name", () => {
-  const vulnerabilities = {
-    ...finding("mild", "low"),
-    ...finding("bad", "high"),
-    ...finding("worse", "critical", ["bad"]),
-  };
-  const { status, said } = auditSaying({ auditReportVersion: 2, vulnerabilities, metadata });
-  expect(status).toBe(1);
-  expect(said).toContain("high: bad <=1.2.3: what is wrong with bad (no fix yet)");
-  expect(said).toContain("critical: worse <=1.2.3: through bad (a fix is there");
-  expect(said).toContain("failed: 2 of 200 packages");
-  expect(said).not.toContain("mild");
-});
+  test("high and critical ones fail, each by name", () => {
+    const vulnerabilities = {
+      ...finding("mild", "low"),
+      ...finding("bad", "high"),
+      ...finding("worse", "critical", ["bad"]),
+    };
+    const { status, said } = auditSaying({ auditReportVersion: 2, vulnerabilities, metadata });
+    expect(status).toBe(1);
+    expect(said).toContain("high: bad <=1.2.3: what is wrong with bad (no fix yet)");
+    expect(said).toContain("critical: worse <=1.2.3: through bad (a fix is there");
+    expect(said).toContain("failed: 2 of 200 packages");
+    expect(said).not.toContain("mild");
+  });
 
-test("a registry that cannot tell is not a finding, and is told", () => {
+  test("a registry that cannot tell is not a finding, and is told", () => {
+    const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
+    const none = auditSaying({
+      message: `405 Method Not Allowed - POST ${url}`,
+      statusCode: 405,
+      uri: url,
+    });
+    expect(none).toEqual({
+      status: 0,
+      said: expect.stringContaining("not checked: the registry has no such service"),
+    });
+    const offline = auditSaying({
+      message: `request to ${url} failed, reason: connect ECONNREFUSED 127.0.0.1:1`,
+    });
+    expect(offline).toEqual({
+      status: 0,
+      said: expect.stringContaining("not checked: the registry cannot be reached"),
+    });
+    expect(none.said + offline.said).not.toContain("registry.invalid");
+  });
+
+  /** What npm 11 says of itself beside its message. */
+  const error = { summary: "", detail: "" };
   const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
-  const none = auditSaying({
-    message: `405 Method Not Allowed - POST ${url}`,
-    statusCode: 405,
-    uri: url,
+  test.each<[string, unknown, string]>([
+    ["accepts and is silent", { message: `network timeout at: ${url}`, error }, "network timeout"],
+    [
+      "answers a page",
+      {
+        message: `invalid json response body at ${url} reason: Unexpected token '<', "<html>" is not valid JSON`,
+        error,
+      },
+      "invalid json",
+    ],
+  ])("a registry that %s is not a finding either", (_, answer, told) => {
+    const { status, said } = auditSaying(answer);
+    expect(status).toBe(0);
+    expect(said).toMatch(new RegExp(`not checked: .*${told}`));
+    expect(said).not.toContain("registry.invalid");
   });
-  expect(none).toEqual({
-    status: 0,
-    said: expect.stringContaining("not checked: the registry has no such service"),
-  });
-  const offline = auditSaying({
-    message: `request to ${url} failed, reason: connect ECONNREFUSED 127.0.0.1:1`,
-  });
-  expect(offline).toEqual({
-    status: 0,
-    said: expect.stringContaining("not checked: the registry cannot be reached"),
-  });
-  expect(none.said + offline.said).not.toContain("registry.invalid");
-});
 
-/** What npm 11 says of itself beside its message. */
-const error = { summary: "", detail: "" };
-const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
-test.each<[string, unknown, string]>([
-  ["accepts and is silent", { message: `network timeout at: ${url}`, error }, "network timeout"],
-  [
-    "answers a page",
-    {
-      message: `invalid json response body at ${url} reason: Unexpected token '<', "<html>" is not valid JSON`,
-      error,
-    },
-    "invalid json",
-  ],
-])("a registry that %s is not a finding either", (_, answer, told) => {
-  const { status, said } = auditSaying(answer);
-  expect(status).toBe(0);
-  expect(said).toMatch(new RegExp(`not checked: .*${told}`));
-  expect(said).not.toContain("registry.invalid");
-});
-
-test.each<[string, unknown]>([
-  ["nothing", ""],
-  ["text", "no JSON"],
-  ["no lock file", { error: { code: "ENOLOCK" } }],
-  ["no lock file, with a message", { message: "no lock file", error: { code: "ENOLOCK" } }],
-  [
-    "an error of npm's that says nothing of the registry",
-    { error: { summary: "advisories is not iterable" } },
-  ],
-])("an answer that makes no sense fails: %s", (_, answer) => {
-  const { status, said } = auditSaying(answer);
-  expect(status).toBe(1);
-  expect(said).toContain("failed:");
+  test.each<[string, unknown]>([
+    ["nothing", ""],
+    ["text", "no JSON"],
+    ["no lock file", { error: { code: "ENOLOCK" } }],
+    ["no lock file, with a message", { message: "no lock file", error: { code: "ENOLOCK" } }],
+    [
+      "an error of npm's that says nothing of the registry",
+      { error: { summary: "advisories is not iterable" } },
+    ],
+  ])("an answer that makes no sense fails: %s", (_, answer) => {
+    const { status, said } = auditSaying(answer);
+    expect(status).toBe(1);
+    expect(said).toContain("failed:");
+  });
 });

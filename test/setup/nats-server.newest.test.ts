@@ -13,7 +13,7 @@ import {
   symlinkSync,
 } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../testkit/processes.ts";
 import { root, write } from "./setup-kit.ts";
 
@@ -92,60 +92,62 @@ function givenCached(host: Host, version: string): void {
   chmodSync(file, 0o755);
 }
 
-test("the newest suite is asked first, and no other when it will do", () => {
-  const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
-  expect(host.setUp().status).toBe(0);
-  expect(host.versions()).toEqual(["2.15.1"]);
-  expect(host.asked()).toEqual(["forky"]);
-  expect(host.setUp()).toEqual({ said: "", status: 0 });
-  expect(host.asked()).toEqual([]);
-});
+describe("the newest nats-server is fetched", () => {
+  test("the newest suite is asked first, and no other when it will do", () => {
+    const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
+    expect(host.setUp().status).toBe(0);
+    expect(host.versions()).toEqual(["2.15.1"]);
+    expect(host.asked()).toEqual(["forky"]);
+    expect(host.setUp()).toEqual({ said: "", status: 0 });
+    expect(host.asked()).toEqual([]);
+  });
 
-test("where the newest suite has none, the next one is asked", () => {
-  const host = hostWith("trixie 2.10.27\n");
-  expect(host.setUp().status).toBe(0);
-  expect(host.versions()).toEqual(["2.10.27"]);
-  expect(host.asked()).toEqual(["forky", "trixie"]);
-});
+  test("where the newest suite has none, the next one is asked", () => {
+    const host = hostWith("trixie 2.10.27\n");
+    expect(host.setUp().status).toBe(0);
+    expect(host.versions()).toEqual(["2.10.27"]);
+    expect(host.asked()).toEqual(["forky", "trixie"]);
+  });
 
-test("a checkout with an older one gets the newer one beside it", () => {
-  const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
-  givenCached(host, "2.10.27");
-  expect(host.setUp().status).toBe(0);
-  expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
-});
+  test("a checkout with an older one gets the newer one beside it", () => {
+    const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
+    givenCached(host, "2.10.27");
+    expect(host.setUp().status).toBe(0);
+    expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
+  });
 
-test("away from the network it goes on with the older one, and does not ask every time", () => {
-  const host = hostWith("forky 2.15.1\n");
-  givenCached(host, "2.10.27");
-  write(path.join(host.folder, "away"), "");
-  const first = host.setUp();
-  expect(first.said).toContain("nats-server 2.10.27 stays");
-  expect(first.status).toBe(0);
-  expect(host.asked()).toEqual(["forky"]);
-  expect(host.setUp()).toEqual({ said: "", status: 0 });
-  expect(host.asked()).toEqual([]);
+  test("away from the network it goes on with the older one, and does not ask every time", () => {
+    const host = hostWith("forky 2.15.1\n");
+    givenCached(host, "2.10.27");
+    write(path.join(host.folder, "away"), "");
+    const first = host.setUp();
+    expect(first.said).toContain("nats-server 2.10.27 stays");
+    expect(first.status).toBe(0);
+    expect(host.asked()).toEqual(["forky"]);
+    expect(host.setUp()).toEqual({ said: "", status: 0 });
+    expect(host.asked()).toEqual([]);
 
-  // An hour later.
-  write(path.join(host.folder, ".cache/stamps/nats-server"), `${Date.now() - 1}\n`);
-  rmSync(path.join(host.folder, "away"));
-  expect(host.setUp().status).toBe(0);
-  expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
-});
+    // An hour later.
+    write(path.join(host.folder, ".cache/stamps/nats-server"), `${Date.now() - 1}\n`);
+    rmSync(path.join(host.folder, "away"));
+    expect(host.setUp().status).toBe(0);
+    expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
+  });
 
-test("an archive without a newer one is asked once", () => {
-  const host = hostWith("forky 2.10.27\n");
-  givenCached(host, "2.10.27");
-  expect(host.setUp().status).toBe(0);
-  expect(host.asked()).toEqual(["forky"]);
-  expect(host.setUp()).toEqual({ said: "", status: 0 });
-  expect(host.asked()).toEqual([]);
-});
+  test("an archive without a newer one is asked once", () => {
+    const host = hostWith("forky 2.10.27\n");
+    givenCached(host, "2.10.27");
+    expect(host.setUp().status).toBe(0);
+    expect(host.asked()).toEqual(["forky"]);
+    expect(host.setUp()).toEqual({ said: "", status: 0 });
+    expect(host.asked()).toEqual([]);
+  });
 
-test("without apt the lack of it is told before anything else is done", () => {
-  const host = hostWith("", { hasApt: false });
-  const { said, status } = host.setUp();
-  expect(status).toBe(1);
-  expect(said).toContain("no nats-server of 2.10 or newer was found");
-  expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
+  test("without apt the lack of it is told before anything else is done", () => {
+    const host = hostWith("", { hasApt: false });
+    const { said, status } = host.setUp();
+    expect(status).toBe(1);
+    expect(said).toContain("no nats-server of 2.10 or newer was found");
+    expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
+  });
 });

@@ -4,7 +4,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../testkit/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -28,17 +28,19 @@ function setUpWith(programs: string[]): { status: number | null; out: string; fo
   return { status: done.status, out: done.stdout + done.stderr, folder };
 }
 
-test("only the compiler is missing", () => {
-  const { status, out, folder } = setUpWith(["npm", "python3", "make"]);
-  expect(status).toBe(1);
-  expect(out).toMatch(/missing on this host: g\+\+$/m);
-  expect(out).toContain("sudo apt-get install g++");
-  expect(existsSync(path.join(folder, "node_modules"))).toBe(false);
-});
+describe("missing programs are all named", () => {
+  test("only the compiler is missing", () => {
+    const { status, out, folder } = setUpWith(["npm", "python3", "make"]);
+    expect(status).toBe(1);
+    expect(out).toMatch(/missing on this host: g\+\+$/m);
+    expect(out).toContain("sudo apt-get install g++");
+    expect(existsSync(path.join(folder, "node_modules"))).toBe(false);
+  });
 
-test("everything is missing", () => {
-  const { status, out } = setUpWith([]);
-  expect(status).toBe(1);
-  expect(out).toContain("missing on this host: npm, python3, make, g++");
-  expect(out).toContain("sudo dnf install nodejs-npm python3 make gcc-c++");
+  test("everything is missing", () => {
+    const { status, out } = setUpWith([]);
+    expect(status).toBe(1);
+    expect(out).toContain("missing on this host: npm, python3, make, g++");
+    expect(out).toContain("sudo dnf install nodejs-npm python3 make gcc-c++");
+  });
 });

@@ -4,7 +4,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../testkit/processes.ts";
 import { root, write } from "./setup-kit.ts";
 
@@ -46,29 +46,31 @@ function ask(env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   return { status, stdout, stderr };
 }
 
-test("the folder that is named, before the one on PATH", () => {
-  const named = folderOf("prometheus", "promtool");
-  const onPath = folderOf("prometheus", "promtool");
-  expect(ask({ PATH: onPath })).toEqual({ status: 0, stdout: `${onPath}\n`, stderr: "" });
-  expect(ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: named })).toEqual({
-    status: 0,
-    stdout: `${named}\n`,
-    stderr: "",
+describe("Prometheus is found or asked for", () => {
+  test("the folder that is named, before the one on PATH", () => {
+    const named = folderOf("prometheus", "promtool");
+    const onPath = folderOf("prometheus", "promtool");
+    expect(ask({ PATH: onPath })).toEqual({ status: 0, stdout: `${onPath}\n`, stderr: "" });
+    expect(ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: named })).toEqual({
+      status: 0,
+      stdout: `${named}\n`,
+      stderr: "",
+    });
   });
-});
 
-test("a named folder that will not do is a fault, whatever is on PATH", () => {
-  const onPath = folderOf("prometheus", "promtool");
-  const half = folderOf("prometheus");
-  const { status, stderr } = ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
-  expect(status).toBe(1);
-  expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
-});
+  test("a named folder that will not do is a fault, whatever is on PATH", () => {
+    const onPath = folderOf("prometheus", "promtool");
+    const half = folderOf("prometheus");
+    const { status, stderr } = ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
+    expect(status).toBe(1);
+    expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
+  });
 
-test("without apt-get, and with half of it on PATH, the ways to get it are named", () => {
-  const { status, stderr } = ask({ PATH: folderOf("prometheus") });
-  expect(status).toBe(1);
-  expect(stderr).toContain("no Prometheus was found");
-  expect(stderr).toContain("PENSTOCK_TEST_PROMETHEUS=/path/to/folder");
-  expect(stderr).toMatch(/brew install prometheus/);
+  test("without apt-get, and with half of it on PATH, the ways to get it are named", () => {
+    const { status, stderr } = ask({ PATH: folderOf("prometheus") });
+    expect(status).toBe(1);
+    expect(stderr).toContain("no Prometheus was found");
+    expect(stderr).toContain("PENSTOCK_TEST_PROMETHEUS=/path/to/folder");
+    expect(stderr).toMatch(/brew install prometheus/);
+  });
 });

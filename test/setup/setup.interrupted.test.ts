@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import path from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ended, isRunning } from "../../testkit/processes.ts";
 import { root, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
@@ -71,37 +71,39 @@ async function pidsOfNpm(folder: string): Promise<number[]> {
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
-test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", async (signal) => {
-  const folder = slowProject();
-  const first = setUp(folder);
-  const pids = await pidsOfNpm(folder);
-  expect(pids.every(stillRuns)).toBe(true);
-  first.kill(signal);
-  expect(await ended(first)).toBe(128 + constants.signals[signal]);
-  expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
-  expect(pids.filter(stillRuns)).toEqual([]);
-  expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+describe("an interrupted run leaves nothing running", () => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", async (signal) => {
+    const folder = slowProject();
+    const first = setUp(folder);
+    const pids = await pidsOfNpm(folder);
+    expect(pids.every(stillRuns)).toBe(true);
+    first.kill(signal);
+    expect(await ended(first)).toBe(128 + constants.signals[signal]);
+    expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
+    expect(pids.filter(stillRuns)).toEqual([]);
+    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
 
-  if (signal !== "SIGINT") return;
-  rmSync(path.join(folder, "slow"));
-  const second = setUp(folder);
-  expect(await ended(second)).toBe(0);
-  expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
-});
+    if (signal !== "SIGINT") return;
+    rmSync(path.join(folder, "slow"));
+    const second = setUp(folder);
+    expect(await ended(second)).toBe(0);
+    expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+  });
 
-test("SIGKILL", async () => {
-  const folder = slowProject();
-  const first = setUp(folder);
-  const pids = await pidsOfNpm(folder);
-  first.kill("SIGKILL");
-  await ended(first);
-  expect(pids.every(stillRuns)).toBe(true);
+  test("SIGKILL", async () => {
+    const folder = slowProject();
+    const first = setUp(folder);
+    const pids = await pidsOfNpm(folder);
+    first.kill("SIGKILL");
+    await ended(first);
+    expect(pids.every(stillRuns)).toBe(true);
 
-  const second = setUp(folder);
-  await expect
-    .poll(second.said, { interval: 5 })
-    .toContain(`what a killed set-up left running as process ${pids[0]}`);
-  rmSync(path.join(folder, "slow"));
-  expect(await ended(second)).toBe(0);
-  expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+    const second = setUp(folder);
+    await expect
+      .poll(second.said, { interval: 5 })
+      .toContain(`what a killed set-up left running as process ${pids[0]}`);
+    rmSync(path.join(folder, "slow"));
+    expect(await ended(second)).toBe(0);
+    expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+  });
 });

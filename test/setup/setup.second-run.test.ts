@@ -7,7 +7,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { linkPackages, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
-test("build, build at once, build nothing, build what changed", async () => {
+test("a second run has nothing to do: build, build at once, build nothing, build what changed", async () => {
   const folder = smallProject({ npm: "#!/bin/sh\necho npm was called\nexit 1\n" });
   linkPackages(folder);
   const env = setupEnvironment(folder);

@@ -3,7 +3,7 @@
 
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createStreamStates, doubt } from "../../src/nats/readiness.ts";
 import { StreamHistory } from "../../src/streams/history.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
@@ -48,94 +48,171 @@ function toldIn(rig: Rig): string[] {
   return rig.log.filter((line) => /went back|made anew/.test(line));
 }
 
-test("an acknowledgement below one before it says that events are gone: once, is none itself, and later events are taken", async () => {
-  const { server, rig } = await start({ watchEveryMs: 3_600_000 });
-  await backToAnOlderDisk({ server, rig });
-  expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
-  await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
-  const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-  expect((await rig.streams.check()).join()).toMatch(
-    `stream ${name} went back from sequence 3 to `,
-  );
-  expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3')]);
-  for (const line of ["five", "six"]) expect(await rig.send("live", line)).toEqual(stored);
-  expect(rig.publisher.refusal()).toBeUndefined();
-  expect(linesOf(await rig.stored("live"))).toEqual(["one", "four", "five", "six"]);
-  await rig.streams.check();
-  expect(rig.heard.wentBack).toEqual(["cut_back"]);
-});
+describe("a stream that went back is told", () => {
+  test("an acknowledgement below one before it says that events are gone: once, is none itself, and later events are taken", async () => {
+    const { server, rig } = await start({ watchEveryMs: 3_600_000 });
+    await backToAnOlderDisk({ server, rig });
+    expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
+    await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
+    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    expect((await rig.streams.check()).join()).toMatch(
+      `stream ${name} went back from sequence 3 to `,
+    );
+    expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3')]);
+    for (const line of ["five", "six"]) expect(await rig.send("live", line)).toEqual(stored);
+    expect(rig.publisher.refusal()).toBeUndefined();
+    expect(linesOf(await rig.stored("live"))).toEqual(["one", "four", "five", "six"]);
+    await rig.streams.check();
+    expect(rig.heard.wentBack).toEqual(["cut_back"]);
+  });
 
-test("of one that went back while its server ran, events are refused until that is restarted", async () => {
-  const { server, rig } = await start({ watchEveryMs: 3_600_000 });
-  const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-  for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
-  const state = rig.streams.states.of("live", 0);
-  await rig.streams.check();
-  // As a nats-server of 2.10 does on a full disk.
-  state.sequence = 900;
-  doubt(state, { from: 900, to: 1 }, performance.now());
-  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
-    `Stream ${name} gave sequence 1 after 900`,
-  );
-  expect(await rig.send("live", "three")).toEqual({ outcome: "refused", code: "unavailable" });
-  for (const _ of [1, 2])
-    expect((await rig.streams.check()).join()).toMatch(/sequences twice .* restart nats-server/);
-  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toMatch(
-    /sequences twice .* restart nats-server$/,
-  );
-  expect(toldIn(rig)).toHaveLength(1);
-  await server.kill();
-  await server.restart();
-  await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(), within);
-  expect(await rig.send("live", "four")).toEqual(stored);
-  expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "four"]);
-});
+  test("of one that went back while its server ran, events are refused until that is restarted", async () => {
+    const { server, rig } = await start({ watchEveryMs: 3_600_000 });
+    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
+    const state = rig.streams.states.of("live", 0);
+    await rig.streams.check();
+    // As a nats-server of 2.10 does on a full disk.
+    state.sequence = 900;
+    doubt(state, { from: 900, to: 1 }, performance.now());
+    expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
+      `Stream ${name} gave sequence 1 after 900`,
+    );
+    expect(await rig.send("live", "three")).toEqual({ outcome: "refused", code: "unavailable" });
+    for (const _ of [1, 2])
+      expect((await rig.streams.check()).join()).toMatch(/sequences twice .* restart nats-server/);
+    expect(rig.publisher.refusalOf("live", "alpha")?.detail).toMatch(
+      /sequences twice .* restart nats-server$/,
+    );
+    expect(toldIn(rig)).toHaveLength(1);
+    await server.kill();
+    await server.restart();
+    await vi.waitFor(
+      () => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(),
+      within,
+    );
+    expect(await rig.send("live", "four")).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "four"]);
+  });
 
-test("a reading from before it was found is no answer to it", async () => {
-  const { rig } = await start({ watchEveryMs: 3_600_000 });
-  expect(await rig.send("live", "one")).toEqual(stored);
-  await rig.streams.check();
-  const checked = rig.streams.check();
-  doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
-  // A reading that was asked for after it may have been quicker, and says more.
-  expect((await checked).join()).toMatch(/gave a sequence twice|went back from sequence 1 to 1/);
-  await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(), within);
-  expect(await rig.send("live", "two")).toEqual(stored);
-});
+  test("a reading from before it was found is no answer to it", async () => {
+    const { rig } = await start({ watchEveryMs: 3_600_000 });
+    expect(await rig.send("live", "one")).toEqual(stored);
+    await rig.streams.check();
+    const checked = rig.streams.check();
+    doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
+    // A reading that was asked for after it may have been quicker, and says more.
+    expect((await checked).join()).toMatch(/gave a sequence twice|went back from sequence 1 to 1/);
+    await vi.waitFor(
+      () => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(),
+      within,
+    );
+    expect(await rig.send("live", "two")).toEqual(stored);
+  });
 
-test("a stream that was made anew in memory while it was in use gets no 200", async () => {
-  const { rig } = await start({ watchEveryMs: 3_600_000 });
-  expect(await rig.send("live", "one")).toEqual(stored);
-  const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-  const { streams } = await jetstreamManager(rig.link.connection);
-  const { config } = await streams.info(name);
-  await streams.delete(name);
-  await streams.add({ ...config, storage: StorageType.Memory, max_bytes: -1 });
-  expect(await rig.send("live", "two")).toEqual({ outcome: "unknown", code: "unavailable" });
-  await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["made_anew"]), within);
-  expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain("storage is memory, not file");
-});
+  test("a stream that was made anew in memory while it was in use gets no 200", async () => {
+    const { rig } = await start({ watchEveryMs: 3_600_000 });
+    expect(await rig.send("live", "one")).toEqual(stored);
+    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    const { streams } = await jetstreamManager(rig.link.connection);
+    const { config } = await streams.info(name);
+    await streams.delete(name);
+    await streams.add({ ...config, storage: StorageType.Memory, max_bytes: -1 });
+    expect(await rig.send("live", "two")).toEqual({ outcome: "unknown", code: "unavailable" });
+    await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["made_anew"]), within);
+    expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
+      "storage is memory, not file",
+    );
+  });
 
-test("it is seen without any event, too", async () => {
-  const { server, rig } = await start();
-  await backToAnOlderDisk({ server, rig });
-  await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
-  expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3,"now":1')]);
-});
+  test("it is seen without any event, too", async () => {
+    const { server, rig } = await start();
+    await backToAnOlderDisk({ server, rig });
+    await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
+    expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3,"now":1')]);
+  });
 
-test("a stream that was made anew is told as that, and is not ready; one that never had an event is not told", async () => {
-  const { server, rig } = await start();
-  for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
-  await server.kill();
-  rmSync(server.storeDir, { recursive: true });
-  await server.restart();
-  const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-  const fault = `stream ${name} was made anew: the events it had acknowledged, up to sequence 2, are not in it`;
-  await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([fault]), within);
-  expect(toldIn(rig)).toEqual([expect.stringContaining(name)]);
-  expect(await rig.send("live", "three")).toEqual(stored);
-  expect(linesOf(await rig.stored("live"))).toEqual(["three"]);
-  expect(rig.heard.wentBack).toEqual(["made_anew"]);
+  test("a stream that was made anew is told as that, and is not ready; one that never had an event is not told", async () => {
+    const { server, rig } = await start();
+    for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
+    await server.kill();
+    rmSync(server.storeDir, { recursive: true });
+    await server.restart();
+    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    const fault = `stream ${name} was made anew: the events it had acknowledged, up to sequence 2, are not in it`;
+    await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([fault]), within);
+    expect(toldIn(rig)).toEqual([expect.stringContaining(name)]);
+    expect(await rig.send("live", "three")).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual(["three"]);
+    expect(rig.heard.wentBack).toEqual(["made_anew"]);
+  });
+
+  test("a leaf's stream, which begins at a high sequence, has lost nothing either when it never had an event", () => {
+    const { heard, history, read } = told();
+    read({ created: "a", firstSequence: 1_000, lastSequence: 999 });
+    read({ created: "b", firstSequence: 2_000, lastSequence: 1_999 });
+    expect(heard).toMatchObject({ causes: [], errors: 0 });
+    read({ created: "b", firstSequence: 2_000, lastSequence: 2_000 });
+    read({ created: "c", firstSequence: 3_000, lastSequence: 2_999 });
+    expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
+    expect(history.faults()).toHaveLength(1);
+  });
+
+  test("a stream made anew that has events already has lost none either, when the one before had none", () => {
+    const { state, heard, read } = told();
+    read({ created: "a", lastSequence: 0 });
+    state.sequence = 3;
+    read({ created: "b", lastSequence: 4 });
+    expect(heard).toMatchObject({ causes: [], errors: 0 });
+    // Acknowledged after the last reading, and not in the new one.
+    state.sequence = 7;
+    read({ created: "c", lastSequence: 0 });
+    expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
+  });
+
+  test("a leader that has not applied all it has yet is asked again before it is believed", () => {
+    const { state, heard, read } = told();
+    read({ created: "a", lastSequence: 9 });
+    for (const lastSequence of [3, 5, 9, 4, 6]) read({ created: "a", lastSequence });
+    expect(heard).toMatchObject({ causes: [], errors: 0 });
+    read({ created: "a", lastSequence: 6 });
+    expect(heard).toMatchObject({ causes: ["cut_back"], errors: 1 });
+    expect(state.sequence).toBe(6);
+  });
+
+  test("a frame that was under way when a stream went back says nothing new of it", async () => {
+    const { rig } = await start({ watchEveryMs: 3_600_000 });
+    expect(await rig.send("live", "one")).toEqual(stored);
+    const state = rig.streams.states.of("live", 0);
+    state.sequence = 900;
+    state.wentBackAtMs = Number.POSITIVE_INFINITY;
+    expect((await rig.send("live", "two")).outcome).toBe("unknown");
+    expect(state.wentBack).toBeUndefined();
+    expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
+  });
+
+  test("after a minute the gateway is ready again", () => {
+    const { heard, history, read } = told();
+    read({ created: "a", lastSequence: 5 });
+    read({ created: "b", lastSequence: 0 });
+    heard.nowMs = 59_999;
+    expect(history.faults()).toHaveLength(1);
+    heard.nowMs = 60_000;
+    expect(history.faults()).toEqual([]);
+    expect(heard.causes).toEqual(["made_anew"]);
+  });
+
+  test("acknowledgements of old frames that come late prove nothing", async () => {
+    const { rig } = await start();
+    const state = rig.streams.states.of("live", 0);
+    const sends = Array.from({ length: 20 }, (_, number) =>
+      rig.send("live", `${number}`, { project: `p${number}` }),
+    );
+    for (const sent of await Promise.all(sends)) expect(sent).toEqual(stored);
+    expect(state.sequence).toBe(20);
+    await rig.streams.check();
+    expect(rig.heard.wentBack).toEqual([]);
+  });
 });
 
 interface Reading {
@@ -160,70 +237,3 @@ function told() {
   };
   return { state, heard, history, read };
 }
-
-test("a leaf's stream, which begins at a high sequence, has lost nothing either when it never had an event", () => {
-  const { heard, history, read } = told();
-  read({ created: "a", firstSequence: 1_000, lastSequence: 999 });
-  read({ created: "b", firstSequence: 2_000, lastSequence: 1_999 });
-  expect(heard).toMatchObject({ causes: [], errors: 0 });
-  read({ created: "b", firstSequence: 2_000, lastSequence: 2_000 });
-  read({ created: "c", firstSequence: 3_000, lastSequence: 2_999 });
-  expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
-  expect(history.faults()).toHaveLength(1);
-});
-
-test("a stream made anew that has events already has lost none either, when the one before had none", () => {
-  const { state, heard, read } = told();
-  read({ created: "a", lastSequence: 0 });
-  state.sequence = 3;
-  read({ created: "b", lastSequence: 4 });
-  expect(heard).toMatchObject({ causes: [], errors: 0 });
-  // Acknowledged after the last reading, and not in the new one.
-  state.sequence = 7;
-  read({ created: "c", lastSequence: 0 });
-  expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
-});
-
-test("a leader that has not applied all it has yet is asked again before it is believed", () => {
-  const { state, heard, read } = told();
-  read({ created: "a", lastSequence: 9 });
-  for (const lastSequence of [3, 5, 9, 4, 6]) read({ created: "a", lastSequence });
-  expect(heard).toMatchObject({ causes: [], errors: 0 });
-  read({ created: "a", lastSequence: 6 });
-  expect(heard).toMatchObject({ causes: ["cut_back"], errors: 1 });
-  expect(state.sequence).toBe(6);
-});
-
-test("a frame that was under way when a stream went back says nothing new of it", async () => {
-  const { rig } = await start({ watchEveryMs: 3_600_000 });
-  expect(await rig.send("live", "one")).toEqual(stored);
-  const state = rig.streams.states.of("live", 0);
-  state.sequence = 900;
-  state.wentBackAtMs = Number.POSITIVE_INFINITY;
-  expect((await rig.send("live", "two")).outcome).toBe("unknown");
-  expect(state.wentBack).toBeUndefined();
-  expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
-});
-
-test("after a minute the gateway is ready again", () => {
-  const { heard, history, read } = told();
-  read({ created: "a", lastSequence: 5 });
-  read({ created: "b", lastSequence: 0 });
-  heard.nowMs = 59_999;
-  expect(history.faults()).toHaveLength(1);
-  heard.nowMs = 60_000;
-  expect(history.faults()).toEqual([]);
-  expect(heard.causes).toEqual(["made_anew"]);
-});
-
-test("acknowledgements of old frames that come late prove nothing", async () => {
-  const { rig } = await start();
-  const state = rig.streams.states.of("live", 0);
-  const sends = Array.from({ length: 20 }, (_, number) =>
-    rig.send("live", `${number}`, { project: `p${number}` }),
-  );
-  for (const sent of await Promise.all(sends)) expect(sent).toEqual(stored);
-  expect(state.sequence).toBe(20);
-  await rig.streams.check();
-  expect(rig.heard.wentBack).toEqual([]);
-});

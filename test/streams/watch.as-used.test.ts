@@ -23,7 +23,7 @@ async function start() {
   return { rig, name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-test("of many streams, one that takes events is asked as often as one of a few", async () => {
+test("each stream is asked as it is used: of many streams, one that takes events is asked as often as one of a few", async () => {
   const { rig, name, streams } = await start();
   const asked: string[] = [];
   rig.link.connection.subscribe("$JS.API.STREAM.INFO.>", {

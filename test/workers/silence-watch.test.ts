@@ -2,7 +2,7 @@
 // new connection is answered again. One that waits for NATS is not killed, however long it waits.
 
 import { Agent } from "node:http";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createSilenceWatch } from "../../src/workers/silence-watch.ts";
 import { ended } from "../../testkit/processes.ts";
 import { natsWithProject, postOne, restartsTotal, workersOn } from "../../testkit/workers.ts";
@@ -18,17 +18,36 @@ async function answered(port: number): Promise<number> {
   return (await Promise.all(tries)).filter((status) => status === 200).length;
 }
 
-test("stopped while it serves", async () => {
-  const gateway = await workersOn(await natsWithProject(), "--workers", "2");
-  const frozen = gateway.pid(0);
-  process.kill(frozen, "SIGSTOP");
-  await expect.poll(() => gateway.pid(0), { timeout: 25_000, interval: 100 }).not.toBe(frozen);
-  expect(gateway.process.exitCode).toBe(null);
-  expect((await gateway.metrics()).get(restartsTotal)).toBe(1);
-  expect(await answered(gateway.port)).toBe(20);
-  gateway.process.kill("SIGTERM");
-  expect(await ended(gateway.process)).toBe(0);
-}, 60_000);
+describe("a worker that hangs is replaced", () => {
+  test("stopped while it serves", async () => {
+    const gateway = await workersOn(await natsWithProject(), "--workers", "2");
+    const frozen = gateway.pid(0);
+    process.kill(frozen, "SIGSTOP");
+    await expect.poll(() => gateway.pid(0), { timeout: 25_000, interval: 100 }).not.toBe(frozen);
+    expect(gateway.process.exitCode).toBe(null);
+    expect((await gateway.metrics()).get(restartsTotal)).toBe(1);
+    expect(await answered(gateway.port)).toBe(20);
+    gateway.process.kill("SIGTERM");
+    expect(await ended(gateway.process)).toBe(0);
+  }, 60_000);
+
+  test("one that answers when it is asked is left alone, one that does not is killed, and a loading one has longer", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];
+    loading.said = 0;
+    const running = new Map([waiting, silent, loading].map((worker, index) => [index, worker]));
+    const watch = createSilenceWatch({ running, log: { error: () => {} } });
+    vi.advanceTimersByTime(9_000);
+    expect(silent.kills).toBe(0);
+    vi.advanceTimersByTime(3_000);
+    expect([waiting.kills, silent.kills, loading.kills]).toEqual([0, 1, 0]);
+    running.delete(1);
+    vi.advanceTimersByTime(60_000);
+    expect([waiting.kills, loading.kills]).toEqual([0, 1]);
+    watch.stop();
+  });
+});
 
 interface FakeWorker {
   pid: number;
@@ -55,20 +74,3 @@ function fakeWorker(answers: boolean): FakeWorker {
     },
   };
 }
-
-test("one that answers when it is asked is left alone, one that does not is killed, and a loading one has longer", () => {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
-  const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];
-  loading.said = 0;
-  const running = new Map([waiting, silent, loading].map((worker, index) => [index, worker]));
-  const watch = createSilenceWatch({ running, log: { error: () => {} } });
-  vi.advanceTimersByTime(9_000);
-  expect(silent.kills).toBe(0);
-  vi.advanceTimersByTime(3_000);
-  expect([waiting.kills, silent.kills, loading.kills]).toEqual([0, 1, 0]);
-  running.delete(1);
-  vi.advanceTimersByTime(60_000);
-  expect([waiting.kills, loading.kills]).toEqual([0, 1]);
-  watch.stop();
-});

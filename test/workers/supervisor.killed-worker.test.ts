@@ -21,7 +21,7 @@ function isCounted(series: string): boolean {
   return name.startsWith("penstock_") && !gauges.some(([gauge]) => gauge === name);
 }
 
-test("one dies, the other goes on, all numbers add up", async () => {
+test("a killed worker costs nobody else anything: one dies, the other goes on, all numbers add up", async () => {
   const nats = await natsWithProject();
   const gateway = await workersOn(nats, "--workers", "2");
   const fdsAtRest = (await gateway.metrics()).get('process_open_fds{worker="0"}') ?? 0;

@@ -5,7 +5,7 @@ import { natsWithProject, postOne, titleOf, workersOn } from "../../testkit/work
 
 const connections = 40;
 
-test("connections are spread over them, and one page and one readiness speak for both", async () => {
+test("workers share the port: connections are spread over them, and one page and one readiness speak for both", async () => {
   const gateway = await workersOn(await natsWithProject(), "--workers", "2");
   expect(await gateway.readyz()).toEqual([
     200,

@@ -3,7 +3,7 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { JsMsg } from "@nats-io/jetstream";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createFeed } from "../../../src/admin/live/feed.ts";
 
 const largeChars = 500_000;
@@ -23,36 +23,38 @@ function frameOf(index: number): JsMsg {
   return { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
 }
 
-test("fifty large ones", () => {
-  const feed = createFeed("shop", () => 0);
-  feed.take(frameOf(0));
-  const before = heapAfterCollection();
-  for (let index = 1; index < 50; index++) feed.take(frameOf(index));
-  const grown = heapAfterCollection() - before;
-  // What these texts take as they are, twice; slices of no more than was decoded would be three
-  // times as much, whole records 50 MB and more.
-  expect(grown).toBeLessThan(1_000_000);
-  const kept = feed.recent();
-  expect(kept.map(({ event }) => event)).toEqual(
-    kept.map((_, index) => String(index).padEnd(200, "é")),
-  );
-  for (const { text, bytes, isCut } of kept)
-    expect([text.length, bytes > largeChars, isCut]).toEqual([4_096, true, true]);
-  expect(kept).toHaveLength(50);
-});
+describe("what is kept of large events is small", () => {
+  test("fifty large ones", () => {
+    const feed = createFeed("shop", () => 0);
+    feed.take(frameOf(0));
+    const before = heapAfterCollection();
+    for (let index = 1; index < 50; index++) feed.take(frameOf(index));
+    const grown = heapAfterCollection() - before;
+    // What these texts take as they are, twice; slices of no more than was decoded would be three
+    // times as much, whole records 50 MB and more.
+    expect(grown).toBeLessThan(1_000_000);
+    const kept = feed.recent();
+    expect(kept.map(({ event }) => event)).toEqual(
+      kept.map((_, index) => String(index).padEnd(200, "é")),
+    );
+    for (const { text, bytes, isCut } of kept)
+      expect([text.length, bytes > largeChars, isCut]).toEqual([4_096, true, true]);
+    expect(kept).toHaveLength(50);
+  });
 
-test.each(["€", "é", "x", "😀"])("text of %s is cut by its characters", (character) => {
-  const feed = createFeed(undefined, () => 0);
-  const record = (chars: number): string => {
-    const start = `{"event":"e","properties":{"p":"`;
-    return `${start}${character.repeat((chars - start.length - 3) / character.length)}"}}`;
-  };
-  const whole = record(4_096 - (character.length - 1));
-  const lines = [whole, record(5_000)];
-  const headers = new Map([["Penstock-Events", "2"]]);
-  feed.take({ subject: "s", headers, data: Buffer.from(lines.join("\n")) } as unknown as JsMsg);
-  const [short, long] = feed.recent();
-  expect([short?.text, short?.isCut]).toEqual([whole, false]);
-  expect([long?.text.length, long?.isCut]).toEqual([4_096, true]);
-  expect(lines[1]?.startsWith(long?.text.slice(0, 4_095) ?? "-")).toBe(true);
+  test.each(["€", "é", "x", "😀"])("text of %s is cut by its characters", (character) => {
+    const feed = createFeed(undefined, () => 0);
+    const record = (chars: number): string => {
+      const start = `{"event":"e","properties":{"p":"`;
+      return `${start}${character.repeat((chars - start.length - 3) / character.length)}"}}`;
+    };
+    const whole = record(4_096 - (character.length - 1));
+    const lines = [whole, record(5_000)];
+    const headers = new Map([["Penstock-Events", "2"]]);
+    feed.take({ subject: "s", headers, data: Buffer.from(lines.join("\n")) } as unknown as JsMsg);
+    const [short, long] = feed.recent();
+    expect([short?.text, short?.isCut]).toEqual([whole, false]);
+    expect([long?.text.length, long?.isCut]).toEqual([4_096, true]);
+    expect(lines[1]?.startsWith(long?.text.slice(0, 4_095) ?? "-")).toBe(true);
+  });
 });

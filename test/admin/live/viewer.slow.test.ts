@@ -20,7 +20,7 @@ const batch = {
   skipped: 2,
 };
 
-test("memory stays bounded, and the count is right", () => {
+test("slow viewers lose events: memory stays bounded, and the count is right", () => {
   const kept: (() => void)[] = [];
   let written = "";
   const socket = new Writable({

@@ -9,7 +9,7 @@ import { consumersOn, watch } from "./live-kit.ts";
 
 const connections = 16;
 
-test("two workers, one page", async () => {
+test("workers are watched as one: two workers, one page", async () => {
   const nats = await natsWithProject();
   const gateway = await workersOn(nats, "--workers", "2");
   expect((await fetch(`${gateway.adminUrl}/`)).status).toBe(200);

@@ -2,7 +2,7 @@
 // is ended before it is all read.
 
 import { createConnection, type Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import {
   event,
   expectUnharmed,
@@ -23,69 +23,72 @@ function inChunksOf(chunkBytes: number, body: string): Buffer {
 const long = (id: string, bytes: number): string =>
   event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
 
-test("an event that comes byte by byte is stored, also a long one in chunks of some dozens of bytes", async () => {
-  const target = await startTarget();
-  for (const [id, bytes] of [
-    ["by bytes", inChunksOf(1, event("by bytes"))],
-    ["by dozens", inChunksOf(48, long("by dozens", 200_000))],
-  ] as const) {
-    expect((await raw(target.port, [bytes])).statuses, id).toEqual([200]);
-  }
-  expect((await stored(target)).toSorted()).toEqual(["by bytes", "by dozens", "first"]);
-  await expectUnharmed(target);
-});
-
-test("a long body in tiny chunks is 400, and what comes behind it is nothing", async () => {
-  const target = await startTarget();
-  for (const chunkBytes of [1, 8]) {
-    const behind = request(event("behind"));
-    const sent = Buffer.concat([inChunksOf(chunkBytes, long("tiny", 100_000)), behind]);
-    expect((await raw(target.port, [sent])).statuses).toEqual([400]);
-  }
-  expect(await stored(target)).toEqual(["first"]);
-  await expectUnharmed(target);
-});
-
-/**
- * Connections whose bodies come to more chunks together than a turn of the event loop has for all.
- */
-const many = 24;
-const chunksEach = 1_000;
-
-test("chunks of many bodies that come at once are read over several turns, and all of them are stored", async () => {
-  const target = await startTarget();
-  const bodies = Array.from({ length: many }, (_, index) =>
-    inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
-  );
-  const sockets = await Promise.all(
-    bodies.map((body) => begun(target.port, body.subarray(0, 200))),
-  );
-  // Whatever came before it is read by now.
-  expect((await raw(target.port, [request(event("between"))])).statuses).toEqual([200]);
-  await whileStopped(target, async () => {
-    await Promise.all(
-      sockets.map((socket, index) => written(socket, bodies[index]!.subarray(200))),
-    );
+describe("chunks may not be tiny", () => {
+  test("an event that comes byte by byte is stored, also a long one in chunks of some dozens of bytes", async () => {
+    const target = await startTarget();
+    for (const [id, bytes] of [
+      ["by bytes", inChunksOf(1, event("by bytes"))],
+      ["by dozens", inChunksOf(48, long("by dozens", 200_000))],
+    ] as const) {
+      expect((await raw(target.port, [bytes])).statuses, id).toEqual([200]);
+    }
+    expect((await stored(target)).toSorted()).toEqual(["by bytes", "by dozens", "first"]);
+    await expectUnharmed(target);
   });
-  const answers = await Promise.all(sockets.map(statusesOf));
-  expect(answers).toEqual(bodies.map(() => [200]));
-  await expectUnharmed(target);
-});
 
-test("beyond what a turn has for all no further body begins, and the next turn takes it", async () => {
-  const target = await startTarget();
-  const bodies = Array.from({ length: many }, (_, index) =>
-    inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
-  );
-  const sockets = await whileStopped(target, () =>
-    Promise.all(bodies.map((body) => begun(target.port, body))),
-  );
-  const answers = await Promise.all(sockets.map(statusesOf));
-  const turnedAway = answers.findIndex((statuses) => statuses.length === 0);
-  expect(answers.filter((statuses) => statuses.length > 0).flat()).toContain(200);
-  expect(turnedAway).toBeGreaterThanOrEqual(0);
-  expect((await raw(target.port, [bodies[turnedAway]!])).statuses).toEqual([200]);
-  await expectUnharmed(target);
+  test("a long body in tiny chunks is 400, and what comes behind it is nothing", async () => {
+    const target = await startTarget();
+    for (const chunkBytes of [1, 8]) {
+      const behind = request(event("behind"));
+      const sent = Buffer.concat([inChunksOf(chunkBytes, long("tiny", 100_000)), behind]);
+      expect((await raw(target.port, [sent])).statuses).toEqual([400]);
+    }
+    expect(await stored(target)).toEqual(["first"]);
+    await expectUnharmed(target);
+  });
+
+  /**
+   * Connections whose bodies come to more chunks together than a turn of the event loop has for
+   * all.
+   */
+  const many = 24;
+  const chunksEach = 1_000;
+
+  test("chunks of many bodies that come at once are read over several turns, and all of them are stored", async () => {
+    const target = await startTarget();
+    const bodies = Array.from({ length: many }, (_, index) =>
+      inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
+    );
+    const sockets = await Promise.all(
+      bodies.map((body) => begun(target.port, body.subarray(0, 200))),
+    );
+    // Whatever came before it is read by now.
+    expect((await raw(target.port, [request(event("between"))])).statuses).toEqual([200]);
+    await whileStopped(target, async () => {
+      await Promise.all(
+        sockets.map((socket, index) => written(socket, bodies[index]!.subarray(200))),
+      );
+    });
+    const answers = await Promise.all(sockets.map(statusesOf));
+    expect(answers).toEqual(bodies.map(() => [200]));
+    await expectUnharmed(target);
+  });
+
+  test("beyond what a turn has for all no further body begins, and the next turn takes it", async () => {
+    const target = await startTarget();
+    const bodies = Array.from({ length: many }, (_, index) =>
+      inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
+    );
+    const sockets = await whileStopped(target, () =>
+      Promise.all(bodies.map((body) => begun(target.port, body))),
+    );
+    const answers = await Promise.all(sockets.map(statusesOf));
+    const turnedAway = answers.findIndex((statuses) => statuses.length === 0);
+    expect(answers.filter((statuses) => statuses.length > 0).flat()).toContain(200);
+    expect(turnedAway).toBeGreaterThanOrEqual(0);
+    expect((await raw(target.port, [bodies[turnedAway]!])).statuses).toEqual([200]);
+    await expectUnharmed(target);
+  });
 });
 
 /** An open connection that has sent so much. */

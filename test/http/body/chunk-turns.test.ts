@@ -1,7 +1,7 @@
 // Chunks are taken one by one, however little is in them, so what comes of them in one turn of the
 // event loop is bounded for all bodies together. Counted in chunks and turns.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ChunkTurns, chunksPerTurn, chunksPerTurnMax } from "../../../src/http/body/chunk-turns.ts";
 
 interface Body {
@@ -44,24 +44,26 @@ class Kit {
   }
 }
 
-test("bodies with few chunks are all read in each turn", () => {
-  const kit = new Kit();
-  for (let turn = 0; turn < 3; turn++) {
-    expect(kit.turn(1_000)).toEqual({ a: 1_000, b: 1_000, c: 1_000, d: 1_000 });
-  }
-});
+describe("chunks have a share of a turn", () => {
+  test("bodies with few chunks are all read in each turn", () => {
+    const kit = new Kit();
+    for (let turn = 0; turn < 3; turn++) {
+      expect(kit.turn(1_000)).toEqual({ a: 1_000, b: 1_000, c: 1_000, d: 1_000 });
+    }
+  });
 
-test("bodies with many chunks have a turn each, one after the other", () => {
-  const kit = new Kit();
-  const read = Array.from({ length: 6 }, () => kit.turn(chunksPerTurn));
-  expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
-});
+  test("bodies with many chunks have a turn each, one after the other", () => {
+    const kit = new Kit();
+    const read = Array.from({ length: 6 }, () => kit.turn(chunksPerTurn));
+    expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
+  });
 
-test("a turn is over for all when one goes on and on", () => {
-  const chunks = new ChunkTurns<Body>(() => {});
-  const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
-  for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
-  expect(chunks.isOver).toBe(false);
-  chunks.count(body);
-  expect(chunks.isOver).toBe(true);
+  test("a turn is over for all when one goes on and on", () => {
+    const chunks = new ChunkTurns<Body>(() => {});
+    const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
+    for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
+    expect(chunks.isOver).toBe(false);
+    chunks.count(body);
+    expect(chunks.isOver).toBe(true);
+  });
 });

@@ -1,7 +1,7 @@
 // Who inflates next on the pool: works of so many bytes, ten a step, on a clock and a pool that the
 // test moves.
 
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import {
   InflateQueue,
   type InflateQueueLimits,
@@ -58,136 +58,138 @@ function queueOf(limits: Partial<InflateQueueLimits> = {}) {
   };
 }
 
-test("projects take turns, a step each, however much one of them sends", () => {
-  const { add, drain } = queueOf();
-  for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
-  add("b", { owner: "b", bytesLeft: 30 });
-  add("c", { owner: "c" });
-  expect(drain()).toBe("a1 a1 b c! a1! b a2 b! a2 a2! a3 a3 a3!");
-});
+describe("inflating goes round", () => {
+  test("projects take turns, a step each, however much one of them sends", () => {
+    const { add, drain } = queueOf();
+    for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
+    add("b", { owner: "b", bytesLeft: 30 });
+    add("c", { owner: "c" });
+    expect(drain()).toBe("a1 a1 b c! a1! b a2 b! a2 a2! a3 a3 a3!");
+  });
 
-test("of one project the shortest goes first, and one that comes later overtakes a long one between two steps", () => {
-  const { add, endStep, said, drain } = queueOf();
-  add("long", { bytesLeft: 1_000 });
-  add("longer", { bytesLeft: 2_000 });
-  endStep();
-  add("short", { bytesLeft: 20 });
-  endStep();
-  endStep();
-  endStep();
-  expect(said()).toBe("long long short short! long");
-  expect(drain().startsWith("long long")).toBe(true);
-});
-
-test("who is not known has one step at a time, and the other is there for who is", () => {
-  const { add, endStep, said } = queueOf({ stepsMax: 2 });
-  for (const name of ["u1", "u2", "u3"]) add(name, { isKnown: false, bytesLeft: 100 });
-  expect(said()).toBe("u1");
-  add("known");
-  expect(said()).toBe("known!");
-  endStep();
-  expect(said()).toBe("u1");
-});
-
-test("who is not known takes turns by address, and never for a project of the same name", () => {
-  const { add, drain } = queueOf();
-  for (const name of ["x1", "x2"]) add(name, { owner: "x", isKnown: false, bytesLeft: 20 });
-  add("y", { owner: "y", isKnown: false, bytesLeft: 20 });
-  add("project", { owner: "x", bytesLeft: 20 });
-  expect(drain()).toBe("x1 x1! y project x2 y! project! x2!");
-});
-
-test("one that turns out to be a project's goes on as that", () => {
-  const { add, endStep, said } = queueOf({ stepsMax: 2 });
-  add("u", { isKnown: false, bytesLeft: 1_000 });
-  const found = add("found", { owner: "y", isKnown: false, bytesLeft: 1_000 });
-  expect(said()).toBe("u");
-  endStep();
-  expect(said()).toBe("found");
-  found.owner = "project";
-  found.isKnown = true;
-  endStep();
-  expect(said().split(" ").sort()).toEqual(["found", "u"]);
-});
-
-test("so many of one project have begun at a time, so that what is half done is not all there is", () => {
-  const { add, endStep, said } = queueOf();
-  add("first", { bytesLeft: 1_000 });
-  endStep();
-  for (const [name, bytesLeft] of [
-    ["second", 500],
-    ["third", 100],
-    ["fourth", 20],
-  ] as const) {
-    add(name, { bytesLeft });
+  test("of one project the shortest goes first, and one that comes later overtakes a long one between two steps", () => {
+    const { add, endStep, said, drain } = queueOf();
+    add("long", { bytesLeft: 1_000 });
+    add("longer", { bytesLeft: 2_000 });
+    endStep();
+    add("short", { bytesLeft: 20 });
     endStep();
     endStep();
-  }
-  expect(new Set(said().split(" "))).toEqual(new Set(["first", "second"]));
-});
+    endStep();
+    expect(said()).toBe("long long short short! long");
+    expect(drain().startsWith("long long")).toBe(true);
+  });
 
-test("what holds much memory waits for room, and passes those by that need little", () => {
-  const { add, drain } = queueOf();
-  add("large", { owner: "a", memoryBytes: 80, bytesLeft: 30 });
-  add("also large", { owner: "b", memoryBytes: 80, bytesLeft: 20 });
-  add("small", { owner: "c", memoryBytes: 10, bytesLeft: 20 });
-  expect(drain()).toBe("large small large small! large! also large also large!");
-});
+  test("who is not known has one step at a time, and the other is there for who is", () => {
+    const { add, endStep, said } = queueOf({ stepsMax: 2 });
+    for (const name of ["u1", "u2", "u3"]) add(name, { isKnown: false, bytesLeft: 100 });
+    expect(said()).toBe("u1");
+    add("known");
+    expect(said()).toBe("known!");
+    endStep();
+    expect(said()).toBe("u1");
+  });
 
-test("who is not known holds half of the memory", () => {
-  const { add, drain } = queueOf({ begunMax: 9 });
-  add("x", { owner: "x", isKnown: false, memoryBytes: 40, bytesLeft: 20 });
-  add("y", { owner: "y", isKnown: false, memoryBytes: 40, bytesLeft: 20 });
-  add("known", { owner: "z", memoryBytes: 40, bytesLeft: 20 });
-  expect(drain()).toBe("x known x! y known! y!");
-});
+  test("who is not known takes turns by address, and never for a project of the same name", () => {
+    const { add, drain } = queueOf();
+    for (const name of ["x1", "x2"]) add(name, { owner: "x", isKnown: false, bytesLeft: 20 });
+    add("y", { owner: "y", isKnown: false, bytesLeft: 20 });
+    add("project", { owner: "x", bytesLeft: 20 });
+    expect(drain()).toBe("x1 x1! y project x2 y! project! x2!");
+  });
 
-test("what needs more memory than there is may begin alone", () => {
-  const { add, drain } = queueOf();
-  add("huge", { memoryBytes: 1_000 });
-  add("unknown", { owner: "x", isKnown: false, memoryBytes: 1_000 });
-  expect(drain()).toBe("huge! unknown!");
-});
+  test("one that turns out to be a project's goes on as that", () => {
+    const { add, endStep, said } = queueOf({ stepsMax: 2 });
+    add("u", { isKnown: false, bytesLeft: 1_000 });
+    const found = add("found", { owner: "y", isKnown: false, bytesLeft: 1_000 });
+    expect(said()).toBe("u");
+    endStep();
+    expect(said()).toBe("found");
+    found.owner = "project";
+    found.isKnown = true;
+    endStep();
+    expect(said().split(" ").sort()).toEqual(["found", "u"]);
+  });
 
-test("who waits hears of its deadline at it, begun or not, and nobody else does", () => {
-  const { add, endStep, said } = queueOf();
-  add("a", { inMs: 100, bytesLeft: 1_000 });
-  add("b", { owner: "b", inMs: 200, bytesLeft: 1_000 });
-  endStep();
-  add("c", { owner: "c", inMs: 400 });
-  expect(said()).toBe("a b");
-  vi.advanceTimersByTime(99);
-  expect(said()).toBe("");
-  vi.advanceTimersByTime(1);
-  expect(said()).toBe("a?");
-  vi.advanceTimersByTime(250);
-  expect(said()).toBe("");
-  // It was at work at its deadline.
-  endStep();
-  expect(said()).toBe("b? c!");
-});
+  test("so many of one project have begun at a time, so that what is half done is not all there is", () => {
+    const { add, endStep, said } = queueOf();
+    add("first", { bytesLeft: 1_000 });
+    endStep();
+    for (const [name, bytesLeft] of [
+      ["second", 500],
+      ["third", 100],
+      ["fourth", 20],
+    ] as const) {
+      add(name, { bytesLeft });
+      endStep();
+      endStep();
+    }
+    expect(new Set(said().split(" "))).toEqual(new Set(["first", "second"]));
+  });
 
-test("what comes to its turn after its deadline, before the timer, is late too", () => {
-  const { add, said } = queueOf();
-  add("late", { inMs: 0 });
-  add("next");
-  expect(said()).toBe("late? next!");
-});
+  test("what holds much memory waits for room, and passes those by that need little", () => {
+    const { add, drain } = queueOf();
+    add("large", { owner: "a", memoryBytes: 80, bytesLeft: 30 });
+    add("also large", { owner: "b", memoryBytes: 80, bytesLeft: 20 });
+    add("small", { owner: "c", memoryBytes: 10, bytesLeft: 20 });
+    expect(drain()).toBe("large small large small! large! also large also large!");
+  });
 
-test("who leaves is passed over, in any state and any number of times", () => {
-  const { queue, add, said, drain } = queueOf();
-  const [first, second, third] = [
-    add("1", { bytesLeft: 50 }),
-    add("2", { bytesLeft: 50 }),
-    add("3", { bytesLeft: 50 }),
-  ];
-  queue.leave(second);
-  queue.leave(second);
-  queue.leave(first);
-  queue.leave(first);
-  expect(said()).toBe("1 3");
-  queue.leave(third);
-  add("4");
-  expect(said()).toBe("4!");
-  expect(drain()).toBe("");
+  test("who is not known holds half of the memory", () => {
+    const { add, drain } = queueOf({ begunMax: 9 });
+    add("x", { owner: "x", isKnown: false, memoryBytes: 40, bytesLeft: 20 });
+    add("y", { owner: "y", isKnown: false, memoryBytes: 40, bytesLeft: 20 });
+    add("known", { owner: "z", memoryBytes: 40, bytesLeft: 20 });
+    expect(drain()).toBe("x known x! y known! y!");
+  });
+
+  test("what needs more memory than there is may begin alone", () => {
+    const { add, drain } = queueOf();
+    add("huge", { memoryBytes: 1_000 });
+    add("unknown", { owner: "x", isKnown: false, memoryBytes: 1_000 });
+    expect(drain()).toBe("huge! unknown!");
+  });
+
+  test("who waits hears of its deadline at it, begun or not, and nobody else does", () => {
+    const { add, endStep, said } = queueOf();
+    add("a", { inMs: 100, bytesLeft: 1_000 });
+    add("b", { owner: "b", inMs: 200, bytesLeft: 1_000 });
+    endStep();
+    add("c", { owner: "c", inMs: 400 });
+    expect(said()).toBe("a b");
+    vi.advanceTimersByTime(99);
+    expect(said()).toBe("");
+    vi.advanceTimersByTime(1);
+    expect(said()).toBe("a?");
+    vi.advanceTimersByTime(250);
+    expect(said()).toBe("");
+    // It was at work at its deadline.
+    endStep();
+    expect(said()).toBe("b? c!");
+  });
+
+  test("what comes to its turn after its deadline, before the timer, is late too", () => {
+    const { add, said } = queueOf();
+    add("late", { inMs: 0 });
+    add("next");
+    expect(said()).toBe("late? next!");
+  });
+
+  test("who leaves is passed over, in any state and any number of times", () => {
+    const { queue, add, said, drain } = queueOf();
+    const [first, second, third] = [
+      add("1", { bytesLeft: 50 }),
+      add("2", { bytesLeft: 50 }),
+      add("3", { bytesLeft: 50 }),
+    ];
+    queue.leave(second);
+    queue.leave(second);
+    queue.leave(first);
+    queue.leave(first);
+    expect(said()).toBe("1 3");
+    queue.leave(third);
+    add("4");
+    expect(said()).toBe("4!");
+    expect(drain()).toBe("");
+  });
 });

@@ -1,5 +1,5 @@
 import zlib from "node:zlib";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../src/base/types.ts";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../../src/http/body/inflate.ts";
 import { createEarlyLook } from "../../../src/intake/early-look.ts";
@@ -67,121 +67,126 @@ const requests = encoders
   )
   .filter(([, , , body]) => body.length <= bodyBytesMax);
 
-test.each(requests)("%s, %s", async (_name, _size, header, body, text) => {
-  const server = await startTestServer();
-  const wire = await connectTo(server);
-  if (body.length > 100_000) return expect(header).toMatch(/identity/);
-  wire.write(post(body, header === "" ? {} : { "Content-Encoding": header }));
-  expect((await wire.reply()).status).toBe(200);
-  expect(server.taken[0]!.text === text).toBe(true);
-});
-
-const damaged: [string, (whole: Buffer) => Buffer][] = [
-  ["cut short by a byte", (whole) => whole.subarray(0, -1)],
-  ["cut to a third", (whole) => whole.subarray(0, whole.length / 3)],
-  ["of four bytes", (whole) => whole.subarray(0, 4)],
-  [
-    "overwritten in the middle",
-    (whole) => Buffer.from(whole).fill(0xff, whole.length >> 1, (whole.length >> 1) + 8),
-  ],
-  ["followed by other bytes", (whole) => Buffer.concat([whole, Buffer.from("and more")])],
-  ["that is plain JSON", () => Buffer.from(small)],
-];
-const codings: [string, (text: string) => Buffer][] = [
-  ["gzip", (text) => zlib.gzipSync(text)],
-  ["deflate", (text) => zlib.deflateSync(text)],
-  ["br", (text) => zlib.brotliCompressSync(text)],
-  [
-    "zstd",
-    (text) => zlib.zstdCompressSync(text, { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }),
-  ],
-];
-
-test.each(
-  codings.flatMap(([coding, encode]) =>
-    damaged.flatMap(([damage, spoil]) => [
-      [coding, damage, "at once", spoil(encode(small))] as const,
-      [coding, damage, "on the pool", spoil(encode(noisy))] as const,
-    ]),
-  ),
-)("%s %s, %s, is invalid_encoding", async (coding, _damage, _where, body) => {
-  const server = await startTestServer();
-  const wire = await connectTo(server);
-  wire.write(post(body, { "Content-Encoding": coding }));
-  const reply = await wire.reply();
-  expect([reply.status, codeIn(reply)]).toEqual([400, "invalid_encoding"]);
-  expect(JSON.parse(reply.body).detail).toMatch(new RegExp(`^Decompress the body as ${coding}: .`));
-  expect(server.taken).toEqual([]);
-});
-
-test.each(
-  codings.flatMap(([coding, encode]) =>
-    [inflatedBytesMax + 1, 50_000_000].map(
-      (bytes) => [coding, bytes, encode("x".repeat(bytes))] as const,
-    ),
-  ),
-)("%s of %d bytes is stopped at the limit", async (coding, _bytes, body) => {
-  const server = await startTestServer();
-  const wire = await connectTo(server);
-  wire.write(post(body, { "Content-Encoding": coding }));
-  expect(codeIn(await wire.reply())).toBe("inflated_too_large");
-  wire.write(post("{}"));
-  expect((await wire.reply()).status).toBe(200);
-});
-
-test("exactly the limit is taken, on either side of what is done at once", async () => {
-  const server = await startTestServer();
-  const wire = await connectTo(server);
-  for (const bytes of [atOnceInflatedBytesMax, atOnceInflatedBytesMax + 1, inflatedBytesMax]) {
-    for (const [coding, encode] of codings) {
-      wire.write(post(encode("x".repeat(bytes)), { "Content-Encoding": coding }));
-      expect((await wire.reply()).status).toBe(200);
-      expect(server.taken.at(-1)!.text.length).toBe(bytes);
-    }
-  }
-});
-
-test("the noisy body is one for the pool, in every coding", () => {
-  for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
-});
-
-test.each(["compress", "gzip, br", "gzip, gzip", "aes128gcm", "__proto__", "gzip;q=1"])(
-  "%s is unsupported_encoding",
-  async (header) => {
+describe("encoded bodies are inflated", () => {
+  test.each(requests)("%s, %s", async (_name, _size, header, body, text) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
-    wire.write(post(zlib.gzipSync("{}"), { "Content-Encoding": header }));
-    expect(codeIn(await wire.reply())).toBe("unsupported_encoding");
-  },
-);
-
-test.each([1, 2])(
-  "whose a compressed body is, is known when it comes in %i pieces",
-  async (pieces) => {
-    const project = { id: "a", enabled: true } as MeteredProject;
-    const look = createEarlyLook({
-      byKey: (key) => (key === "ka" ? project : undefined),
-      refusalOf: () => undefined,
-    });
-    const events = Array.from({ length: 2_000 }, (_, n) => ({
-      event: "e",
-      distinct_id: `u${n * 7_919}`,
-    }));
-    const body = zlib.gzipSync(
-      JSON.stringify({ batch: events, api_key: "ka", historical_migration: true }),
-    );
-    const server = await startTestServer({ look });
-    const wire = await connectTo(server);
-    const bytes = post(body, { "Content-Encoding": "gzip" });
-    const cut = pieces === 1 ? bytes.length : 5_000;
-    wire.write(bytes.subarray(0, cut));
-    if (pieces > 1) await until(() => server.admission.bytes > 0, "the first is in hand");
-    wire.write(bytes.subarray(cut));
+    if (body.length > 100_000) return expect(header).toMatch(/identity/);
+    wire.write(post(body, header === "" ? {} : { "Content-Encoding": header }));
     expect((await wire.reply()).status).toBe(200);
-    const { exchange, text } = server.taken[0]!;
-    expect(exchange.hint ?? look(Buffer.from(text), true)).toEqual({
-      projectId: "a",
-      lane: "historical",
-    });
-  },
-);
+    expect(server.taken[0]!.text === text).toBe(true);
+  });
+
+  const damaged: [string, (whole: Buffer) => Buffer][] = [
+    ["cut short by a byte", (whole) => whole.subarray(0, -1)],
+    ["cut to a third", (whole) => whole.subarray(0, whole.length / 3)],
+    ["of four bytes", (whole) => whole.subarray(0, 4)],
+    [
+      "overwritten in the middle",
+      (whole) => Buffer.from(whole).fill(0xff, whole.length >> 1, (whole.length >> 1) + 8),
+    ],
+    ["followed by other bytes", (whole) => Buffer.concat([whole, Buffer.from("and more")])],
+    ["that is plain JSON", () => Buffer.from(small)],
+  ];
+  const codings: [string, (text: string) => Buffer][] = [
+    ["gzip", (text) => zlib.gzipSync(text)],
+    ["deflate", (text) => zlib.deflateSync(text)],
+    ["br", (text) => zlib.brotliCompressSync(text)],
+    [
+      "zstd",
+      (text) =>
+        zlib.zstdCompressSync(text, { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }),
+    ],
+  ];
+
+  test.each(
+    codings.flatMap(([coding, encode]) =>
+      damaged.flatMap(([damage, spoil]) => [
+        [coding, damage, "at once", spoil(encode(small))] as const,
+        [coding, damage, "on the pool", spoil(encode(noisy))] as const,
+      ]),
+    ),
+  )("%s %s, %s, is invalid_encoding", async (coding, _damage, _where, body) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post(body, { "Content-Encoding": coding }));
+    const reply = await wire.reply();
+    expect([reply.status, codeIn(reply)]).toEqual([400, "invalid_encoding"]);
+    expect(JSON.parse(reply.body).detail).toMatch(
+      new RegExp(`^Decompress the body as ${coding}: .`),
+    );
+    expect(server.taken).toEqual([]);
+  });
+
+  test.each(
+    codings.flatMap(([coding, encode]) =>
+      [inflatedBytesMax + 1, 50_000_000].map(
+        (bytes) => [coding, bytes, encode("x".repeat(bytes))] as const,
+      ),
+    ),
+  )("%s of %d bytes is stopped at the limit", async (coding, _bytes, body) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post(body, { "Content-Encoding": coding }));
+    expect(codeIn(await wire.reply())).toBe("inflated_too_large");
+    wire.write(post("{}"));
+    expect((await wire.reply()).status).toBe(200);
+  });
+
+  test("exactly the limit is taken, on either side of what is done at once", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    for (const bytes of [atOnceInflatedBytesMax, atOnceInflatedBytesMax + 1, inflatedBytesMax]) {
+      for (const [coding, encode] of codings) {
+        wire.write(post(encode("x".repeat(bytes)), { "Content-Encoding": coding }));
+        expect((await wire.reply()).status).toBe(200);
+        expect(server.taken.at(-1)!.text.length).toBe(bytes);
+      }
+    }
+  });
+
+  test("the noisy body is one for the pool, in every coding", () => {
+    for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
+  });
+
+  test.each(["compress", "gzip, br", "gzip, gzip", "aes128gcm", "__proto__", "gzip;q=1"])(
+    "%s is unsupported_encoding",
+    async (header) => {
+      const server = await startTestServer();
+      const wire = await connectTo(server);
+      wire.write(post(zlib.gzipSync("{}"), { "Content-Encoding": header }));
+      expect(codeIn(await wire.reply())).toBe("unsupported_encoding");
+    },
+  );
+
+  test.each([1, 2])(
+    "whose a compressed body is, is known when it comes in %i pieces",
+    async (pieces) => {
+      const project = { id: "a", enabled: true } as MeteredProject;
+      const look = createEarlyLook({
+        byKey: (key) => (key === "ka" ? project : undefined),
+        refusalOf: () => undefined,
+      });
+      const events = Array.from({ length: 2_000 }, (_, n) => ({
+        event: "e",
+        distinct_id: `u${n * 7_919}`,
+      }));
+      const body = zlib.gzipSync(
+        JSON.stringify({ batch: events, api_key: "ka", historical_migration: true }),
+      );
+      const server = await startTestServer({ look });
+      const wire = await connectTo(server);
+      const bytes = post(body, { "Content-Encoding": "gzip" });
+      const cut = pieces === 1 ? bytes.length : 5_000;
+      wire.write(bytes.subarray(0, cut));
+      if (pieces > 1) await until(() => server.admission.bytes > 0, "the first is in hand");
+      wire.write(bytes.subarray(cut));
+      expect((await wire.reply()).status).toBe(200);
+      const { exchange, text } = server.taken[0]!;
+      expect(exchange.hint ?? look(Buffer.from(text), true)).toEqual({
+        projectId: "a",
+        lane: "historical",
+      });
+    },
+  );
+});

@@ -8,7 +8,7 @@ import { BodyBuffer } from "../../../src/http/body/body-buffer.ts";
 import { BodyMemory } from "../../../src/http/body/body-memory.ts";
 import { PooledInflation } from "../../../src/http/body/pooled-inflation.ts";
 
-test("of a chunk that is copied nothing is kept, and the body is what it was", async () => {
+test("inflated chunks are given back: of a chunk that is copied nothing is kept, and the body is what it was", async () => {
   const body = Buffer.from(randomBytes(500_000).toString("hex"));
   let first: Buffer | undefined;
   const { promise, resolve } = Promise.withResolvers<unknown>();

@@ -2,7 +2,7 @@
 // whatever they hold and however they are written, and what they say themselves counts.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   additionsTo,
   bytesWithAdditions,
@@ -50,57 +50,59 @@ const event = fc.record(
   { requiredKeys: ["uuid"] },
 );
 
-test("the same comes out as of JavaScript objects", () => {
-  fc.assert(
-    fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
-      const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());
-      const { session_id: session, window_id: window, options: said = {} } = sent;
-      const outside = {
-        ...(session && { $session_id: session }),
-        ...(window && { $window_id: window }),
-        ...(said.cookieless_mode != null && { $cookieless_mode: isOn(said.cookieless_mode) }),
-        ...(said.disable_skew_correction != null && {
-          $ignore_sent_at: isOn(said.disable_skew_correction),
-        }),
-        ...(said.process_person_profile != null && {
-          $process_person_profile: isOn(said.process_person_profile),
-        }),
-        ...{ $lib: "sdk", $lib_version: "1" },
-      };
-      const own = sent.properties;
-      const takes =
-        own === undefined || own === null || (typeof own === "object" && !Array.isArray(own));
-      const plain = JSON.parse(JSON.stringify(sent)) as Record<string, unknown>;
-      const inside = takes
-        ? { ...plain, properties: { ...outside, ...(plain["properties"] as object | null) } }
-        : plain;
-      expect(withAdditions(sent, indent)).toEqual(inside);
-    }),
-    { numRuns: 500 },
-  );
-});
+describe("what is said outside is put inside", () => {
+  test("the same comes out as of JavaScript objects", () => {
+    fc.assert(
+      fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
+        const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());
+        const { session_id: session, window_id: window, options: said = {} } = sent;
+        const outside = {
+          ...(session && { $session_id: session }),
+          ...(window && { $window_id: window }),
+          ...(said.cookieless_mode != null && { $cookieless_mode: isOn(said.cookieless_mode) }),
+          ...(said.disable_skew_correction != null && {
+            $ignore_sent_at: isOn(said.disable_skew_correction),
+          }),
+          ...(said.process_person_profile != null && {
+            $process_person_profile: isOn(said.process_person_profile),
+          }),
+          ...{ $lib: "sdk", $lib_version: "1" },
+        };
+        const own = sent.properties;
+        const takes =
+          own === undefined || own === null || (typeof own === "object" && !Array.isArray(own));
+        const plain = JSON.parse(JSON.stringify(sent)) as Record<string, unknown>;
+        const inside = takes
+          ? { ...plain, properties: { ...outside, ...(plain["properties"] as object | null) } }
+          : plain;
+        expect(withAdditions(sent, indent)).toEqual(inside);
+      }),
+      { numRuns: 500 },
+    );
+  });
 
-test.each([
-  [{ session_id: 1 }],
-  [{ session_id: true }],
-  [{ window_id: {} }],
-  [{ window_id: "w".repeat(4_096) }],
-  [{ options: [] }],
-  [{ options: "x" }],
-  [{ options: { cookieless_mode: "yes" } }],
-  [{ options: { disable_skew_correction: [] } }],
-  [{ options: { process_person_profile: "2" } }],
-  [{ options: { product_tour_id: true } }],
-  [{ options: { product_tour_id: 0.5 } }],
-  [{ options: { other: "x".repeat(4_096) } }],
-])("%j cannot be read", (event) => {
-  expect(withAdditions(event, 0)).toBeUndefined();
-});
+  test.each([
+    [{ session_id: 1 }],
+    [{ session_id: true }],
+    [{ window_id: {} }],
+    [{ window_id: "w".repeat(4_096) }],
+    [{ options: [] }],
+    [{ options: "x" }],
+    [{ options: { cookieless_mode: "yes" } }],
+    [{ options: { disable_skew_correction: [] } }],
+    [{ options: { process_person_profile: "2" } }],
+    [{ options: { product_tour_id: true } }],
+    [{ options: { product_tour_id: 0.5 } }],
+    [{ options: { other: "x".repeat(4_096) } }],
+  ])("%j cannot be read", (event) => {
+    expect(withAdditions(event, 0)).toBeUndefined();
+  });
 
-test.each([
-  ["t", "t"],
-  [12, "12"],
-])("a tour %j is %j", (tour, text) => {
-  const read = withAdditions({ options: { product_tour_id: tour } }, 0);
-  expect(read?.["properties"]).toMatchObject({ $product_tour_id: text });
+  test.each([
+    ["t", "t"],
+    [12, "12"],
+  ])("a tour %j is %j", (tour, text) => {
+    const read = withAdditions({ options: { product_tour_id: tour } }, 0);
+    expect(read?.["properties"]).toMatchObject({ $product_tour_id: text });
+  });
 });

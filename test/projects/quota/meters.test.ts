@@ -1,7 +1,7 @@
 // A project that is deleted and added again under its id goes on with the counts and the debt it
 // had; nothing of it is kept for ever.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createMeters } from "../../../src/projects/quota/meters.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { costOf } from "../../../testkit/cost-of.ts";
@@ -10,46 +10,48 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 10_000, interval: 10 };
 
-test("its usage goes on, also while it is gone, and its limits hold", async () => {
-  const place = newPlace();
-  const bucket = await openBucket(rig.connection, place);
-  const limits = { eventsPerSecond: 1, burstSeconds: 3_600 };
-  const value = projectValue({
-    id: "shop",
-    name: "Shop",
-    keys: ["phc_shop"],
-    enabled: true,
-    limits,
+describe("a project that comes back keeps its meter", () => {
+  test("its usage goes on, also while it is gone, and its limits hold", async () => {
+    const place = newPlace();
+    const bucket = await openBucket(rig.connection, place);
+    const limits = { eventsPerSecond: 1, burstSeconds: 3_600 };
+    const value = projectValue({
+      id: "shop",
+      name: "Shop",
+      keys: ["phc_shop"],
+      enabled: true,
+      limits,
+    });
+    await bucket.put("shop", value);
+    const registry = await registryOn(rig, place);
+    const counted = () =>
+      [...registry.meters()].map(({ projectId, meter }) => [projectId, meter.counts.accepted]);
+    const { meter } = registry.byKey("phc_shop")!;
+    expect(meter.admit(costOf(7_200, 1))).toBe(0);
+    meter.countStored(7_200, 0);
+    await bucket.delete("shop");
+    await expect.poll(() => registry.byKey("phc_shop"), soon).toBeUndefined();
+    expect(counted()).toEqual([["shop", 7_200]]);
+    await bucket.put("shop", value);
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    registry.byKey("phc_shop")?.meter.countStored(1, 0);
+    expect(counted()).toEqual([["shop", 7_201]]);
+    expect(registry.byKey("phc_shop")?.meter.admit(costOf(1, 1))).toBeGreaterThan(60_000);
   });
-  await bucket.put("shop", value);
-  const registry = await registryOn(rig, place);
-  const counted = () =>
-    [...registry.meters()].map(({ projectId, meter }) => [projectId, meter.counts.accepted]);
-  const { meter } = registry.byKey("phc_shop")!;
-  expect(meter.admit(costOf(7_200, 1))).toBe(0);
-  meter.countStored(7_200, 0);
-  await bucket.delete("shop");
-  await expect.poll(() => registry.byKey("phc_shop"), soon).toBeUndefined();
-  expect(counted()).toEqual([["shop", 7_200]]);
-  await bucket.put("shop", value);
-  await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
-  registry.byKey("phc_shop")?.meter.countStored(1, 0);
-  expect(counted()).toEqual([["shop", 7_201]]);
-  expect(registry.byKey("phc_shop")?.meter.admit(costOf(1, 1))).toBeGreaterThan(60_000);
-});
 
-test("of those that are gone the last few are kept, and all that are there", () => {
-  const meters = createMeters({ monotonicMs: () => 0, goneMax: 2 });
-  const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
-  for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
-  meters.leave("b");
-  meters.leave("a");
-  expect(ids()).toEqual(["a", "b", "c", "d", "e"]);
-  meters.of("b");
-  meters.leave("e");
-  expect(ids()).toEqual(["a", "b", "c", "d", "e"]);
-  meters.leave("c");
-  expect(ids()).toEqual(["b", "c", "d", "e"]);
-  for (const id of ["b", "d", "nobody"]) meters.leave(id);
-  expect(ids()).toHaveLength(2);
+  test("of those that are gone the last few are kept, and all that are there", () => {
+    const meters = createMeters({ monotonicMs: () => 0, goneMax: 2 });
+    const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
+    for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
+    meters.leave("b");
+    meters.leave("a");
+    expect(ids()).toEqual(["a", "b", "c", "d", "e"]);
+    meters.of("b");
+    meters.leave("e");
+    expect(ids()).toEqual(["a", "b", "c", "d", "e"]);
+    meters.leave("c");
+    expect(ids()).toEqual(["b", "c", "d", "e"]);
+    for (const id of ["b", "d", "nobody"]) meters.leave(id);
+    expect(ids()).toHaveLength(2);
+  });
 });

@@ -7,7 +7,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("values that are no projects are ignored, and the log holds no key", async () => {
+test("damaged entries do no harm: values that are no projects are ignored, and the log holds no key", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   await addProject(rig.connection, { ...place, id: "good", key: "phc_good" });

@@ -7,7 +7,7 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("replicas without a cluster are refused with the setting's name", async () => {
+test("replicas need a cluster: replicas without a cluster are refused with the setting's name", async () => {
   const adding = addProject(rig.connection, { ...newPlace(), replicas: 3, id: "shop" });
   await expect(adding).rejects.toThrow(/: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/);
 });

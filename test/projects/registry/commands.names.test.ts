@@ -4,7 +4,7 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   lanes,
   manyProjects,
@@ -47,89 +47,91 @@ const anyId = fc.oneof(
   fc.stringMatching(/^[A-Za-z0-9_-]{1,66}$/),
 );
 
-test("an id is one plain token, or none", () => {
-  fc.assert(
-    fc.property(anyId, (id) => {
-      expect(isProjectId(id)).toBe(token.test(id) && !/[\r\n]/.test(id));
-      const value = JSON.stringify({ id, name: "n", keys: ["phc_k"], enabled: true });
-      expect(parseProject(id, new TextEncoder().encode(value)).ok).toBe(isProjectId(id));
-    }),
-  );
-  for (const id of hostile) expect([id, isProjectId(id)]).toEqual([id, false]);
-});
-
-test("a subject has four tokens whatever id and prefix are let through, and is one that the stream takes", () => {
-  const anyPrefix = fc.oneof(
-    text,
-    fc.constantFrom(...hostile),
-    fc.stringMatching(/^[a-z][a-z0-9_]{0,33}$/),
-  );
-  fc.assert(
-    fc.property(
-      anyId,
-      anyPrefix,
-      fc.constantFrom(...lanes),
-      fc.nat(1_023),
-      (projectId, prefix, lane, partition) => {
-        const settings = readConfig({ PENSTOCK_SUBJECT_PREFIX: prefix }, {});
-        if (!settings.ok || !isProjectId(projectId)) return;
-        const subject = subjectOf(settings.config.subjectPrefix, lane, { partition, projectId });
-        expect(subject).toMatch(
-          /^[a-z][a-z0-9_]{0,31}\.(live|historical)\.\d{1,4}\.[A-Za-z0-9_-]{1,64}$/,
-        );
-        expect(subject.split(".")).toEqual([prefix, lane, String(partition), projectId]);
-        expect(projectId).not.toBe(manyProjects);
-        expect(streamSubject(prefix, lane, partition)).toBe(
-          `${subject.slice(0, subject.lastIndexOf("."))}.*`,
-        );
-        expect(streamName(prefix, lane, partition)).toMatch(/^[A-Z0-9_]+$/);
-      },
-    ),
-    { numRuns: 2_000 },
-  );
-});
-
 let gateway: TestGateway;
-let connection: NatsConnection;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  connection = await connect({ servers: gateway.nats.url });
-});
-afterAll(async () => {
-  await connection.close();
-  await gateway.stop();
-});
 
-test("entries written by hand: a key of a project with such an id is unknown, and no subject comes of it", async () => {
-  const js = jetstream(connection);
-  const entry = (id: string, key: string): string =>
-    JSON.stringify({ id, name: id, keys: [key], enabled: true });
-  const at = (id: string): string => `$KV.${bucketName("penstock")}.${id}`;
-  for (const [index, id] of hostile.entries()) {
-    // Under a name of its own, and where the name can be a subject, under that.
-    await js.publish(at(`entry-${index}`), entry(id, `phc_hostile_${index}`));
-    if (/^[^\s\0*>.]+(\.[^\s\0*>.]+)*$/.test(id))
-      await js.publish(at(id), entry(id, `phc_hostile_${index}`));
-  }
-  // A name like any other: it is a token.
-  await js.publish(at("__proto__"), entry("__proto__", "phc_proto"));
-  await addProject(connection, { prefix: "penstock", replicas: 1, id: "last", key: "phc_last" });
-  const codeFor = async (key: string): Promise<unknown> => {
-    const { json } = await gateway.post("/capture/", {
-      api_key: key,
-      event: "e",
-      distinct_id: "d",
-    });
-    return json["code"] ?? json["status"];
-  };
-  await expect.poll(() => codeFor("phc_last"), { timeout: 10_000 }).toBe("Ok");
-  for (const index of hostile.keys())
-    expect(await codeFor(`phc_hostile_${index}`)).toBe("unknown_api_key");
-  expect(await codeFor("phc_proto")).toBe("Ok");
-  const manager = await jetstreamManager(connection);
-  const { state } = await manager.streams.info("PENSTOCK_LIVE_0", { subjects_filter: ">" });
-  expect(Object.keys(state.subjects ?? {}).sort()).toEqual([
-    "penstock.live.0.__proto__",
-    "penstock.live.0.last",
-  ]);
+describe("no name reaches a protocol line", () => {
+  test("an id is one plain token, or none", () => {
+    fc.assert(
+      fc.property(anyId, (id) => {
+        expect(isProjectId(id)).toBe(token.test(id) && !/[\r\n]/.test(id));
+        const value = JSON.stringify({ id, name: "n", keys: ["phc_k"], enabled: true });
+        expect(parseProject(id, new TextEncoder().encode(value)).ok).toBe(isProjectId(id));
+      }),
+    );
+    for (const id of hostile) expect([id, isProjectId(id)]).toEqual([id, false]);
+  });
+
+  test("a subject has four tokens whatever id and prefix are let through, and is one that the stream takes", () => {
+    const anyPrefix = fc.oneof(
+      text,
+      fc.constantFrom(...hostile),
+      fc.stringMatching(/^[a-z][a-z0-9_]{0,33}$/),
+    );
+    fc.assert(
+      fc.property(
+        anyId,
+        anyPrefix,
+        fc.constantFrom(...lanes),
+        fc.nat(1_023),
+        (projectId, prefix, lane, partition) => {
+          const settings = readConfig({ PENSTOCK_SUBJECT_PREFIX: prefix }, {});
+          if (!settings.ok || !isProjectId(projectId)) return;
+          const subject = subjectOf(settings.config.subjectPrefix, lane, { partition, projectId });
+          expect(subject).toMatch(
+            /^[a-z][a-z0-9_]{0,31}\.(live|historical)\.\d{1,4}\.[A-Za-z0-9_-]{1,64}$/,
+          );
+          expect(subject.split(".")).toEqual([prefix, lane, String(partition), projectId]);
+          expect(projectId).not.toBe(manyProjects);
+          expect(streamSubject(prefix, lane, partition)).toBe(
+            `${subject.slice(0, subject.lastIndexOf("."))}.*`,
+          );
+          expect(streamName(prefix, lane, partition)).toMatch(/^[A-Z0-9_]+$/);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+  let connection: NatsConnection;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+    connection = await connect({ servers: gateway.nats.url });
+  });
+  afterAll(async () => {
+    await connection.close();
+    await gateway.stop();
+  });
+
+  test("entries written by hand: a key of a project with such an id is unknown, and no subject comes of it", async () => {
+    const js = jetstream(connection);
+    const entry = (id: string, key: string): string =>
+      JSON.stringify({ id, name: id, keys: [key], enabled: true });
+    const at = (id: string): string => `$KV.${bucketName("penstock")}.${id}`;
+    for (const [index, id] of hostile.entries()) {
+      // Under a name of its own, and where the name can be a subject, under that.
+      await js.publish(at(`entry-${index}`), entry(id, `phc_hostile_${index}`));
+      if (/^[^\s\0*>.]+(\.[^\s\0*>.]+)*$/.test(id))
+        await js.publish(at(id), entry(id, `phc_hostile_${index}`));
+    }
+    // A name like any other: it is a token.
+    await js.publish(at("__proto__"), entry("__proto__", "phc_proto"));
+    await addProject(connection, { prefix: "penstock", replicas: 1, id: "last", key: "phc_last" });
+    const codeFor = async (key: string): Promise<unknown> => {
+      const { json } = await gateway.post("/capture/", {
+        api_key: key,
+        event: "e",
+        distinct_id: "d",
+      });
+      return json["code"] ?? json["status"];
+    };
+    await expect.poll(() => codeFor("phc_last"), { timeout: 10_000 }).toBe("Ok");
+    for (const index of hostile.keys())
+      expect(await codeFor(`phc_hostile_${index}`)).toBe("unknown_api_key");
+    expect(await codeFor("phc_proto")).toBe("Ok");
+    const manager = await jetstreamManager(connection);
+    const { state } = await manager.streams.info("PENSTOCK_LIVE_0", { subjects_filter: ">" });
+    expect(Object.keys(state.subjects ?? {}).sort()).toEqual([
+      "penstock.live.0.__proto__",
+      "penstock.live.0.last",
+    ]);
+  });
 });

@@ -3,7 +3,7 @@
 // unknown.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { bucketName, openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { addProject, ensureDemoProject } from "../../../src/projects/registry/commands.ts";
 import { storedEvents } from "../../../src/projects/usage/events-before.ts";
@@ -51,119 +51,124 @@ function expectDoubt(registry: Registry, fault: string): void {
   expect(registry.lines.filter(({ message }) => message.includes("in doubt"))).toHaveLength(1);
 }
 
-test("whose events there are is read from all streams of the prefix", async () => {
-  const place = newPlace();
-  expect(await storedEvents(rig.connection, place.prefix)).toEqual({
-    any: false,
-    projectIds: new Set(),
+describe("a fresh start takes no loss for a fact", () => {
+  test("whose events there are is read from all streams of the prefix", async () => {
+    const place = newPlace();
+    expect(await storedEvents(rig.connection, place.prefix)).toEqual({
+      any: false,
+      projectIds: new Set(),
+    });
+    await storeEvents(place, "shop", "blog", "shop");
+    await storeEvents(newPlace(), "other");
+    expect(await storedEvents(rig.connection, place.prefix)).toEqual({
+      any: true,
+      projectIds: new Set(["shop", "blog"]),
+    });
   });
-  await storeEvents(place, "shop", "blog", "shop");
-  await storeEvents(newPlace(), "other");
-  expect(await storedEvents(rig.connection, place.prefix)).toEqual({
-    any: true,
-    projectIds: new Set(["shop", "blog"]),
-  });
-});
 
-test("a registry that says something of everybody is whole, also of one whose events outlive it", async () => {
-  const place = newPlace();
-  await add(place, "shop", "blog");
-  await storeEvents(place, "shop", "blog");
-  await (await openBucket(rig.connection, place)).delete("blog");
-  const registry = await fresh(place);
-  expect(registry.fault).toBeUndefined();
-  expect(registry.refusalOf("phc_blog")).toBeUndefined();
-});
-
-test("a bucket that was made anew with one project of several lacks the others, until it says something of each", async () => {
-  const place = newPlace();
-  await add(place, "shop", "blog", "old");
-  await storeEvents(place, "shop", "blog", "old");
-  await (await streams()).delete(streamOf(place));
-  await add(place, "shop");
-  const registry = await fresh(place);
-  expectDoubt(registry, "it lacks 2 projects that it had (");
-  expect(registry.fault).toMatch(/\((blog, old|old, blog)\)/);
-  expect(registry.byKey("phc_shop")?.id).toBe("shop");
-  await add(place, "blog");
-  await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had (old)");
-  expect(registry.byKey("phc_blog")?.id).toBe("blog");
-  // Of one that was never in this bucket too.
-  await (await openBucket(rig.connection, place)).delete("old");
-  await expect.poll(() => registry.fault, soon).toBeUndefined();
-  expect(registry.refusalOf("phc_old")).toBeUndefined();
-});
-
-test("a bucket that was emptied without markers has lost projects, whether or not they have stored events", async () => {
-  const place = newPlace();
-  await add(place, "shop");
-  await (await streams()).purge(streamOf(place));
-  const registry = await fresh(place);
-  expectDoubt(registry, "its entries are gone");
-  await add(place, "shop");
-  await expect.poll(() => registry.fault, soon).toBeUndefined();
-  expect(registry.byKey("phc_shop")?.id).toBe("shop");
-});
-
-test("who runs notices at once that entries go without a marker, by a purge or by an age limit", async () => {
-  for (const lose of ["purge", "age"]) {
+  test("a registry that says something of everybody is whole, also of one whose events outlive it", async () => {
     const place = newPlace();
     await add(place, "shop", "blog");
-    const registry = await registryOn(rig, place, 50);
-    const manager = await streams();
-    const { config } = await manager.info(streamOf(place));
-    if (lose === "purge")
-      await manager.purge(streamOf(place), { filter: `$KV.${bucketName(place.prefix)}.blog` });
-    else
-      await manager.update(streamOf(place), {
-        ...config,
-        max_age: 200_000_000,
-        duplicate_window: 100_000_000,
-      });
-    await expect
-      .poll(() => registry.fault, soon)
-      .toMatch(lose === "purge" ? /lacks 1 project / : /lacks 2 projects /);
+    await storeEvents(place, "shop", "blog");
+    await (await openBucket(rig.connection, place)).delete("blog");
+    const registry = await fresh(place);
+    expect(registry.fault).toBeUndefined();
+    expect(registry.refusalOf("phc_blog")).toBeUndefined();
+  });
+
+  test("a bucket that was made anew with one project of several lacks the others, until it says something of each", async () => {
+    const place = newPlace();
+    await add(place, "shop", "blog", "old");
+    await storeEvents(place, "shop", "blog", "old");
+    await (await streams()).delete(streamOf(place));
+    await add(place, "shop");
+    const registry = await fresh(place);
+    expectDoubt(registry, "it lacks 2 projects that it had (");
+    expect(registry.fault).toMatch(/\((blog, old|old, blog)\)/);
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
+    await add(place, "blog");
+    await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had (old)");
     expect(registry.byKey("phc_blog")?.id).toBe("blog");
-    expect(registry.refusalOf("phc_nobody")).toContain("registry");
-  }
-});
+    // Of one that was never in this bucket too.
+    await (await openBucket(rig.connection, place)).delete("old");
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    expect(registry.refusalOf("phc_old")).toBeUndefined();
+  });
 
-test("while an entry cannot be read no key is unknown, and it is named", async () => {
-  const place = newPlace();
-  await add(place, "shop");
-  const bucket = await openBucket(rig.connection, place);
-  await bucket.put("blog", "{");
-  const registry = await fresh(place);
-  expect(registry.refusalOf("phc_blog")).toContain("cannot be read");
-  expect(registry.warnings.join()).toContain("registry entry blog cannot be read");
-  expect(registry.fault).toBeUndefined();
-  await bucket.put(
-    "blog",
-    projectValue({ id: "blog", name: "blog", keys: ["phc_blog"], enabled: true }),
-  );
-  await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
-  expect(registry.refusalOf("phc_nobody")).toBeUndefined();
-  expect(registry.warnings).toEqual([]);
-  // Whole, of an id that no project can have: no key of a project is in it.
-  await bucket.put("odd", projectValue({ id: "a b", name: "", keys: ["phc_odd"], enabled: true }));
-  await add(place, "after");
-  await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
-  expect(registry.refusalOf("phc_odd")).toBeUndefined();
-});
+  test("a bucket that was emptied without markers has lost projects, whether or not they have stored events", async () => {
+    const place = newPlace();
+    await add(place, "shop");
+    await (await streams()).purge(streamOf(place));
+    const registry = await fresh(place);
+    expectDoubt(registry, "its entries are gone");
+    await add(place, "shop");
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    expect(registry.byKey("phc_shop")?.id).toBe("shop");
+  });
 
-test("no demo project is added to a registry that has lost projects", async () => {
-  const gone = newPlace();
-  await storeEvents(gone, "shop");
-  expect(await ensureDemoProject(rig.connection, gone)).toBeUndefined();
-  await expect((await streams()).info(streamOf(gone))).rejects.toThrow("stream not found");
-  const short = newPlace();
-  await storeEvents(short, "shop", "demo");
-  await add(short, "shop");
-  expect(await ensureDemoProject(rig.connection, short)).toBeUndefined();
-  expectDoubt(await fresh(short), "it lacks 1 project that it had (demo)");
-  const purged = newPlace();
-  await add(purged, "shop");
-  await (await streams()).purge(streamOf(purged));
-  expect(await ensureDemoProject(rig.connection, purged)).toBeUndefined();
+  test("who runs notices at once that entries go without a marker, by a purge or by an age limit", async () => {
+    for (const lose of ["purge", "age"]) {
+      const place = newPlace();
+      await add(place, "shop", "blog");
+      const registry = await registryOn(rig, place, 50);
+      const manager = await streams();
+      const { config } = await manager.info(streamOf(place));
+      if (lose === "purge")
+        await manager.purge(streamOf(place), { filter: `$KV.${bucketName(place.prefix)}.blog` });
+      else
+        await manager.update(streamOf(place), {
+          ...config,
+          max_age: 200_000_000,
+          duplicate_window: 100_000_000,
+        });
+      await expect
+        .poll(() => registry.fault, soon)
+        .toMatch(lose === "purge" ? /lacks 1 project / : /lacks 2 projects /);
+      expect(registry.byKey("phc_shop")?.id).toBe("shop");
+      expect(registry.byKey("phc_blog")?.id).toBe("blog");
+      expect(registry.refusalOf("phc_nobody")).toContain("registry");
+    }
+  });
+
+  test("while an entry cannot be read no key is unknown, and it is named", async () => {
+    const place = newPlace();
+    await add(place, "shop");
+    const bucket = await openBucket(rig.connection, place);
+    await bucket.put("blog", "{");
+    const registry = await fresh(place);
+    expect(registry.refusalOf("phc_blog")).toContain("cannot be read");
+    expect(registry.warnings.join()).toContain("registry entry blog cannot be read");
+    expect(registry.fault).toBeUndefined();
+    await bucket.put(
+      "blog",
+      projectValue({ id: "blog", name: "blog", keys: ["phc_blog"], enabled: true }),
+    );
+    await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
+    expect(registry.refusalOf("phc_nobody")).toBeUndefined();
+    expect(registry.warnings).toEqual([]);
+    // Whole, of an id that no project can have: no key of a project is in it.
+    await bucket.put(
+      "odd",
+      projectValue({ id: "a b", name: "", keys: ["phc_odd"], enabled: true }),
+    );
+    await add(place, "after");
+    await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
+    expect(registry.refusalOf("phc_odd")).toBeUndefined();
+  });
+
+  test("no demo project is added to a registry that has lost projects", async () => {
+    const gone = newPlace();
+    await storeEvents(gone, "shop");
+    expect(await ensureDemoProject(rig.connection, gone)).toBeUndefined();
+    await expect((await streams()).info(streamOf(gone))).rejects.toThrow("stream not found");
+    const short = newPlace();
+    await storeEvents(short, "shop", "demo");
+    await add(short, "shop");
+    expect(await ensureDemoProject(rig.connection, short)).toBeUndefined();
+    expectDoubt(await fresh(short), "it lacks 1 project that it had (demo)");
+    const purged = newPlace();
+    await add(purged, "shop");
+    await (await streams()).purge(streamOf(purged));
+    expect(await ensureDemoProject(rig.connection, purged)).toBeUndefined();
+  });
 });

@@ -41,7 +41,7 @@ async function start(place: {
   };
 }
 
-test("a gateway without a watch says so and polls; commands go on", async () => {
+test("more watches than the server allows: a gateway without a watch says so and polls; commands go on", async () => {
   const place = newPlace();
   for (const id of ["a", "b"]) await addProject(connection, { ...place, id, key: `phc_${id}` });
   const manager = await jetstreamManager(connection);

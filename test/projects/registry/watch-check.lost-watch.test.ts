@@ -10,7 +10,7 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("with the settings of a gateway, a project that a lost watch has missed is known a few seconds later", async () => {
+test("a lost watch is noticed within seconds: with the settings of a gateway, a project that a lost watch has missed is known a few seconds later", async () => {
   const place = newPlace();
   await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
   const { connection } = rig;

@@ -3,7 +3,7 @@
 // anew all the same, once it answers again.
 
 import { type NatsConnection, TimeoutError } from "@nats-io/nats-core";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { addProject } from "../../../src/projects/registry/commands.ts";
 import { openRegistry, type Registry } from "../../../src/projects/registry/registry.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
@@ -51,56 +51,60 @@ function slowConnection({
   return { connection, asked };
 }
 
-test("two questions in a row without an answer change nothing, three make the watch anew", async () => {
-  const place = newPlace();
-  await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
-  const answers: boolean[] = [];
-  let otherwise = true;
-  const { connection, asked } = slowConnection({ isAnswered: () => answers.shift() ?? otherwise });
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const registry = await openRegistry({ connection, ...place, checkIntervalMs: 10, log });
-  onTestFinished(() => registry.close());
-  expect(asked.watches).toBe(1);
+describe("a slow store keeps the watch", () => {
+  test("two questions in a row without an answer change nothing, three make the watch anew", async () => {
+    const place = newPlace();
+    await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
+    const answers: boolean[] = [];
+    let otherwise = true;
+    const { connection, asked } = slowConnection({
+      isAnswered: () => answers.shift() ?? otherwise,
+    });
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const registry = await openRegistry({ connection, ...place, checkIntervalMs: 10, log });
+    onTestFinished(() => registry.close());
+    expect(asked.watches).toBe(1);
 
-  for (let round = 0; round < 10; round++) answers.push(false, false, true);
-  await expect.poll(() => answers.length, soon).toBe(0);
-  expect(asked.watches).toBe(1);
-  await addProject(rig.connection, { ...place, id: "second", key: "phc_second" });
-  await expect.poll(() => registry.byKey("phc_second")?.id, soon).toBe("second");
-  expect(asked.watches).toBe(1);
+    for (let round = 0; round < 10; round++) answers.push(false, false, true);
+    await expect.poll(() => answers.length, soon).toBe(0);
+    expect(asked.watches).toBe(1);
+    await addProject(rig.connection, { ...place, id: "second", key: "phc_second" });
+    await expect.poll(() => registry.byKey("phc_second")?.id, soon).toBe("second");
+    expect(asked.watches).toBe(1);
 
-  otherwise = false;
-  const before = asked.info;
-  // Three of the check, and those of opening the bucket again.
-  await expect.poll(() => asked.info, soon).toBeGreaterThan(before + 4);
-  expect(registry.byKey("phc_first")?.id).toBe("first");
-  otherwise = true;
-  await expect.poll(() => asked.watches, soon).toBe(2);
-  await addProject(rig.connection, { ...place, id: "third", key: "phc_third" });
-  await expect.poll(() => registry.byKey("phc_third")?.id, soon).toBe("third");
-});
-
-test("an answer from before a change that is here already is no loss", async () => {
-  const place = newPlace();
-  let registry: Registry | undefined;
-  let changes = 0;
-  const { connection, asked } = slowConnection({
-    async answered() {
-      if (registry === undefined || changes === 3) return;
-      const id = `change${++changes}`;
-      await addProject(rig.connection, { ...place, id, key: `phc_${id}` });
-      await expect.poll(() => registry?.byKey(`phc_${id}`)?.id, soon).toBe(id);
-    },
+    otherwise = false;
+    const before = asked.info;
+    // Three of the check, and those of opening the bucket again.
+    await expect.poll(() => asked.info, soon).toBeGreaterThan(before + 4);
+    expect(registry.byKey("phc_first")?.id).toBe("first");
+    otherwise = true;
+    await expect.poll(() => asked.watches, soon).toBe(2);
+    await addProject(rig.connection, { ...place, id: "third", key: "phc_third" });
+    await expect.poll(() => registry.byKey("phc_third")?.id, soon).toBe("third");
   });
-  registry = await openRegistry({
-    connection,
-    ...place,
-    checkIntervalMs: 10,
-    log: { info: () => {}, warn: () => {}, error: () => {} },
+
+  test("an answer from before a change that is here already is no loss", async () => {
+    const place = newPlace();
+    let registry: Registry | undefined;
+    let changes = 0;
+    const { connection, asked } = slowConnection({
+      async answered() {
+        if (registry === undefined || changes === 3) return;
+        const id = `change${++changes}`;
+        await addProject(rig.connection, { ...place, id, key: `phc_${id}` });
+        await expect.poll(() => registry?.byKey(`phc_${id}`)?.id, soon).toBe(id);
+      },
+    });
+    registry = await openRegistry({
+      connection,
+      ...place,
+      checkIntervalMs: 10,
+      log: { info: () => {}, warn: () => {}, error: () => {} },
+    });
+    onTestFinished(() => registry?.close());
+    await expect.poll(() => changes, soon).toBe(3);
+    const before = asked.info;
+    await expect.poll(() => asked.info, soon).toBeGreaterThan(before + 3);
+    expect(asked.watches).toBe(1);
   });
-  onTestFinished(() => registry?.close());
-  await expect.poll(() => changes, soon).toBe(3);
-  const before = asked.info;
-  await expect.poll(() => asked.info, soon).toBeGreaterThan(before + 3);
-  expect(asked.watches).toBe(1);
 });

@@ -8,7 +8,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const projects = 60;
 
-test("many projects are read with few questions", async () => {
+test("a reading costs no question per entry: many projects are read with few questions", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   for (let index = 0; index < projects; index++) {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/scan/native.ts";
 import { outcomeOf, written } from "../../../testkit/scan-outcome.ts";
 
@@ -14,35 +14,37 @@ const texts = [
   "\xe2\x82",
 ];
 
-test("a body gives the same table at every alignment, whatever stands around it", () => {
-  const scanner = createNativeScanner(4);
-  for (const text of texts) {
-    const bytes = Buffer.from(text, "latin1");
-    const expected = outcomeOf(scanner, bytes);
-    for (let offset = 0; offset < 130; offset += 1) {
-      // Digits, quotes, brackets and continuation bytes that would change the result if they were
-      // read.
-      for (const around of [0x31, 0x22, 0x5d, 0x5c, 0xa9]) {
-        const memory = Buffer.alloc(offset + bytes.length + 130, around);
-        const body = memory.subarray(offset, offset + bytes.length);
-        body.set(bytes);
-        const status = scanner.scan(body);
-        expect([status, written(scanner.table)]).toEqual([expected.status, expected.tables[0]]);
+describe("a scan reads no byte beside the body", () => {
+  test("a body gives the same table at every alignment, whatever stands around it", () => {
+    const scanner = createNativeScanner(4);
+    for (const text of texts) {
+      const bytes = Buffer.from(text, "latin1");
+      const expected = outcomeOf(scanner, bytes);
+      for (let offset = 0; offset < 130; offset += 1) {
+        // Digits, quotes, brackets and continuation bytes that would change the result if they were
+        // read.
+        for (const around of [0x31, 0x22, 0x5d, 0x5c, 0xa9]) {
+          const memory = Buffer.alloc(offset + bytes.length + 130, around);
+          const body = memory.subarray(offset, offset + bytes.length);
+          body.set(bytes);
+          const status = scanner.scan(body);
+          expect([status, written(scanner.table)]).toEqual([expected.status, expected.tables[0]]);
+        }
       }
     }
-  }
-});
+  });
 
-test("a body may end where its ArrayBuffer ends", () => {
-  const scanner = createNativeScanner(4);
-  for (const text of texts) {
-    const bytes = Buffer.from(text, "latin1");
-    const expected = outcomeOf(scanner, bytes);
-    for (let offset = 0; offset < 130; offset += 1) {
-      const body = Buffer.from(new ArrayBuffer(offset + bytes.length), offset);
-      body.set(bytes);
-      expect(scanner.scan(body)).toBe(expected.status);
-      expect(written(scanner.table)).toEqual(expected.tables[0]);
+  test("a body may end where its ArrayBuffer ends", () => {
+    const scanner = createNativeScanner(4);
+    for (const text of texts) {
+      const bytes = Buffer.from(text, "latin1");
+      const expected = outcomeOf(scanner, bytes);
+      for (let offset = 0; offset < 130; offset += 1) {
+        const body = Buffer.from(new ArrayBuffer(offset + bytes.length), offset);
+        body.set(bytes);
+        expect(scanner.scan(body)).toBe(expected.status);
+        expect(written(scanner.table)).toEqual(expected.tables[0]);
+      }
     }
-  }
+  });
 });

@@ -4,7 +4,7 @@
 // for Linux.
 
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loadAddon } from "../../../src/scan/native.ts";
 import { dynamicSymbolsOf } from "../elf.ts";
 
@@ -13,23 +13,25 @@ const addonFile = fileURLToPath(
 );
 const own = /simdjson|penstock/i;
 
-test("to JavaScript: the scanner and the layout", () => {
-  expect(Object.keys(loadAddon()).sort()).toEqual(["EventScanner", "layout"]);
+describe("the addon exports its entry and nothing else", () => {
+  test("to JavaScript: the scanner and the layout", () => {
+    expect(Object.keys(loadAddon()).sort()).toEqual(["EventScanner", "layout"]);
+  });
+
+  if (process.platform === "linux") {
+    test("to the loader: what Node-API asks for, no name of its own code", () => {
+      const symbols = dynamicSymbolsOf(addonFile);
+      const exported = symbols.filter(({ defined }) => defined).map(({ name }) => name);
+      expect(exported).toContain("napi_register_module_v1");
+      expect(exported.filter((name) => own.test(name))).toEqual([]);
+    });
+
+    test("from the loader: no part of its own code", () => {
+      const wanted = dynamicSymbolsOf(addonFile)
+        .filter(({ defined }) => !defined)
+        .map(({ name }) => name);
+      expect(wanted).toContain("napi_create_async_work");
+      expect(wanted.filter((name) => own.test(name))).toEqual([]);
+    });
+  }
 });
-
-if (process.platform === "linux") {
-  test("to the loader: what Node-API asks for, no name of its own code", () => {
-    const symbols = dynamicSymbolsOf(addonFile);
-    const exported = symbols.filter(({ defined }) => defined).map(({ name }) => name);
-    expect(exported).toContain("napi_register_module_v1");
-    expect(exported.filter((name) => own.test(name))).toEqual([]);
-  });
-
-  test("from the loader: no part of its own code", () => {
-    const wanted = dynamicSymbolsOf(addonFile)
-      .filter(({ defined }) => !defined)
-      .map(({ name }) => name);
-    expect(wanted).toContain("napi_create_async_work");
-    expect(wanted.filter((name) => own.test(name))).toEqual([]);
-  });
-}

@@ -10,6 +10,6 @@ const source = `
   console.log("status", ...(await Promise.all(startScans(1))));
 `;
 
-test("so that no scan on another thread reads the environment", () => {
+test("the processor's code is chosen when the addon loads: so that no scan on another thread reads the environment", () => {
   expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0\n" });
 });

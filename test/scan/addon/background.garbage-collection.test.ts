@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loadAddon } from "../../../src/scan/native.ts";
 import { ScanStatus, tableWords } from "../../../src/scan/table.ts";
 import { occupyThreadPool } from "../thread-pool.ts";
@@ -33,35 +33,37 @@ function alive(started: readonly Started[]): number {
     .filter((reference) => reference.deref() !== undefined).length;
 }
 
-test("what a scan works with is kept until it settles, and let go then", async () => {
-  const pool = occupyThreadPool();
-  const started = [startScan(), startScan(), startScan()];
-  for (let turn = 0; turn < 3; turn += 1) {
-    await setImmediate();
-    collectGarbage();
-  }
-  expect(alive(started)).toBe(15);
-  const statuses = await Promise.all(started.map(({ scan }) => scan));
-  expect(statuses).toEqual([ScanStatus.Ok, ScanStatus.Ok, ScanStatus.Ok]);
-  await pool;
-  const deadlineMs = Date.now() + 10_000;
-  while (alive(started) > 0 && Date.now() < deadlineMs) {
-    await setImmediate();
-    collectGarbage();
-  }
-  expect(alive(started)).toBe(0);
-});
-
-test("scans come out right while the collector runs and memory is handed out anew", async () => {
-  const started: Promise<ScanStatus>[] = [];
-  for (let round = 0; round < 60; round += 1) {
-    started.push(startScan().scan);
-    // Memory given back too early would be overwritten with this.
-    Buffer.alloc(text.length, "}");
-    if (round % 4 === 0) {
+describe("garbage collection leaves background scans alone", () => {
+  test("what a scan works with is kept until it settles, and let go then", async () => {
+    const pool = occupyThreadPool();
+    const started = [startScan(), startScan(), startScan()];
+    for (let turn = 0; turn < 3; turn += 1) {
       await setImmediate();
       collectGarbage();
     }
-  }
-  expect(new Set(await Promise.all(started))).toEqual(new Set([ScanStatus.Ok]));
+    expect(alive(started)).toBe(15);
+    const statuses = await Promise.all(started.map(({ scan }) => scan));
+    expect(statuses).toEqual([ScanStatus.Ok, ScanStatus.Ok, ScanStatus.Ok]);
+    await pool;
+    const deadlineMs = Date.now() + 10_000;
+    while (alive(started) > 0 && Date.now() < deadlineMs) {
+      await setImmediate();
+      collectGarbage();
+    }
+    expect(alive(started)).toBe(0);
+  });
+
+  test("scans come out right while the collector runs and memory is handed out anew", async () => {
+    const started: Promise<ScanStatus>[] = [];
+    for (let round = 0; round < 60; round += 1) {
+      started.push(startScan().scan);
+      // Memory given back too early would be overwritten with this.
+      Buffer.alloc(text.length, "}");
+      if (round % 4 === 0) {
+        await setImmediate();
+        collectGarbage();
+      }
+    }
+    expect(new Set(await Promise.all(started))).toEqual(new Set([ScanStatus.Ok]));
+  });
 });

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
 // The worker waits on `gate` for ever: its promises cannot settle, so the scans are still under
@@ -28,44 +28,50 @@ function terminateWorkers(beforeStart: string): string {
   `;
 }
 
-test("a worker thread is terminated while its scans run", () => {
-  expect(runChild(terminateWorkers(""))).toEqual({
-    exitCode: 0,
-    signal: null,
-    output: "status 0 0\n",
-  });
-}, 30_000);
+describe("threads and processes may end during a background scan", () => {
+  test("a worker thread is terminated while its scans run", () => {
+    expect(runChild(terminateWorkers(""))).toEqual({
+      exitCode: 0,
+      signal: null,
+      output: "status 0 0\n",
+    });
+  }, 30_000);
 
-test("a worker thread is terminated while its scans are queued", () => {
-  const occupyThreadPool = `for (let i = 0; i < 8; i += 1) pbkdf2("a", "b", 200_000, 32, "sha256", () => {});`;
-  expect(runChild(terminateWorkers(occupyThreadPool))).toEqual({
-    exitCode: 0,
-    signal: null,
-    output: "status 0 0\n",
-  });
-}, 30_000);
+  test("a worker thread is terminated while its scans are queued", () => {
+    const occupyThreadPool = `for (let i = 0; i < 8; i += 1) pbkdf2("a", "b", 200_000, 32, "sha256", () => {});`;
+    expect(runChild(terminateWorkers(occupyThreadPool))).toEqual({
+      exitCode: 0,
+      signal: null,
+      output: "status 0 0\n",
+    });
+  }, 30_000);
 
-test("a worker thread ends by itself only when its scans have settled", () => {
-  const source = `
+  test("a worker thread ends by itself only when its scans have settled", () => {
+    const source = `
     import { Worker } from "node:worker_threads";
     const source = ${JSON.stringify(`(async () => { ${startScansSource}
       Promise.all(startScans(3)).then((statuses) => console.log("status", ...statuses)); })();`)};
     new Worker(source, { eval: true }).on("exit", (code) => console.log("exit", code));
   `;
-  expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0 0 0\nexit 0\n" });
-});
+    expect(runChild(source)).toEqual({
+      exitCode: 0,
+      signal: null,
+      output: "status 0 0 0\nexit 0\n",
+    });
+  });
 
-test("the process exits during scans, running and queued", () => {
-  const exits = runChild(`${startScansSource} startScans(8); process.exit(7);`);
-  expect(exits).toEqual({ exitCode: 7, signal: null, output: "" });
-  const fails = runChild(
-    `${startScansSource} startScans(8); setImmediate(() => { throw new Error("on purpose"); });`,
-  );
-  expect([fails.exitCode, fails.signal]).toEqual([1, null]);
-  expect(fails.output).toContain("Error: on purpose");
-});
+  test("the process exits during scans, running and queued", () => {
+    const exits = runChild(`${startScansSource} startScans(8); process.exit(7);`);
+    expect(exits).toEqual({ exitCode: 7, signal: null, output: "" });
+    const fails = runChild(
+      `${startScansSource} startScans(8); setImmediate(() => { throw new Error("on purpose"); });`,
+    );
+    expect([fails.exitCode, fails.signal]).toEqual([1, null]);
+    expect(fails.output).toContain("Error: on purpose");
+  });
 
-test("the process ends by itself only when its scans have settled", () => {
-  const source = `${startScansSource} Promise.all(startScans(3)).then((statuses) => console.log("status", ...statuses));`;
-  expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0 0 0\n" });
+  test("the process ends by itself only when its scans have settled", () => {
+    const source = `${startScansSource} Promise.all(startScans(3)).then((statuses) => console.log("status", ...statuses));`;
+    expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0 0 0\n" });
+  });
 });

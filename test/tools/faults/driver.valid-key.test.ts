@@ -21,7 +21,7 @@ const shape: LoadShape = {
 
 const turnedAway = 20;
 
-test("one 401 for a valid key among many answers is told", async () => {
+test("a valid key that is rejected is found: one 401 for a valid key among many answers is told", async () => {
   let requests = 0;
   const server = createServer((request, response) => {
     let body = "";

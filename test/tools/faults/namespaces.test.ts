@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { removeStaleNamespaces } from "../../../tools/faults/namespaces.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
@@ -27,27 +27,29 @@ function linksOf(namespaces: readonly string[]): string[] {
   );
 }
 
-test.each(signals)("after %s nothing is left, once another run has begun", async (signal) => {
-  if (!canMake) return;
-  const script = path.join(import.meta.dirname, "network-of-a-run-that-dies.ts");
-  const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const sleeper = await new Promise<number>((resolve, reject) => {
-    run.stdout
-      .setEncoding("utf8")
-      .on("data", (text: string) => resolve(Number(/made (\d+)/.exec(text)?.[1])));
-    run.once("close", () => reject(new Error("make a network: it ended")));
-  });
-  const namespaces = namespacesOf(run.pid);
-  expect(namespaces).toHaveLength(3);
-  expect(linksOf(namespaces)).toHaveLength(2);
+describe("namespaces go with their run", () => {
+  test.each(signals)("after %s nothing is left, once another run has begun", async (signal) => {
+    if (!canMake) return;
+    const script = path.join(import.meta.dirname, "network-of-a-run-that-dies.ts");
+    const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const sleeper = await new Promise<number>((resolve, reject) => {
+      run.stdout
+        .setEncoding("utf8")
+        .on("data", (text: string) => resolve(Number(/made (\d+)/.exec(text)?.[1])));
+      run.once("close", () => reject(new Error("make a network: it ended")));
+    });
+    const namespaces = namespacesOf(run.pid);
+    expect(namespaces).toHaveLength(3);
+    expect(linksOf(namespaces)).toHaveLength(2);
 
-  const ended = new Promise((resolve) => run.once("close", resolve));
-  run.kill(signal);
-  await ended;
-  if (signal === "SIGKILL") removeStaleNamespaces();
-  expect(namespacesOf(run.pid)).toEqual([]);
-  expect(linksOf(namespaces)).toEqual([]);
-  await expect.poll(() => existsSync(`/proc/${sleeper}`), { timeout: 10_000 }).toBe(false);
+    const ended = new Promise((resolve) => run.once("close", resolve));
+    run.kill(signal);
+    await ended;
+    if (signal === "SIGKILL") removeStaleNamespaces();
+    expect(namespacesOf(run.pid)).toEqual([]);
+    expect(linksOf(namespaces)).toEqual([]);
+    await expect.poll(() => existsSync(`/proc/${sleeper}`), { timeout: 10_000 }).toBe(false);
+  });
 });

@@ -3,7 +3,7 @@
 
 import { spawn } from "node:child_process";
 import path from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../../testkit/free-port.ts";
 import type { NetworkOfNodes, Place } from "../../../tools/faults/cluster-network.ts";
 import { createClusterNetwork } from "../../../tools/faults/networks.ts";
@@ -82,113 +82,115 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
   return { network, nodes, gateway, dial };
 }
 
-test.each(kinds)(
-  "%s: a silent cut holds back what is said between two, and nobody else's",
-  async (kind) => {
-    const { network, nodes, gateway } = await start(kind);
-    network.cut(1, 0, "silent");
-    nodes[1].tell("say held");
-    nodes[0].tell("reply held");
-    await hears(nodes[2], "heard held");
-    nodes[2].tell("say passed");
-    gateway.tell("say passed");
-    await hears(nodes[0], "heard passed", 2);
-    expect(nodes[0].said()).not.toContain("heard held");
-    expect(nodes[1].said()).not.toContain("heard held");
-    // TCP waits before it sends again; a proxy does not.
-    expect(network.heal() > 0).toBe(kind === "namespaces");
-    await hears(nodes[0], "heard held");
-    await hears(nodes[1], "heard held");
-    expect(nodes[1].said()).not.toContain("ended");
-  },
-  60_000,
-);
+describe("any two ends can be cut off", () => {
+  test.each(kinds)(
+    "%s: a silent cut holds back what is said between two, and nobody else's",
+    async (kind) => {
+      const { network, nodes, gateway } = await start(kind);
+      network.cut(1, 0, "silent");
+      nodes[1].tell("say held");
+      nodes[0].tell("reply held");
+      await hears(nodes[2], "heard held");
+      nodes[2].tell("say passed");
+      gateway.tell("say passed");
+      await hears(nodes[0], "heard passed", 2);
+      expect(nodes[0].said()).not.toContain("heard held");
+      expect(nodes[1].said()).not.toContain("heard held");
+      // TCP waits before it sends again; a proxy does not.
+      expect(network.heal() > 0).toBe(kind === "namespaces");
+      await hears(nodes[0], "heard held");
+      await hears(nodes[1], "heard held");
+      expect(nodes[1].said()).not.toContain("ended");
+    },
+    60_000,
+  );
 
-test.each(kinds)(
-  "%s: a cut of one way leaves the other",
-  async (kind) => {
-    const { network, nodes } = await start(kind);
-    network.cut(1, 0, "one-way");
-    nodes[1].tell("say held");
-    nodes[0].tell("reply passed");
-    await hears(nodes[1], "heard passed");
-    expect(nodes[0].said()).not.toContain("heard held");
-    network.heal();
-    await hears(nodes[0], "heard held");
-  },
-  60_000,
-);
+  test.each(kinds)(
+    "%s: a cut of one way leaves the other",
+    async (kind) => {
+      const { network, nodes } = await start(kind);
+      network.cut(1, 0, "one-way");
+      nodes[1].tell("say held");
+      nodes[0].tell("reply passed");
+      await hears(nodes[1], "heard passed");
+      expect(nodes[0].said()).not.toContain("heard held");
+      network.heal();
+      await hears(nodes[0], "heard held");
+    },
+    60_000,
+  );
 
-test.each(kinds)(
-  "%s: a reset ends the connections between two, and lets none be opened",
-  async (kind) => {
-    const { network, nodes, gateway, dial } = await start(kind);
-    network.cut(0, 1, "reset");
-    await hears(nodes[1], "ended");
-    dial();
-    await hears(nodes[1], "ended", 2);
-    network.heal();
-    dial();
-    nodes[1].tell("say again");
-    await hears(nodes[0], "heard again");
-    for (const talker of [nodes[2], gateway]) expect(talker.said()).not.toContain("ended");
-  },
-  60_000,
-);
+  test.each(kinds)(
+    "%s: a reset ends the connections between two, and lets none be opened",
+    async (kind) => {
+      const { network, nodes, gateway, dial } = await start(kind);
+      network.cut(0, 1, "reset");
+      await hears(nodes[1], "ended");
+      dial();
+      await hears(nodes[1], "ended", 2);
+      network.heal();
+      dial();
+      nodes[1].tell("say again");
+      await hears(nodes[0], "heard again");
+      for (const talker of [nodes[2], gateway]) expect(talker.said()).not.toContain("ended");
+    },
+    60_000,
+  );
 
-test.each(kinds)(
-  "%s: connections that a cut has made a middlebox forget end, with what they held",
-  async (kind) => {
-    const { network, nodes, dial } = await start(kind);
-    network.cut(0, 1, "silent");
-    nodes[1].tell("say held");
-    nodes[2].tell("say passed");
-    await hears(nodes[0], "heard passed");
-    expect(network.heal({ lost: true })).toBe(0);
-    await hears(nodes[1], "ended");
-    dial();
-    nodes[1].tell("say again");
-    await hears(nodes[0], "heard again");
-    expect(nodes[0].said()).not.toContain("heard held");
-    expect(nodes[2].said()).not.toContain("ended");
-  },
-  60_000,
-);
+  test.each(kinds)(
+    "%s: connections that a cut has made a middlebox forget end, with what they held",
+    async (kind) => {
+      const { network, nodes, dial } = await start(kind);
+      network.cut(0, 1, "silent");
+      nodes[1].tell("say held");
+      nodes[2].tell("say passed");
+      await hears(nodes[0], "heard passed");
+      expect(network.heal({ lost: true })).toBe(0);
+      await hears(nodes[1], "ended");
+      dial();
+      nodes[1].tell("say again");
+      await hears(nodes[0], "heard again");
+      expect(nodes[0].said()).not.toContain("heard held");
+      expect(nodes[2].said()).not.toContain("ended");
+    },
+    60_000,
+  );
 
-test.each(kinds)(
-  "%s: who is isolated together can talk",
-  async (kind) => {
-    const { network, nodes, gateway } = await start(kind);
-    network.isolate([0, "gateway"], "silent");
-    for (const node of [nodes[1], nodes[2]]) node.tell("say held");
-    gateway.tell("say passed");
-    await hears(nodes[0], "heard passed");
-    expect(nodes[0].said()).not.toContain("heard held");
-    // Cut in another manner before it is healed.
-    network.isolate([0], "reset");
-    for (const talker of [nodes[1], nodes[2], gateway]) await hears(talker, "ended");
-    network.heal();
-  },
-  60_000,
-);
+  test.each(kinds)(
+    "%s: who is isolated together can talk",
+    async (kind) => {
+      const { network, nodes, gateway } = await start(kind);
+      network.isolate([0, "gateway"], "silent");
+      for (const node of [nodes[1], nodes[2]]) node.tell("say held");
+      gateway.tell("say passed");
+      await hears(nodes[0], "heard passed");
+      expect(nodes[0].said()).not.toContain("heard held");
+      // Cut in another manner before it is healed.
+      network.isolate([0], "reset");
+      for (const talker of [nodes[1], nodes[2], gateway]) await hears(talker, "ended");
+      network.heal();
+    },
+    60_000,
+  );
 
-test.each(kinds)(
-  "%s: a slow way lets no more pass than it may, and after it as much as comes",
-  async (kind) => {
-    const { network, nodes } = await start(kind);
-    const bytes = 400_000;
-    network.slow(0, [1, "gateway"], { delayMs: 0, bytesPerSecond: 50_000 });
-    network.slow(0, [1, "gateway"], { delayMs: 0, bytesPerSecond: 200_000 });
-    const startedMs = performance.now();
-    nodes[1].tell(`say ${"x".repeat(bytes)}`);
-    nodes[2].tell("say passed");
-    await hears(nodes[0], "heard passed");
-    expect(nodes[0].said()).not.toContain(`heard ${bytes}`);
-    await hears(nodes[0], `heard ${bytes}`);
-    expect(performance.now() - startedMs).toBeGreaterThan(1_500);
-    network.heal();
-    nodes[1].tell(`say ${"x".repeat(4 * bytes)}`);
-    await hears(nodes[0], `heard ${4 * bytes}`);
-  },
-  60_000,
-);
+  test.each(kinds)(
+    "%s: a slow way lets no more pass than it may, and after it as much as comes",
+    async (kind) => {
+      const { network, nodes } = await start(kind);
+      const bytes = 400_000;
+      network.slow(0, [1, "gateway"], { delayMs: 0, bytesPerSecond: 50_000 });
+      network.slow(0, [1, "gateway"], { delayMs: 0, bytesPerSecond: 200_000 });
+      const startedMs = performance.now();
+      nodes[1].tell(`say ${"x".repeat(bytes)}`);
+      nodes[2].tell("say passed");
+      await hears(nodes[0], "heard passed");
+      expect(nodes[0].said()).not.toContain(`heard ${bytes}`);
+      await hears(nodes[0], `heard ${bytes}`);
+      expect(performance.now() - startedMs).toBeGreaterThan(1_500);
+      network.heal();
+      nodes[1].tell(`say ${"x".repeat(4 * bytes)}`);
+      await hears(nodes[0], `heard ${4 * bytes}`);
+    },
+    60_000,
+  );
+});

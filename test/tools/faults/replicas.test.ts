@@ -10,7 +10,7 @@ import { differencesBetween, differencesOf } from "../../../tools/faults/replica
 const stream = "PENSTOCK_LIVE_0";
 const messages = 20;
 
-test("a message that one replica lacks, and an end that is another one's", async () => {
+test("replicas that differ are found: a message that one replica lacks, and an end that is another one's", async () => {
   const cluster = await createClusterStore();
   onTestFinished(() => cluster.remove());
   const connection = await connect({ servers: cluster.readerUrl.split(",") });

@@ -3,7 +3,7 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventText } from "../../../tools/faults/bodies.ts";
 import { connectReader } from "../../../tools/faults/connect-reader.ts";
 import { createEvents, type Events, type KindOfEvent } from "../../../tools/faults/event-kinds.ts";
@@ -70,58 +70,60 @@ async function afterVerdicts(
   return await settled(run);
 }
 
-test.each<[readonly Verdict[], number]>([
-  [["acknowledged"], 1],
-  [["unknown"], 0],
-  [["unknown"], 1],
-  [["unknown", "refused", "acknowledged"], 2],
-  [["unknown", "unknown", "unknown"], 3],
-])("sendings that ended as %j may store an event %d times", async (verdicts, times) => {
-  expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([]);
-});
+describe("what a gateway may not do is found", () => {
+  test.each<[readonly Verdict[], number]>([
+    [["acknowledged"], 1],
+    [["unknown"], 0],
+    [["unknown"], 1],
+    [["unknown", "refused", "acknowledged"], 2],
+    [["unknown", "unknown", "unknown"], 3],
+  ])("sendings that ended as %j may store an event %d times", async (verdicts, times) => {
+    expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([]);
+  });
 
-test.each<[readonly Verdict[], number]>([
-  [["acknowledged"], 2],
-  [["unknown"], 2],
-  [["unknown", "refused"], 2],
-  [["refused", "acknowledged"], 2],
-  [["unknown", "acknowledged"], 3],
-])("sendings that ended as %j may not store it %d times", async (verdicts, times) => {
-  expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([
-    expect.stringContaining("1 stored more often"),
-  ]);
-});
+  test.each<[readonly Verdict[], number]>([
+    [["acknowledged"], 2],
+    [["unknown"], 2],
+    [["unknown", "refused"], 2],
+    [["refused", "acknowledged"], 2],
+    [["unknown", "acknowledged"], 3],
+  ])("sendings that ended as %j may not store it %d times", async (verdicts, times) => {
+    expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([
+      expect.stringContaining("1 stored more often"),
+    ]);
+  });
 
-test("an event is lost, one that was refused is stored, a large request sent again is doubled", async () => {
-  expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
-    "1 acknowledged and not stored",
-  ]);
-  expect(await afterVerdicts(newRun(), ["refused"], 1)).toEqual([
-    expect.stringContaining("1 single events refused"),
-  ]);
-  const large = await afterVerdicts(newRun("large"), ["unknown", "acknowledged"], 2);
-  expect(large).toEqual([expect.stringContaining("1 of large requests stored twice")]);
-});
+  test("an event is lost, one that was refused is stored, a large request sent again is doubled", async () => {
+    expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
+      "1 acknowledged and not stored",
+    ]);
+    expect(await afterVerdicts(newRun(), ["refused"], 1)).toEqual([
+      expect.stringContaining("1 single events refused"),
+    ]);
+    const large = await afterVerdicts(newRun("large"), ["unknown", "acknowledged"], 2);
+    expect(large).toEqual([expect.stringContaining("1 of large requests stored twice")]);
+  });
 
-const other = JSON.parse(eventText(newRun().kind, 7, { paddingBytes })) as {
-  properties: { padding: string };
-};
-test.each<[string, object]>([
-  ["event", { event: "another" }],
-  ["person", { distinct_id: "person-7" }],
-  ["time", { timestamp: "2026-01-02T03:04:05.000Z" }],
-  ["project", { project_id: "app" }],
-  ["lane", { historical: true }],
-  ["properties, none", { properties: {} }],
-  [
-    "properties, another event's text",
-    { properties: { number: 0, padding: other.properties.padding } },
-  ],
-  ["properties, a text cut short", { properties: { number: 0, padding: "50 the quick" } }],
-  ["$set, never sent", { $set: { name: "a" } }],
-])("a line with another %s", async (_, changes) => {
-  const run = newRun();
-  run.kind.ledger.note(run.first, 1, "unknown");
-  await storeLine(run, changes);
-  expect(await settled(run)).toEqual([expect.stringContaining("not the line of what was sent")]);
+  const other = JSON.parse(eventText(newRun().kind, 7, { paddingBytes })) as {
+    properties: { padding: string };
+  };
+  test.each<[string, object]>([
+    ["event", { event: "another" }],
+    ["person", { distinct_id: "person-7" }],
+    ["time", { timestamp: "2026-01-02T03:04:05.000Z" }],
+    ["project", { project_id: "app" }],
+    ["lane", { historical: true }],
+    ["properties, none", { properties: {} }],
+    [
+      "properties, another event's text",
+      { properties: { number: 0, padding: other.properties.padding } },
+    ],
+    ["properties, a text cut short", { properties: { number: 0, padding: "50 the quick" } }],
+    ["$set, never sent", { $set: { name: "a" } }],
+  ])("a line with another %s", async (_, changes) => {
+    const run = newRun();
+    run.kind.ledger.note(run.first, 1, "unknown");
+    await storeLine(run, changes);
+    expect(await settled(run)).toEqual([expect.stringContaining("not the line of what was sent")]);
+  });
 });

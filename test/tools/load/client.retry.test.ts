@@ -1,7 +1,7 @@
 // A 429 or 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and
 // its latency includes the wait.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
 /** Refuses each body the first time, for one second. Notes when each came. */
@@ -21,34 +21,36 @@ async function refusesOnce() {
   return { url, cameAtMs, bodies };
 }
 
-test("without --retry", async () => {
-  const { url, cameAtMs } = await refusesOnce();
-  const { code, result } = await load("--url", url, "--rate", "40", ...short);
-  expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
-  expect(result.requests).toMatchObject({ sent: 40, retries: 0, acknowledged: 0 });
-  expect([...cameAtMs.values()].every((times) => times.length === 1)).toBe(true);
-  expect(code).toBe(1);
-});
+describe("refusals are retried only when asked", () => {
+  test("without --retry", async () => {
+    const { url, cameAtMs } = await refusesOnce();
+    const { code, result } = await load("--url", url, "--rate", "40", ...short);
+    expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
+    expect(result.requests).toMatchObject({ sent: 40, retries: 0, acknowledged: 0 });
+    expect([...cameAtMs.values()].every((times) => times.length === 1)).toBe(true);
+    expect(code).toBe(1);
+  });
 
-test("with --retry", async () => {
-  const { url, cameAtMs, bodies } = await refusesOnce();
-  const { code, result } = await load(
-    "--url",
-    url,
-    "--rate",
-    "40",
-    ...short,
-    "--retry",
-    "--grace",
-    "3",
-  );
-  expect(result.answers).toEqual({ "200": 40, "503 overloaded": 20, "429 rate_limited": 20 });
-  expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
-  expect(cameAtMs.size).toBe(40);
-  // The same bytes again, as a client does.
-  expect(bodies.size).toBe(40);
-  for (const [first = 0, second = 0] of cameAtMs.values())
-    expect(second - first).toBeGreaterThan(980);
-  expect(result.latencyFromDueMs?.p50).toBeGreaterThan(980);
-  expect(code).toBe(0);
+  test("with --retry", async () => {
+    const { url, cameAtMs, bodies } = await refusesOnce();
+    const { code, result } = await load(
+      "--url",
+      url,
+      "--rate",
+      "40",
+      ...short,
+      "--retry",
+      "--grace",
+      "3",
+    );
+    expect(result.answers).toEqual({ "200": 40, "503 overloaded": 20, "429 rate_limited": 20 });
+    expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
+    expect(cameAtMs.size).toBe(40);
+    // The same bytes again, as a client does.
+    expect(bodies.size).toBe(40);
+    for (const [first = 0, second = 0] of cameAtMs.values())
+      expect(second - first).toBeGreaterThan(980);
+    expect(result.latencyFromDueMs?.p50).toBeGreaterThan(980);
+    expect(code).toBe(0);
+  });
 });

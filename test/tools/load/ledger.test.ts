@@ -1,7 +1,7 @@
 // The check after the run reads the streams: it finds what was acknowledged and is not there, and
 // what is there twice.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../../../testkit/gateway.ts";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
@@ -35,103 +35,107 @@ async function passOn(body: Buffer): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-test("every third event is acknowledged and not stored", async () => {
-  let requests = 0;
-  const url = await standIn(async (body, response) => {
-    requests += 1;
-    if (requests % 3 !== 0) await passOn(body);
-    sayStored(response);
+describe("what is lost or doubled is found", () => {
+  test("every third event is acknowledged and not stored", async () => {
+    let requests = 0;
+    const url = await standIn(async (body, response) => {
+      requests += 1;
+      if (requests % 3 !== 0) await passOn(body);
+      sayStored(response);
+    });
+    const { code, result } = await loadThrough(url);
+    expect(result.stored).toMatchObject({
+      acknowledged: 60,
+      storedOnce: 40,
+      storedMoreThanOnce: 0,
+      lost: 20,
+    });
+    expect(result.failures).toEqual([
+      expect.stringContaining("20 acknowledged events are not in the streams"),
+    ]);
+    expect(code).toBe(1);
   });
-  const { code, result } = await loadThrough(url);
-  expect(result.stored).toMatchObject({
-    acknowledged: 60,
-    storedOnce: 40,
-    storedMoreThanOnce: 0,
-    lost: 20,
-  });
-  expect(result.failures).toEqual([
-    expect.stringContaining("20 acknowledged events are not in the streams"),
-  ]);
-  expect(code).toBe(1);
-});
 
-test("every event is stored twice", async () => {
-  const url = await standIn(async (body, response) => {
-    await passOn(body);
-    await passOn(body);
-    sayStored(response);
+  test("every event is stored twice", async () => {
+    const url = await standIn(async (body, response) => {
+      await passOn(body);
+      await passOn(body);
+      sayStored(response);
+    });
+    const { code, result } = await loadThrough(url);
+    expect(result.stored).toMatchObject({
+      acknowledged: 60,
+      storedOnce: 0,
+      storedMoreThanOnce: 60,
+      lost: 0,
+    });
+    expect(result.failures).toEqual([
+      expect.stringContaining("60 events are stored more than once"),
+    ]);
+    expect(code).toBe(1);
   });
-  const { code, result } = await loadThrough(url);
-  expect(result.stored).toMatchObject({
-    acknowledged: 60,
-    storedOnce: 0,
-    storedMoreThanOnce: 60,
-    lost: 0,
-  });
-  expect(result.failures).toEqual([expect.stringContaining("60 events are stored more than once")]);
-  expect(code).toBe(1);
-});
 
-test("an event that is stored after a timeout was answered is reported, and is no loss", async () => {
-  const url = await standIn(async (body, response) => {
-    await passOn(body);
-    response
-      .writeHead(503, { "content-type": "application/problem+json" })
-      .end('{"code":"timeout"}');
+  test("an event that is stored after a timeout was answered is reported, and is no loss", async () => {
+    const url = await standIn(async (body, response) => {
+      await passOn(body);
+      response
+        .writeHead(503, { "content-type": "application/problem+json" })
+        .end('{"code":"timeout"}');
+    });
+    const { result } = await loadThrough(url);
+    expect(result.answers).toEqual({ "503 timeout": 60 });
+    expect(result.stored).toMatchObject({
+      acknowledged: 0,
+      storedOnce: 60,
+      storedThoughUnknown: 60,
+      lost: 0,
+    });
   });
-  const { result } = await loadThrough(url);
-  expect(result.answers).toEqual({ "503 timeout": 60 });
-  expect(result.stored).toMatchObject({
-    acknowledged: 0,
-    storedOnce: 60,
-    storedThoughUnknown: 60,
-    lost: 0,
-  });
-});
 
-test.each<[string, string[]]>([
-  ["nobody sends it again", []],
-  ["it is sent again, which may double it, and not more", ["--retry"]],
-])("a timeout is stored twice by itself: %s", async (_, options) => {
-  const timedOut = new Set<string>();
-  const url = await standIn(async (body, response) => {
-    const text = body.toString();
-    const timesOut = !timedOut.has(text);
-    timedOut.add(text);
-    await passOn(body);
-    if (timesOut) await passOn(body);
-    if (timesOut) response.writeHead(503, { "retry-after": "0" }).end('{"code":"timeout"}');
-    else sayStored(response);
+  test.each<[string, string[]]>([
+    ["nobody sends it again", []],
+    ["it is sent again, which may double it, and not more", ["--retry"]],
+  ])("a timeout is stored twice by itself: %s", async (_, options) => {
+    const timedOut = new Set<string>();
+    const url = await standIn(async (body, response) => {
+      const text = body.toString();
+      const timesOut = !timedOut.has(text);
+      timedOut.add(text);
+      await passOn(body);
+      if (timesOut) await passOn(body);
+      if (timesOut) response.writeHead(503, { "retry-after": "0" }).end('{"code":"timeout"}');
+      else sayStored(response);
+    });
+    const { code, result } = await loadThrough(url, ...options);
+    expect(result.stored).toMatchObject({
+      storedMoreThanOnce: 60,
+      storedAgainAfterUnknown: 0,
+      lost: 0,
+    });
+    expect(result.failures).toContainEqual(
+      expect.stringContaining("60 events are stored more than once"),
+    );
+    expect(code).toBe(1);
   });
-  const { code, result } = await loadThrough(url, ...options);
-  expect(result.stored).toMatchObject({
-    storedMoreThanOnce: 60,
-    storedAgainAfterUnknown: 0,
-    lost: 0,
-  });
-  expect(result.failures).toContainEqual(
-    expect.stringContaining("60 events are stored more than once"),
-  );
-  expect(code).toBe(1);
-});
 
-test("a timeout that is sent again may store an event twice: no fault", async () => {
-  const timedOut = new Set<string>();
-  const url = await standIn(async (body, response) => {
-    const text = body.toString();
-    const timesOut = timedOut.size < 5 && !timedOut.has(text);
-    if (timesOut) timedOut.add(text);
-    await passOn(body);
-    if (timesOut) response.writeHead(503, { "retry-after": "0" }).end('{"code":"timeout"}');
-    else sayStored(response);
+  test("a timeout that is sent again may store an event twice: no fault", async () => {
+    const timedOut = new Set<string>();
+    const url = await standIn(async (body, response) => {
+      const text = body.toString();
+      const timesOut = timedOut.size < 5 && !timedOut.has(text);
+      if (timesOut) timedOut.add(text);
+      await passOn(body);
+      if (timesOut) response.writeHead(503, { "retry-after": "0" }).end('{"code":"timeout"}');
+      else sayStored(response);
+    });
+    const { code, result } = await loadThrough(url, "--retry");
+    expect(result.requests).toMatchObject({ sent: 60, retries: 5, acknowledged: 60 });
+    expect(result.stored).toMatchObject({
+      storedOnce: 55,
+      storedAgainAfterUnknown: 5,
+      storedMoreThanOnce: 0,
+      lost: 0,
+    });
+    expect(code).toBe(0);
   });
-  const { code, result } = await loadThrough(url, "--retry");
-  expect(result.requests).toMatchObject({ sent: 60, retries: 5, acknowledged: 60 });
-  expect(result.stored).toMatchObject({
-    storedOnce: 55,
-    storedAgainAfterUnknown: 5,
-    storedMoreThanOnce: 0,
-    lost: 0,
-  });
-  expect(code).toBe(0);
 });

@@ -1,28 +1,34 @@
 // What is wrong with the command line is said before anything is sent, and ends with 2. No load for
 // other machines by accident.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { startLoad } from "./load-kit.ts";
 
-test.each([
-  ["another machine", ["--url", "http://192.0.2.1:8000"], "--yes-i-own-this"],
-  ["another machine by name", ["--url", "https://capture.example.com"], "--yes-i-own-this"],
-  [
-    "a name that only begins like loopback",
-    ["--url", "http://127.0.0.1.example.com"],
-    "--yes-i-own-this",
-  ],
-  ["not an address", ["--url", "localhost:8000"], "Not an http or https address"],
-  ["no rate", ["--rate", "0"], "Not a number above 0"],
-  ["half a connection", ["--connections", "0.5"], "Not a whole number"],
-  ["events smaller than an event", ["--event-bytes", "10"], "too small"],
-  ["nothing to send", ["--rate", "1", "--duration", "0.1", "--warm-up", "0"], "no request is due"],
-  ["two stores", ["--nats-url", "nats://127.0.0.1", "--data-dir", "data"], "give one"],
-  ["an unknown flag", ["--speed", "9"], "unknown option"],
-  ["an argument", ["fast"], "argument"],
-])("%s", async (_, args, said) => {
-  const { code, out, err } = await startLoad(...args).finished;
-  expect(err).toContain(said);
-  expect(out).toBe("");
-  expect(code).toBe(2);
+describe("wrong usage ends with 2", () => {
+  test.each([
+    ["another machine", ["--url", "http://192.0.2.1:8000"], "--yes-i-own-this"],
+    ["another machine by name", ["--url", "https://capture.example.com"], "--yes-i-own-this"],
+    [
+      "a name that only begins like loopback",
+      ["--url", "http://127.0.0.1.example.com"],
+      "--yes-i-own-this",
+    ],
+    ["not an address", ["--url", "localhost:8000"], "Not an http or https address"],
+    ["no rate", ["--rate", "0"], "Not a number above 0"],
+    ["half a connection", ["--connections", "0.5"], "Not a whole number"],
+    ["events smaller than an event", ["--event-bytes", "10"], "too small"],
+    [
+      "nothing to send",
+      ["--rate", "1", "--duration", "0.1", "--warm-up", "0"],
+      "no request is due",
+    ],
+    ["two stores", ["--nats-url", "nats://127.0.0.1", "--data-dir", "data"], "give one"],
+    ["an unknown flag", ["--speed", "9"], "unknown option"],
+    ["an argument", ["fast"], "argument"],
+  ])("%s", async (_, args, said) => {
+    const { code, out, err } = await startLoad(...args).finished;
+    expect(err).toContain(said);
+    expect(out).toBe("");
+    expect(code).toBe(2);
+  });
 });

@@ -6,7 +6,7 @@ import { until } from "../../../testkit/gateway.ts";
 import type { Result } from "../../../tools/load/result.ts";
 import { sayStored, standIn, startLoad } from "./load-kit.ts";
 
-test("SIGINT in the middle", async () => {
+test("Ctrl-C ends it with the report: SIGINT in the middle", async () => {
   let requests = 0;
   const url = await standIn((_, response) => {
     requests += 1;

@@ -2,7 +2,7 @@
 // exit code is 0.
 
 import { mkdirSync } from "node:fs";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { natsFolder, writeConnectionNote } from "../../../src/embedded/nats-config.ts";
 import { identify } from "../../../src/embedded/process-identity.ts";
 import { startTestGateway, type TestGateway } from "../../../testkit/gateway.ts";
@@ -15,90 +15,92 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test("single events, compressed, from two threads", async () => {
-  const project = await gateway.project();
-  const { code, result } = await load(
-    ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
-    ...[
+describe("a held rate stores every event once", () => {
+  test("single events, compressed, from two threads", async () => {
+    const project = await gateway.project();
+    const { code, result } = await load(
+      ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
+      ...[
+        "--rate",
+        "300",
+        "--duration",
+        "1",
+        "--warm-up",
+        "0.5",
+        "--threads",
+        "2",
+        "--gzip",
+        "--event-bytes",
+        "333",
+      ],
+    );
+    expect(result.failures).toEqual([]);
+    expect(code).toBe(0);
+    expect(result.requests).toMatchObject({
+      due: 450,
+      sent: 450,
+      notSent: 0,
+      unanswered: 0,
+      acknowledged: 450,
+    });
+    expect(result.answers).toEqual({ "200": 450 });
+    expect(result.stored).toEqual({
+      acknowledged: 450,
+      refused: 0,
+      unknown: 0,
+      storedOnce: 450,
+      storedMoreThanOnce: 0,
+      storedAgainAfterUnknown: 0,
+      lost: 0,
+      storedThoughRefused: 0,
+      storedThoughUnknown: 0,
+    });
+    const { p50, p99, max } = result.latencyFromDueMs ?? { p50: 0, p99: 0, max: 0 };
+    expect(p50).toBeGreaterThan(0);
+    expect(p99).toBeGreaterThanOrEqual(p50);
+    expect(max).toBeGreaterThanOrEqual(p99);
+    const events = await gateway.events(project);
+    expect(events).toHaveLength(450);
+    expect(new Set(events.map((event) => event["uuid"])).size).toBe(450);
+    // The schedule was held: the last event was received about 1.5 s after the first.
+    const received = events.map((event) => Date.parse(String(event["received_at"])));
+    expect(Math.max(...received) - Math.min(...received)).toBeGreaterThan(1_300);
+  });
+
+  test("batches, with a report for people, checked through the note of an embedded nats-server", async () => {
+    const project = await gateway.project();
+    const dataDir = temporaryFolder();
+    mkdirSync(natsFolder(dataDir));
+    const { url, pid } = gateway.nats;
+    writeConnectionNote(dataDir, {
+      url,
+      token: "",
+      pid,
+      startedAt: identify(pid, process)?.startedAt ?? "",
+    });
+    const { code, out } = await startLoad(
+      ...["--url", gateway.url, "--key", project.key, "--data-dir", dataDir],
+      ...["--rate", "2000", "--batch", "50", ...short],
+    ).finished;
+    expect(out).toMatch(/stored once +2,000\n/);
+    expect(out).toMatch(/^ {2}200 +40$/m);
+    expect(out).toContain("OK: 100.00 % of the due requests were answered 200");
+    expect(code).toBe(0);
+    expect(await gateway.events(project)).toHaveLength(2_000);
+  });
+
+  test("a wrong key is told by its code, and is a failure", async () => {
+    const { code, result } = await load(
+      "--url",
+      gateway.url,
+      "--key",
+      "phc_wrong",
       "--rate",
-      "300",
-      "--duration",
-      "1",
-      "--warm-up",
-      "0.5",
-      "--threads",
-      "2",
-      "--gzip",
-      "--event-bytes",
-      "333",
-    ],
-  );
-  expect(result.failures).toEqual([]);
-  expect(code).toBe(0);
-  expect(result.requests).toMatchObject({
-    due: 450,
-    sent: 450,
-    notSent: 0,
-    unanswered: 0,
-    acknowledged: 450,
+      "20",
+      ...short,
+    );
+    expect(result.answers).toEqual({ "401 unknown_api_key": 20 });
+    expect(result.latencyFromDueMs).toBeNull();
+    expect(code).toBe(1);
   });
-  expect(result.answers).toEqual({ "200": 450 });
-  expect(result.stored).toEqual({
-    acknowledged: 450,
-    refused: 0,
-    unknown: 0,
-    storedOnce: 450,
-    storedMoreThanOnce: 0,
-    storedAgainAfterUnknown: 0,
-    lost: 0,
-    storedThoughRefused: 0,
-    storedThoughUnknown: 0,
-  });
-  const { p50, p99, max } = result.latencyFromDueMs ?? { p50: 0, p99: 0, max: 0 };
-  expect(p50).toBeGreaterThan(0);
-  expect(p99).toBeGreaterThanOrEqual(p50);
-  expect(max).toBeGreaterThanOrEqual(p99);
-  const events = await gateway.events(project);
-  expect(events).toHaveLength(450);
-  expect(new Set(events.map((event) => event["uuid"])).size).toBe(450);
-  // The schedule was held: the last event was received about 1.5 s after the first.
-  const received = events.map((event) => Date.parse(String(event["received_at"])));
-  expect(Math.max(...received) - Math.min(...received)).toBeGreaterThan(1_300);
-});
-
-test("batches, with a report for people, checked through the note of an embedded nats-server", async () => {
-  const project = await gateway.project();
-  const dataDir = temporaryFolder();
-  mkdirSync(natsFolder(dataDir));
-  const { url, pid } = gateway.nats;
-  writeConnectionNote(dataDir, {
-    url,
-    token: "",
-    pid,
-    startedAt: identify(pid, process)?.startedAt ?? "",
-  });
-  const { code, out } = await startLoad(
-    ...["--url", gateway.url, "--key", project.key, "--data-dir", dataDir],
-    ...["--rate", "2000", "--batch", "50", ...short],
-  ).finished;
-  expect(out).toMatch(/stored once +2,000\n/);
-  expect(out).toMatch(/^ {2}200 +40$/m);
-  expect(out).toContain("OK: 100.00 % of the due requests were answered 200");
-  expect(code).toBe(0);
-  expect(await gateway.events(project)).toHaveLength(2_000);
-});
-
-test("a wrong key is told by its code, and is a failure", async () => {
-  const { code, result } = await load(
-    "--url",
-    gateway.url,
-    "--key",
-    "phc_wrong",
-    "--rate",
-    "20",
-    ...short,
-  );
-  expect(result.answers).toEqual({ "401 unknown_api_key": 20 });
-  expect(result.latencyFromDueMs).toBeNull();
-  expect(code).toBe(1);
 });

@@ -1,52 +1,54 @@
 // A store that stands still for a moment keeps requests from being sent. Counted from when they
 // were due, they show it in the percentiles; counted from when they were sent, hardly one does.
 
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
 import { load, standIn } from "./load-kit.ts";
 
 const frozenMs = 1_000;
 
-test("a store that stands still for a second", async () => {
-  const gateway = await startTestGateway();
-  onTestFinished(() => gateway.stop());
-  const project = await gateway.project();
-  const running = load(
-    ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
-    ...["--rate", "400", "--duration", "3", "--warm-up", "0", "--connections", "4"],
-  );
-  await until(async () => (await gateway.events(project)).length > 100);
-  gateway.nats.freeze();
-  setTimeout(() => gateway.nats.thaw(), frozenMs);
-  const { code, result } = await running;
-  expect(result.failures).toEqual([]);
-  expect(code).toBe(0);
-  expect(result.requests.late).toBeGreaterThan(300);
-  // A third of all were due while it stood still.
-  expect(result.latencyFromDueMs?.p90).toBeGreaterThan(0.5 * frozenMs);
-  expect(result.latencyFromDueMs?.max).toBeGreaterThan(0.9 * frozenMs);
-  expect(result.latencyFromSentMs?.p90).toBeLessThan(0.5 * frozenMs);
-  expect(result.stored).toMatchObject({ storedOnce: 1_200, lost: 0 });
-});
-
-test("a gateway too slow for the rate does not hold it, and what the backlog cannot take is not sent", async () => {
-  const url = await standIn((_, response) => {
-    setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
+describe("latency counts from when a request was due", () => {
+  test("a store that stands still for a second", async () => {
+    const gateway = await startTestGateway();
+    onTestFinished(() => gateway.stop());
+    const project = await gateway.project();
+    const running = load(
+      ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
+      ...["--rate", "400", "--duration", "3", "--warm-up", "0", "--connections", "4"],
+    );
+    await until(async () => (await gateway.events(project)).length > 100);
+    gateway.nats.freeze();
+    setTimeout(() => gateway.nats.thaw(), frozenMs);
+    const { code, result } = await running;
+    expect(result.failures).toEqual([]);
+    expect(code).toBe(0);
+    expect(result.requests.late).toBeGreaterThan(300);
+    // A third of all were due while it stood still.
+    expect(result.latencyFromDueMs?.p90).toBeGreaterThan(0.5 * frozenMs);
+    expect(result.latencyFromDueMs?.max).toBeGreaterThan(0.9 * frozenMs);
+    expect(result.latencyFromSentMs?.p90).toBeLessThan(0.5 * frozenMs);
+    expect(result.stored).toMatchObject({ storedOnce: 1_200, lost: 0 });
   });
-  const { code, result } = await load(
-    ...["--url", url, "--rate", "200", "--duration", "1", "--warm-up", "0"],
-    ...["--connections", "2", "--backlog", "10", "--grace", "0.3", "--p99-ms", "150"],
-  );
-  expect(code).toBe(1);
-  const { due, sent, notSent, acknowledged } = result.requests;
-  expect(due).toBe(200);
-  expect(sent + notSent).toBe(200);
-  expect(notSent).toBeGreaterThan(150);
-  expect(acknowledged).toBe(sent);
-  // Ten in the backlog, two at a time, a tenth of a second each.
-  expect(result.latencyFromDueMs?.max).toBeGreaterThan(400);
-  expect(result.failures).toEqual([
-    expect.stringContaining("not held"),
-    expect.stringContaining("the p99 is"),
-  ]);
+
+  test("a gateway too slow for the rate does not hold it, and what the backlog cannot take is not sent", async () => {
+    const url = await standIn((_, response) => {
+      setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
+    });
+    const { code, result } = await load(
+      ...["--url", url, "--rate", "200", "--duration", "1", "--warm-up", "0"],
+      ...["--connections", "2", "--backlog", "10", "--grace", "0.3", "--p99-ms", "150"],
+    );
+    expect(code).toBe(1);
+    const { due, sent, notSent, acknowledged } = result.requests;
+    expect(due).toBe(200);
+    expect(sent + notSent).toBe(200);
+    expect(notSent).toBeGreaterThan(150);
+    expect(acknowledged).toBe(sent);
+    // Ten in the backlog, two at a time, a tenth of a second each.
+    expect(result.latencyFromDueMs?.max).toBeGreaterThan(400);
+    expect(result.failures).toEqual([
+      expect.stringContaining("not held"),
+      expect.stringContaining("the p99 is"),
+    ]);
+  });
 });
