@@ -1,6 +1,6 @@
-// The public port's certificate as files that others renew: looks at them every second and says
-// when a new pair is whole. Does not serve it, and never gives up one that works for one that does
-// not.
+// The public port's certificate, in files that others renew: checks them every second, and has a
+// new pair used once it is whole. Does not serve it, and never gives up one that works for one that
+// does not.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,12 +9,12 @@ import type { Log } from "../base/log.ts";
 import { certificateFile, isPair, keyFile } from "../base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
-const lookEveryMs = 1_000;
+const checkEveryMs = 1_000;
 /**
- * Files that were not fit are tried again after so many looks, changed or not: what was in the way
+ * Files that were not fit are tried again after so many checks, changed or not: what was in the way
  * may have passed.
  */
-const looksBetweenTries = 60;
+const checksBetweenTries = 60;
 
 export interface CertificateWatchOptions {
   readonly files: CertificateFiles;
@@ -26,12 +26,6 @@ export interface CertificateWatchOptions {
   readonly everyMs?: number;
 }
 
-export interface CertificateWatch {
-  /** When the certificate in use ends, in seconds since the epoch. */
-  readonly expirySeconds: number;
-  close(): void;
-}
-
 interface Certificate {
   /** The file as it is, with the certificates that vouch for the first. */
   readonly text: string;
@@ -39,48 +33,75 @@ interface Certificate {
   readonly notAfterMs: number;
 }
 
-/**
- * For a pair that is in use from now on; throws when the files do not hold one. They are read again
- * when they have changed and then were the same at two looks, so that a pair is not taken while it
- * is being written. Links are followed: Kubernetes renews secrets by pointing a link elsewhere.
- */
+/** Watches a pair that is in use from now on; throws when the files do not hold one. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
-  const { files, log, nowMs, renew, everyMs = lookEveryMs } = options;
-  let seen = await stateOf(files);
-  let settled = seen;
-  let failure = "";
-  let looksToNextTry = 0;
-  let current = readCertificate(files);
-  let closed = false;
-  let timer = later();
-  warnIfInvalidNow(current);
+  const state = await stateOf(options.files);
+  return new CertificateWatch(options, readCertificate(options.files), state);
+}
 
-  function later(): NodeJS.Timeout {
-    return setTimeout(() => void look(), everyMs).unref();
+/**
+ * The files are read again when they have changed and then were the same at two checks, so that a
+ * pair is not taken while it is being written. Links are followed: Kubernetes renews secrets by
+ * pointing a link elsewhere.
+ */
+export class CertificateWatch {
+  readonly #options: CertificateWatchOptions;
+  #inUse: Certificate;
+  /** The files' state at the last check; and the one that is in use, or was given up. */
+  #stateSeen: string;
+  #stateSettled: string;
+  #failure = "";
+  #checksToNextTry = 0;
+  #isClosed = false;
+  #timer: NodeJS.Timeout;
+
+  constructor(options: CertificateWatchOptions, inUse: Certificate, state: string) {
+    this.#options = options;
+    this.#inUse = inUse;
+    this.#stateSeen = state;
+    this.#stateSettled = state;
+    this.#timer = this.#later();
+    this.#warnIfInvalidNow();
   }
 
-  async function look(): Promise<void> {
-    const state = await stateOf(files);
-    if (closed) return;
-    if (state !== seen) looksToNextTry = 0;
-    else if (state !== settled && looksToNextTry-- === 0) take(state);
-    seen = state;
-    timer = later();
+  /** When the certificate in use ends, in seconds since the epoch. */
+  get expirySeconds(): number {
+    return this.#inUse.notAfterMs / 1_000;
   }
 
-  function take(state: string): void {
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #later(): NodeJS.Timeout {
+    const { everyMs = checkEveryMs } = this.#options;
+    return setTimeout(() => void this.#check(), everyMs).unref();
+  }
+
+  async #check(): Promise<void> {
+    const state = await stateOf(this.#options.files);
+    if (this.#isClosed) return;
+    if (state !== this.#stateSeen) this.#checksToNextTry = 0;
+    else if (state !== this.#stateSettled && this.#checksToNextTry-- === 0) this.#take(state);
+    this.#stateSeen = state;
+    this.#timer = this.#later();
+  }
+
+  #take(state: string): void {
+    const { files, log } = this.#options;
     try {
       const next = readCertificate(files);
-      if (next.text !== current.text) putToUse(next);
-      settled = state;
-      failure = "";
+      if (next.text !== this.#inUse.text) this.#putToUse(next);
+      this.#stateSettled = state;
+      this.#failure = "";
     } catch (error) {
-      looksToNextTry = looksBetweenTries;
-      const found = `${state} ${(error as Error).message}`;
-      if (found === failure) return;
-      failure = found;
+      this.#checksToNextTry = checksBetweenTries;
+      const failure = `${state} ${(error as Error).message}`;
+      if (failure === this.#failure) return;
+      this.#failure = failure;
       log.error(
         { ...files, err: error },
         "renew the certificate: the files are not fit, the old one stays in use",
@@ -88,34 +109,27 @@ export async function watchCertificate(
     }
   }
 
-  function putToUse(next: Certificate): void {
+  #putToUse(next: Certificate): void {
+    const { files, log, renew } = this.#options;
     renew();
-    current = next;
+    this.#inUse = next;
     log.info(
       { ...files, expires: new Date(next.notAfterMs).toISOString() },
       "the certificate was renewed",
     );
-    warnIfInvalidNow(next);
+    this.#warnIfInvalidNow();
   }
 
-  function warnIfInvalidNow({ notBeforeMs, notAfterMs }: Certificate): void {
-    const now = nowMs();
+  #warnIfInvalidNow(): void {
+    const { files, log } = this.#options;
+    const { notBeforeMs, notAfterMs } = this.#inUse;
+    const nowMs = this.#options.nowMs();
     const expires = new Date(notAfterMs).toISOString();
-    if (now > notAfterMs)
+    if (nowMs > notAfterMs)
       log.warn({ ...files, expires }, "the certificate has expired: clients will refuse it");
-    else if (now < notBeforeMs)
+    else if (nowMs < notBeforeMs)
       log.warn({ ...files }, "the certificate is not valid yet: clients will refuse it");
   }
-
-  return {
-    get expirySeconds() {
-      return current.notAfterMs / 1_000;
-    },
-    close: () => {
-      closed = true;
-      clearTimeout(timer);
-    },
-  };
 }
 
 /** Throws an Error that names the file and what is wrong with it. */

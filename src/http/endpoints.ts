@@ -1,5 +1,5 @@
-// The paths that take events, and what each is called in metrics. What is done with a body is the
-// same on all of them, but for one thing: see Exchange.isEngage.
+// The paths that take events, and what each is called in metrics. Bodies are treated alike on all
+// of them, with one exception: see Exchange.isEngage.
 
 import type { Route } from "../base/types.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
@@ -20,14 +20,14 @@ const labels = {
   "/i/v0/ai/batch": "batch",
 } as const satisfies Record<string, Route>;
 
-/** Each path, with the slash at its end and without. */
+/** Each path stands here with the slash at its end and without. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
 /**
- * Any number of slashes at the beginning as one: SDKs put a host that ends in a slash before a path
- * that begins with one.
+ * Makes any number of slashes at the beginning one: SDKs put a host that ends in a slash before a
+ * path that begins with one.
  */
 export function withOneSlash(path: string): string {
   let slashes = 0;

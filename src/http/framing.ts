@@ -8,16 +8,16 @@ import type { Problem } from "../base/errors.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /**
- * `sure`: ends where anybody sees it end. `doubtful`: may be answered, but the connection must end
- * with it.
+ * A `sure` request ends where anybody sees it end. A `doubtful` one may be answered, but the
+ * connection must end with it.
  */
 export type Framing = "sure" | "doubtful" | Problem;
 
 /**
- * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. `everyLine`: look at
- * every header line, also where that length says all there should be; that costs more than reading
- * the few that count, so it is for heads that others read as well. uWS has refused by now what is
- * not digits in the first length, and a length beside a transfer coding that is not empty.
+ * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine`,
+ * every header line is read, also where that length says all there should be; that costs more than
+ * reading the few that count, so it is for heads that others read as well. uWS has refused by now
+ * what is not digits in the first length, and a length beside a transfer coding that is not empty.
  */
 export function framingOf(
   request: HttpRequest,
@@ -57,7 +57,7 @@ class FramingLines {
     }
   };
 
-  /** What RFC 9112 (3.2, 6.1, 6.3) has a server refuse. */
+  /** Says what RFC 9112 (3.2, 6.1, 6.3) has a server refuse. */
   fault(): string | undefined {
     if (this.#codings > 0 && this.#lengths > 0)
       return "Both Content-Length and Transfer-Encoding were sent";

@@ -1,5 +1,5 @@
-// The public port: listens alone or with other processes, in plain or with a certificate that can
-// be renewed. Knows no routes: it is told how to put them on an app.
+// Listens on the public port, alone or with other processes, in plain or with a certificate that
+// can be renewed. Knows no routes: it is told how to put them on an app.
 
 import { createServer } from "node:net";
 import { portFault } from "./port-fault.ts";
@@ -17,12 +17,12 @@ import {
 } from "./uws.ts";
 
 /**
- * `alone`: nobody else may have the port, now or later. `first`: nobody else may have it now, and
- * the processes that come as `joining` listen on it too.
+ * With `alone` nobody else may have the port, now or later. With `first` nobody else may have it
+ * now, and the processes that come as `joining` listen on it too.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** PEM files: a certificate with those that vouch for it behind it, and its key. */
+/** PEM files: a certificate, followed by those that vouch for it, and its key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -100,7 +100,7 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
  * the connections they have.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // Without a certificate of its own: should it ever be left with a connection, that fails.
+  // It has no certificate: should it ever be left with a connection, that fails.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 

@@ -1,16 +1,16 @@
-// Long answers that are made for one client each, from when they are written until the client has
-// read them: their bytes are in flight, and who reads too slowly is cut off, so that nobody holds
-// others' room by not reading. What is cut off was stored as the answer would have said.
+// Follows long answers, each made for one client, from when they are written until the client has
+// read them: their bytes are in flight, and a client that reads too slowly is cut off, so that
+// nobody holds others' room by not reading. Its events are stored all the same.
 
 import type { Admission } from "../base/types.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 
-/** All together hold so much of the bytes in flight, then the slowest is cut off, and the next. */
+/** Where all of them hold more of the bytes in flight, the slowest is cut off, then the next. */
 const shareOfBudget = 1 / 4;
 /**
- * What a client is given before it can be the slowest; before it can be too slow; and the bytes a
- * second it must read from then on.
+ * A client has so long before it can be the slowest, and so long before it can be too slow; from
+ * then on it must read so many bytes a second.
  */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
@@ -38,7 +38,7 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** As writePiecewise: what is answered stops it. */
+  /** Does what writePiecewise does, and returns what stops it, too. */
   write(response: HttpResponse, body: Uint8Array, options: PiecewiseOptions): () => void {
     const answer = { bytes: body.length, sinceMs: this.#options.monotonicMs(), response };
     this.#add(answer);
@@ -58,7 +58,7 @@ export class LongAnswers {
   #add(answer: LongAnswer): void {
     this.#answers.add(answer);
     this.#bytes += answer.bytes;
-    // Beyond the limit, too: what it tells of is stored.
+    // It may go beyond the limit: the events that it tells of are stored.
     this.#options.admission.take(answer.bytes);
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
   }
@@ -74,9 +74,9 @@ export class LongAnswers {
 
   #check(): void {
     const { admission, monotonicMs } = this.#options;
-    const nowMs = monotonicMs();
+    const now = monotonicMs();
     const readers = [...this.#answers].map((answer) => {
-      const ageMs = nowMs - answer.sinceMs;
+      const ageMs = now - answer.sinceMs;
       const bytesRead = answer.response.getWriteOffset();
       return { answer, ageMs, bytesRead, bytesPerMs: bytesRead / Math.max(ageMs, 1) };
     });
@@ -84,7 +84,7 @@ export class LongAnswers {
     for (const { answer, ageMs, bytesRead } of readers) {
       const isTooSlow = bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.#bytes > admission.bytesMax * shareOfBudget && ageMs > slowestAfterMs;
-      // One alone may be longer than all may be together.
+      // A single answer may be longer than all may be together.
       if (isTooSlow || (isTooMuch && this.#answers.size > 1)) answer.response.close();
     }
   }

@@ -1,14 +1,15 @@
-// A path at which there is nothing, or no such script, as answers and people who watch may see it:
-// a stranger's text, so its beginning, in printable ASCII, without what may be a key.
+// Makes a path presentable at which there is nothing, or no such script, for answers and for people
+// who watch. It is a stranger's text: so only its beginning is shown, in printable ASCII, without
+// what may be a key.
 
 import { withoutKeys } from "../base/without-keys.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
 
-/** Enough to see which it is. */
+/** So many characters show which path it is. */
 const charsShownMax = 80;
-/** Of what is behind them, looked at: so a key is seen whole of which the beginning is shown. */
+/** So many are searched for keys: one whose beginning is shown is seen whole. */
 const charsReadMax = 320;
-/** Where a key stands, whatever it looks like. */
+/** A key stands here, whatever it looks like. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
 
 export function namedPath(path: string): string {
@@ -23,11 +24,11 @@ export function namedPath(path: string): string {
 }
 
 /**
- * A key goes as far as its segment does, in which it is percent-encoded as often as clients and
- * proxies like.
+ * Hides the keys of a segment. A key goes as far as its segment does, and may be percent-encoded
+ * twice, by a client and by a proxy.
  */
 function namedSegment(segment: string): string {
-  // No key, and no word either.
+  // A row of equal characters is no key, and may be long.
   if (/^(.)\1*$/.test(segment)) return segment;
   const told = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(told);

@@ -1,6 +1,6 @@
-// The path that was probably meant by one at which there is nothing. Reads a bounded part of it,
-// and names only paths that are there; one at which events are thrown away only for a slip of a
-// letter, since who goes there by our word would lose them.
+// Finds the path that was probably meant by one at which there is nothing. Reads a bounded part of
+// it, and names only paths that are there. A path at which events are thrown away is named only for
+// a slip of one letter, since a client that goes there by our word would lose them.
 
 import { lettersApart } from "../base/letters-apart.ts";
 import { TurnBudget } from "./body/turn-budget.ts";
@@ -10,7 +10,7 @@ const charsReadMax = 80;
 const oneSlipFrom = 4;
 const twoSlipsFrom = 6;
 
-/** Last parts of paths that others take events at. */
+/** Other services take events at paths that end so. */
 const calledElsewhere: ReadonlyMap<string, string> = new Map([
   ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
     (name) => [name, "/capture/"] as const,
@@ -19,25 +19,25 @@ const calledElsewhere: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Looked for in one turn of the event loop, each 0.1 ms at most: who asks by the hundred is told no
- * more than that there is nothing.
+ * So many paths are searched for in one turn of the event loop, each in 0.1 ms at most. A client
+ * that asks by the hundred is only told that there is nothing.
  */
-const looksPerTurn = 8;
+const searchesPerTurn = 8;
 
-/** Finds what nearPath does, as often as a turn has time for it. */
+/** Finds what nearPath finds, as often as a turn has time for it. */
 export class NearPaths {
-  readonly #looks = new TurnBudget(looksPerTurn);
+  readonly #searches = new TurnBudget(searchesPerTurn);
 
   find(path: string, paths: readonly string[], others?: readonly string[]): string | undefined {
-    if (this.#looks.isSpent) return undefined;
-    this.#looks.spend(1);
+    if (this.#searches.isSpent) return undefined;
+    this.#searches.spend(1);
     return nearPath(path, paths, others);
   }
 }
 
 /**
- * `paths`: those that are there and take events, in any order; `others`: those that are there and
- * take none. Answers one of them, with the slash at its end where there is such a one.
+ * `paths` are those that take events, in any order; `others` are those that take none. Returns one
+ * of them, with the slash at its end where there is such a one.
  */
 export function nearPath(
   path: string,
@@ -85,7 +85,7 @@ function nearest(
   return found;
 }
 
-/** Without capitals, doubled slashes and the slash at its end. */
+/** Leaves out capitals, doubled slashes and the slash at the end. */
 function plain(path: string): string {
   return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
 }

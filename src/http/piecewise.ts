@@ -4,9 +4,9 @@
 
 import type { HttpResponse } from "./uws.ts";
 
-/** Longer answers go out so. */
+/** Longer answers go out in pieces. */
 export const atOnceBytesMax = 16_384;
-/** Handed to the socket in one turn: some 20 µs. */
+/** So much is handed to the socket in one turn: it takes some 20 µs. */
 const pieceBytesMax = 65_536;
 
 export interface PiecewiseOptions {
@@ -15,14 +15,14 @@ export interface PiecewiseOptions {
   /** The connection is to end with it. */
   readonly close: boolean;
   /**
-   * Called once the socket has taken it all; with `mustClose` nothing but the caller ends the
-   * connection. Not called when the client goes before that.
+   * Is called once the socket has taken it all; with `mustClose` nothing but the caller ends the
+   * connection. It is not called when the client goes before that.
    */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Answers a function that stops the writing, to be called when the client is gone: the response is
+ * Returns a function that stops the writing, to be called when the client is gone: the response is
  * not touched after it.
  *
  * Where uWS is told not to keep what the socket does not take, it cannot close the connection. To
@@ -41,7 +41,7 @@ export function writePiecewise(
   response.cork(() => {
     writeHead(response);
     if (close) response.writeHeader("Connection", "close");
-    // The length that is told is the one that is named first.
+    // uWS tells the client the length of the first call.
     [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
   });
   goOn(1);
@@ -50,8 +50,8 @@ export function writePiecewise(
   };
 
   /**
-   * From `offset` on: in the next turn where the socket takes the piece, else when it can take
-   * more.
+   * Hands over a piece from `offset` on. The next one follows in the next turn where the socket
+   * takes this one, else when the socket can take more.
    */
   function goOn(offset: number): boolean {
     if (isStopped) return true;
@@ -62,7 +62,7 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // One piece more, without a byte: what was taken last may still wait for the socket.
+    // The last piece has no byte: what was taken before may still wait for the socket.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) goOn(response.getWriteOffset());

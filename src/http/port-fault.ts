@@ -1,4 +1,4 @@
-// Why a port cannot be listened on, in words that name the setting and the way to whoever has it.
+// Says why a port cannot be listened on, and names the setting and the way to whoever has it.
 
 export type PortName = "PORT" | "ADMIN_PORT";
 

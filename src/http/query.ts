@@ -11,15 +11,12 @@ export interface QueryTarget {
   answersNothing: boolean;
 }
 
-/** 2020-01-01. A time before it, taken as milliseconds, was seconds. */
+/** 2020-01-01. A smaller number of milliseconds was one of seconds. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
-/** The last that a date can have. */
+/** The last millisecond that a date can have. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/**
- * Notes what the query says. Of a parameter that stands twice, the first that says something
- * counts.
- */
+/** Notes what the query says. The first value of a parameter that means something counts. */
 export function readQuery(query: string, target: QueryTarget): void {
   for (let start = 0; start < query.length; ) {
     let end = query.indexOf("&", start);
@@ -32,7 +29,7 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/** `encoded`: the value as it stands there, which `data` stays until it is unpacked. */
+/** `encoded` is the value as it stands there; `data` stays so until it is unpacked. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   if (name === "data") {
     if (target.body.queryData === "") target.body.queryData = encoded;
@@ -54,8 +51,8 @@ function note(target: QueryTarget, name: string, encoded: string): void {
 }
 
 /**
- * Milliseconds since the epoch; an infinity for what is no time, and what was known before where
- * nothing is said.
+ * Returns milliseconds since the epoch; an infinity for what is no time, and `before` where nothing
+ * is said.
  */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;

@@ -11,15 +11,15 @@ const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /**
- * So many different seconds are named to clients refused at once, from the first that makes sense
- * on.
+ * Clients refused at once are told to wait for one of so many different seconds, from the first
+ * that makes sense on.
  */
 const RETRY_AFTER_SPREAD = 5;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
 const v1Methods = "POST, OPTIONS";
 
-/** What paths that take events take. */
+/** Names the methods that paths for events take. */
 export function methodsAt(isV1: boolean): string {
   return isV1 ? v1Methods : allowedMethods;
 }
@@ -38,8 +38,8 @@ const statusLines = {
 } as const satisfies Record<200 | 204 | ErrorRow["status"], string>;
 
 /**
- * `to be closed`: it is whole, and the caller is to close its connection once the client has had
- * the time to.
+ * An answer `to be closed` is whole, and the caller is to close its connection once the client has
+ * had the time to.
  */
 export type Written = "done" | "to be closed";
 
@@ -56,7 +56,7 @@ export interface ReplyOptions {
 
 export interface Preflight {
   readonly origin: string;
-  /** What the browser means to send. */
+  /** The headers that the browser means to send. */
   readonly requestedHeaders: string;
   /** The methods that the path takes. */
   readonly allow: string;
@@ -90,7 +90,7 @@ export class ReplyWriter {
     this.#send(response, undefined, storedText(report), options);
   }
 
-  /** What became of each event of a request. */
+  /** Tells what became of each event of a request. */
   results(
     response: HttpResponse,
     { text, hasRetry }: EventResultsText,
@@ -102,7 +102,7 @@ export class ReplyWriter {
     });
   }
 
-  /** Says that all is well, to whom cannot read more: a beacon of a page that is left. */
+  /** Says that all is well to a client that reads no body: a beacon of a page that is left. */
   nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
@@ -132,7 +132,7 @@ export class ReplyWriter {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Where a path takes less than others, a page can so read the 405 that says it.
+      // Where a path takes fewer methods than others, a page can so read the 405 that says it.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -197,7 +197,7 @@ export class ReplyWriter {
   }
 }
 
-/** Status and headers of an answer that says what became of each event. */
+/** Writes status and headers of an answer that says what became of each event. */
 export function writeResultsHead(response: HttpResponse, hasRetry: boolean, origin: string): void {
   response.writeHeader("Content-Type", JSON_TYPE);
   if (hasRetry) response.writeHeader("Retry-After", "1");
@@ -242,7 +242,7 @@ function storedText(report: IntakeReport): string {
   return `${text}\n`;
 }
 
-/** Whether the text of the one is that of the other. */
+/** Says whether both problems have the same text. */
 function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
   return (
     problem.code === other?.code &&
@@ -256,7 +256,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** As its sender, and nobody else, sees it. */
+/** Returns what the sender, and nobody else, may read. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }

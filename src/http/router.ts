@@ -76,7 +76,7 @@ export class Router {
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
 
-  /** Takes a request at a path that takes no events, unless more than one slash stands before it. */
+  /** Takes a request at any other path: one for events may have more slashes before it. */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
     const route = routes.get(url);

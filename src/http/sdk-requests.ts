@@ -27,9 +27,9 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
 /** What there is at a path, for requests of the methods it takes. */
 export interface SdkRoute {
   readonly label: SdkRouteLabel;
-  /** As it was asked for, but for a key, which is not named. */
+  /** The path as it was asked for, but without a key. */
   readonly path: string;
-  /** The methods it takes, as `Allow` names them. */
+  /** The methods that the path takes, as `Allow` names them. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
@@ -83,7 +83,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** Of `entries`, with a placeholder for what differs in the others. */
+/** The paths of `entries`, and the others with a placeholder for what differs. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags/{flag}/remote_config",
@@ -96,14 +96,14 @@ export const sdkPaths: readonly string[] = [
 
 const noPayload = feature("null");
 
-/** What a path segment can hold: each character as it is, or percent-encoded. */
+/** Each character of a key may stand in the path as it is, or percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
-/** As projects may have them. */
+/** Projects may have such keys. */
 const isKey = /^[!-~]{1,200}$/;
 /**
- * What a flag would give, encrypted: SDKs read the answer's body as the payload, whatever its
- * status.
+ * Asks for the encrypted payload of a flag: SDKs read the answer's body as the payload, whatever
+ * its status.
  */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
@@ -147,7 +147,7 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
         ifNoneMatch: request.getHeader("if-none-match"),
         acceptEncoding: request.getHeader("accept-encoding"),
       });
-      // Where there is none there is nothing, whatever the method.
+      // Where there is no such script, there is nothing for any method.
       return answer === undefined ? noScript(path, name) : ifTaken(request, read, () => answer);
     };
     return { label: "static", path, allow: allowOf(read), answerTo };
@@ -179,19 +179,19 @@ function allowOf(methods: readonly string[]): string {
   return [...methods, "options"].join(", ").toUpperCase();
 }
 
-/** The key that stands in a path; undefined for what no project has. */
+/** Returns the key that stands in a path; undefined for one that no project can have. */
 function keyIn(segment: string): string | undefined {
   const key = percentDecoded(segment);
   return isKey.test(key) ? key : undefined;
 }
 
-/** Of a feature that there is not: nothing, in the form its SDK reads. */
+/** Answers for a feature that does not exist: nothing, in the form its SDK reads. */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Taken and thrown away. */
+/** Answers that all is well; the body is thrown away. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

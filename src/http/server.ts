@@ -13,11 +13,7 @@ import { ChunkTurns } from "./body/chunk-turns.ts";
 import { GrowingBodies } from "./body/growing-bodies.ts";
 import { Layer } from "./body/payload-form.ts";
 import { TurnBudget } from "./body/turn-budget.ts";
-import {
-  type AddressSource,
-  type AddressSourceConfig,
-  createAddressSource,
-} from "./client/address-source.ts";
+import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
 import type { ConnectionId } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
@@ -94,7 +90,7 @@ export class HttpServer {
       log,
       monotonicMs: () => options.clock.monotonicMs(),
     });
-    this.#clients = createAddressSource(config, { connectionId, log });
+    this.#clients = new AddressSource(config, { connectionId, log });
     this.connections = this.#clients.limits;
     const router = new Router({
       files,
@@ -103,7 +99,7 @@ export class HttpServer {
       preflight: (response, request, routed) => this.#preflight(response, request, routed),
     });
     this.#listener = new Listener((app) => {
-      app.filter(this.#clients.follow);
+      app.filter((response, change) => this.#clients.follow(response, change));
       router.prepare(app);
     }, options.certificate);
   }

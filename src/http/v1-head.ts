@@ -1,5 +1,5 @@
-// The headers of a request of the newer protocol (v1), as they came: the intake judges them, and
-// knows whose the key is.
+// Reads the headers of a request of the newer protocol (v1) as they came. The intake judges them,
+// and knows whose the key is.
 
 import type { V1Request } from "../base/types.ts";
 import { codingOf } from "./body/codings.ts";
@@ -10,7 +10,7 @@ const bearer = /^bearer +/i;
 
 export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults"> {
   const authorization = request.getHeader("authorization");
-  // Another scheme is for somebody before us.
+  // Another scheme is meant for a proxy before us.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
   return {
     apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
@@ -21,7 +21,7 @@ export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults
   };
 }
 
-/** Whether a body may come so: here it is packed in the codings of HTTP, and in nothing else. */
+/** Says whether a body may come so: here only the codings of HTTP may be named. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

@@ -131,7 +131,7 @@ test.each([
 test("what was in the way only for a while: the same files are tried again, and each fault is told once", async () => {
   const renewing = await start(2);
   const { http } = renewing.server;
-  const renew = http.renewCertificate;
+  const renew = http.renewCertificate.bind(http);
   const faults = ["EMFILE", "EMFILE", "EIO"];
   http.renewCertificate = () => {
     const fault = faults.shift();

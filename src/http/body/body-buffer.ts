@@ -8,7 +8,7 @@ import type { BodyMemory } from "./body-memory.ts";
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
-/** What is copied for growth, at most: a millisecond or two. */
+/** No more than this is copied for growth: it takes a millisecond or two. */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
  * From here on one growth takes a body of the default cap to its end. What is reserved so, 16 MiB
@@ -16,17 +16,18 @@ const COPIED_BYTES_MAX = 4_194_304;
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
-/** Of a block that goes on where another is full. */
+/** A block that goes on where another is full has so many bytes at most. */
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
 /**
- * Copied in a turn of the event loop when a body is put together: with the page faults, some 2 ms.
+ * So many bytes are copied in a turn of the event loop when a body is put together: with the page
+ * faults, it takes some 2 ms.
  */
-const gatheredPerTurnMax = 4_194_304;
+const gatheredBytesPerTurn = 4_194_304;
 
 /**
- * Bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a gzip
- * trailer): the hint, but at most some times what is there, so that a lie reserves nothing.
- * Without: twice what is there.
+ * Says how many bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a
+ * gzip trailer) it is the hint, but at most some times what is there, so that a lie reserves
+ * nothing. Without one it is twice what is there.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
@@ -37,7 +38,7 @@ export function capacityFor(needed: number, hint: number | undefined): number {
 
 export class BodyBuffer {
   length = 0;
-  /** Full blocks before the one that is written. */
+  /** Full blocks, which stand before the one that is written. */
   #full: Buffer[] = [];
   #fullBytes = 0;
   #block: Buffer | undefined;
@@ -57,7 +58,7 @@ export class BodyBuffer {
     return buffer;
   }
 
-  /** Of a body in one piece, the first bytes are what is left of it. */
+  /** Cuts a body in one piece to its first bytes. */
   shorten(length: number): void {
     this.length = Math.min(this.length, length);
   }
@@ -66,7 +67,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** False: `gather` comes before `bytes`. */
+  /** Where it is not, `gather` comes before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -79,7 +80,7 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** The body, over this buffer's own memory: not to be read after `free`. */
+  /** Returns the body in this buffer's own memory: not to be read after `free`. */
   bytes(): Buffer {
     if (!this.isInOnePiece) throw new Error("Read a body: it lies in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
@@ -94,12 +95,12 @@ export class BodyBuffer {
     const whole = this.#memory.take(this.length);
     let at = 0;
     for (const block of [...this.#full, this.#block!.subarray(0, this.length - this.#fullBytes)]) {
-      for (let start = 0; start < block.length; start += gatheredPerTurnMax) {
-        whole.set(block.subarray(start, start + gatheredPerTurnMax), at + start);
+      for (let start = 0; start < block.length; start += gatheredBytesPerTurn) {
+        whole.set(block.subarray(start, start + gatheredBytesPerTurn), at + start);
         await nextTurn();
       }
       at += block.length;
-      // Bodies are many at a time: no longer in memory twice than must be.
+      // Many bodies may be put together at a time, so no block is twice in memory for long.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);

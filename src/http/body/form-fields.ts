@@ -10,16 +10,16 @@ export interface FormFields {
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** There is another `data`: which one is meant nobody can tell. */
+  /** There is another `data`, and nobody can tell which one is meant. */
   readonly isDoubled: boolean;
 }
 
-/** Other fields may have so many bytes before `data`, and are looked at so far behind it. */
+/** Other fields may have so many bytes before `data`, and are read so far behind it. */
 const OTHERS_BYTES_MAX = 4_096;
 const AMPERSAND = 0x26;
 const DATA = "data=";
 
-/** The fields of a body that is a form with a field `data`; undefined for anything else. */
+/** Finds the fields of a form with a field `data`; undefined for any other body. */
 export function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
   // Most bodies that are no form end here: fields have names of such characters.
@@ -42,7 +42,7 @@ export function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/** What stands before `data`, with the `&` at its end, where that is fields of a form. */
+/** Returns what stands before `data`, with the `&` at its end, where it is fields of a form. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);

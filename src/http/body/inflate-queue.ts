@@ -1,32 +1,32 @@
-// Who of those that inflate on the thread pool goes next, a step each time. Everybody in turn,
-// whatever he sends: projects, and addresses where the project is not known; and of what one sends,
-// the shortest first. What shows no key of a project gets one step at a time and half of the
-// memory, so that it never has all of the pool. Knows nothing of what a step is.
+// Decides whose body is unpacked next, a step at a time. Owners take turns, whatever they send:
+// projects, and addresses where the project is not known. The shortest work of an owner goes first.
+// Works that show no key of a project get one step at a time and half of the memory, so that they
+// never have all of the thread pool. Knows nothing of what a step is.
 
 export interface QueuedWork {
-  /** Milliseconds of the clock; not before that of work that was added earlier. */
+  /** Monotonic clock, milliseconds; not before that of work that was added earlier. */
   readonly deadlineMs: number;
-  /** Who takes turns with the others. May change with a step. */
+  /** The project, or address, that takes turns with the others. May change with a step. */
   readonly owner: string;
   /** The owner is a project. May change with a step. */
   readonly isKnown: boolean;
-  /** About what is left to do. Changes with each step. */
+  /** About how much is left to do. Changes with each step. */
   readonly bytesLeft: number;
-  /** Memory that it holds from its first step on. */
+  /** The memory that it holds from its first step on. */
   readonly memoryBytes: number;
-  /** Does a piece of the work; calls `yielded`, later, when it has not come to its end by that. */
+  /** Does a piece of the work; calls `yielded`, later, when that did not end the work. */
   step(yielded: () => void): void;
-  /** Called instead, once the deadline is past. */
+  /** Is called instead of `step` once the deadline is past. */
   late(): void;
 }
 
 export interface InflateQueueLimits {
-  /** Steps at a time, and of those that of owners not known. */
+  /** So many steps run at a time; and so many of those of owners that are not known. */
   readonly stepsMax: number;
   readonly unknownStepsMax: number;
-  /** Works of one owner that have begun, and are not done. */
+  /** So many works of one owner may have begun, and not be done. */
   readonly begunMax: number;
-  /** What all that have begun may hold; those not known half of it. */
+  /** All works that have begun may hold so much; those of owners not known half of it. */
   readonly memoryBytesMax: number;
 }
 
@@ -43,19 +43,19 @@ interface Owner {
   readonly isKnown: boolean;
   readonly waiting: Set<Place>;
   begun: number;
-  /** Waiting, running, all. */
+  /** All of its works, waiting and running. */
   works: number;
 }
 
-/** Late works are looked for so often at most. */
+/** Late works are searched for so often at most. */
 const lateCheckMsMin = 5;
 
 export class InflateQueue {
   readonly #limits: InflateQueueLimits;
-  readonly #nowMs: () => number;
-  /** In the order they were added. */
+  readonly #monotonicMs: () => number;
+  /** They stand in the order they were added. */
   readonly #places = new Map<QueuedWork, Place>();
-  /** Who had a turn last is last. */
+  /** The owner that had a turn last is last. */
   readonly #owners = new Map<string, Owner>();
   #steps = 0;
   #unknownSteps = 0;
@@ -63,9 +63,9 @@ export class InflateQueue {
   #unknownMemoryBytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(limits: InflateQueueLimits, nowMs: () => number) {
+  constructor(limits: InflateQueueLimits, monotonicMs: () => number) {
     this.#limits = limits;
-    this.#nowMs = nowMs;
+    this.#monotonicMs = monotonicMs;
   }
 
   /** Calls `step` when it is its turn, perhaps before this returns. */
@@ -80,7 +80,8 @@ export class InflateQueue {
   }
 
   /**
-   * It is done, or given up; nothing of it is on the pool any more. Does nothing for what has left.
+   * Takes out a work that is done, or given up: nothing of it is on the pool any more. Does nothing
+   * for one that has left.
    */
   leave(work: QueuedWork): void {
     const place = this.#places.get(work);
@@ -131,7 +132,7 @@ export class InflateQueue {
     this.#watch();
   }
 
-  /** The shortest work of whom it was longest since, of those that may go now. */
+  /** Finds the shortest work that may go now, of the owner whose last turn is longest ago. */
   #next(): Place | undefined {
     for (const owner of this.#owners.values()) {
       if (
@@ -196,7 +197,7 @@ export class InflateQueue {
   #watch(): void {
     const [first] = this.#places.keys();
     if (first === undefined || this.#timer !== undefined) return;
-    const waitMs = Math.max(first.deadlineMs - this.#nowMs(), lateCheckMsMin);
+    const waitMs = Math.max(first.deadlineMs - this.#monotonicMs(), lateCheckMsMin);
     this.#timer = setTimeout(() => this.#giveUpLate(), waitMs).unref();
   }
 
@@ -215,7 +216,7 @@ export class InflateQueue {
   }
 
   #isLate({ work }: Place): boolean {
-    return this.#nowMs() >= work.deadlineMs;
+    return this.#monotonicMs() >= work.deadlineMs;
   }
 }
 

@@ -8,9 +8,9 @@ import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
 import { type Coding, hasZlibHeader } from "./codings.ts";
 import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
 
-/** Largest body, compressed, that is tried on the event loop. */
+/** Larger bodies, compressed, are not tried on the event loop. */
 export const atOnceBytesMax = 65_536;
-/** Largest result of that: about a third of a millisecond of gzip. */
+/** Nor are they inflated there to more than this: about a third of a millisecond of gzip. */
 export const atOnceInflatedBytesMax = 262_144;
 
 /**
@@ -23,8 +23,8 @@ const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
 /**
- * What a byte read, and a millisecond, count as in bytes of output. Events compress to more than a
- * quarter at times, and cost as much then.
+ * A byte that is read, and a millisecond, count as so many bytes of output. Events compress to more
+ * than a quarter at times, and cost as much then.
  */
 const WORK_PER_BYTE_READ = 4;
 const WORK_PER_MS = 349_525;
@@ -36,15 +36,15 @@ export interface Inflated {
 }
 
 /**
- * What an inflation counts as, in bytes of output: that, unless it read much or took long for it.
- * 64 KiB of blocks that hold nothing come to nothing, and take ten milliseconds where each has
- * Huffman tables of its own.
+ * Says what an inflation counts as, in bytes of output: more than it wrote, where it read much or
+ * took long for it. 64 KiB of blocks that hold nothing come to nothing, and take ten milliseconds
+ * where each has Huffman tables of its own.
  */
 export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
-/** As far as deflate can go, whatever it is given. */
+/** Deflate can go no further, whatever it is given. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
  * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as
@@ -53,17 +53,17 @@ const DEFLATE_RATIO_MAX = 1_032;
  * ones to 10,000 and more.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/** The same for a body whose first bytes are not a project's: as far as events go that differ. */
+/** A body whose first bytes show no project may go as far as events go that differ. */
 const UNKNOWN_RATIO_MAX = 200;
 /**
- * What is inflated for a look, of what was sent: enough for a key that stands before the events,
+ * So much of what was sent is inflated for a look: enough for a key that stands before the events,
  * and for one behind what a browser tells.
  */
 export const lookedIntoBytes = 384;
 export const lookedFarIntoBytes = 1_000;
 /**
- * Of events that are nearly equal the first comes to too much: then fewer, which the key still
- * stands in.
+ * Where events are nearly equal, the first of these inflates to too much: then fewer bytes are
+ * tried, which the key still stands in.
  */
 const lookedAtBytes = [lookedFarIntoBytes, lookedIntoBytes, 112];
 const lookedAtInflatedBytesMax = 16_384;
@@ -91,8 +91,8 @@ export function inflateAtOnce(
   const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
   if (fault !== undefined) return invalidEncoding(coding, fault);
   try {
-    // The size told, and some: one piece of output, which need not be put together from several.
-    // Where it lies, few pieces.
+    // The size told, and some: the output is one piece, and need not be put together from several.
+    // Where the size is a lie, there are a few pieces.
     const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
     const { buffer, engine } = inflateSync(coding, compressed, {
       maxOutputLength: outputMax,
@@ -109,14 +109,14 @@ export function inflateAtOnce(
 }
 
 /**
- * What the first bytes of a body inflate to, for a look at them: enough of what SDKs send to show a
- * key that comes first. Empty where that is not known without more work.
+ * Inflates the first bytes of a body, for a look at them: enough of what SDKs send to show a key
+ * that comes first. Empty where more work would be needed.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
   for (const [number, bytes] of lookedAtBytes.entries()) {
-    // As much as the next one takes: that is enough.
+    // The next one reads the whole body, too.
     if (compressed.length <= (lookedAtBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
@@ -169,7 +169,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** The size a gzip trailer claims. A hint: it may lie, and counts modulo 2^32. */
+/** Reads the size that a gzip trailer claims. It is a hint: it may lie, and counts modulo 2^32. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -180,14 +180,14 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
 
 export interface InflatedSize {
   readonly length: number;
-  /** What it was inflated from. */
+  /** How many bytes it was inflated from. */
   readonly sent: number;
   readonly bytesMax: number;
   /** The body is a project's, as far as that is known. */
   readonly isKnown: boolean;
 }
 
-/** Whether it has come to more than it may. */
+/** Says whether a body has come to more than it may. */
 export function inflatedFault({
   length,
   sent,
@@ -204,7 +204,7 @@ export function inflatedFault({
   };
 }
 
-/** What so many bytes may inflate to, whoever sent them. */
+/** So much may these bytes inflate to at most, whoever sent them. */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
 }

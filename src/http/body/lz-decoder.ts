@@ -22,16 +22,16 @@ export interface LzOptions {
 }
 
 /**
- * In a step: what comes out of it, and how many codes that takes. Some tenths of a millisecond
- * each.
+ * A step ends when so much has come out of it, or so many codes were read. Either takes some tenths
+ * of a millisecond.
  */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
 /**
- * What is copied for growth at most; past it there is room for all that may come, of which nothing
- * is touched before it is written.
+ * No more than this is copied for growth. What is larger gets room for all that may come, of which
+ * no page is touched before it is written.
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
@@ -47,7 +47,7 @@ const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
 /** No body has use for more; with six bits more the sum must fit an integer of 31. */
 const CODE_BITS_MAX = 24;
 
-/** Of the dictionary: two thousand phrases, two numbers each. */
+/** A block of the dictionary has two thousand phrases, two numbers each. */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
@@ -57,8 +57,8 @@ const PLUS = 0x2b;
 const PADDING = 0x3d;
 
 /**
- * Of a character of the alphabet its six bits, the first as the lowest, because codes have theirs
- * so; -1 for any other.
+ * The six bits of each character of the alphabet, the first as the lowest, because codes have
+ * theirs so; -1 for any other character.
  */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
@@ -69,7 +69,7 @@ for (const [value, letter] of [
     2,
   );
 }
-// Plus signs that a form took for spaces.
+// A form took plus signs for spaces.
 bitsOf[SPACE] = bitsOf[PLUS]!;
 
 export class LzDecoder implements StepDecoder {
@@ -85,7 +85,7 @@ export class LzDecoder implements StepDecoder {
   readonly #blocks: Uint32Array[] = [];
   #phrases: number = Code.FirstPhrase;
   #codeBits = 2;
-  /** So many phrases more, and codes have a bit more. */
+  /** After so many more phrases, codes have a bit more. */
   #room = 2;
   /** The phrase that came out last. */
   #lastStart = 0;
@@ -277,7 +277,7 @@ export class LzDecoder implements StepDecoder {
   }
 }
 
-/** Of the character that begins with this byte. */
+/** Says how many bytes the character has that begins with this byte. */
 function unitBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xe0 ? 2 : 3;

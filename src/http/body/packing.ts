@@ -1,5 +1,4 @@
-// What was said of how a payload is packed, held against what showed itself, and what is wrong with
-// it then. Unpacks nothing.
+// Compares how a payload is said to be packed with what it shows to be. Unpacks nothing.
 
 import type { Problem } from "../../base/errors.ts";
 import { invalidEncoding } from "./body-problems.ts";
@@ -7,16 +6,16 @@ import { type Compression, codingOf } from "./codings.ts";
 import { Layer } from "./payload-form.ts";
 
 export interface Packed {
-  /** As the query or the form names it. */
+  /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;
-  /** What has been taken off. */
+  /** The layers that have been taken off. */
   readonly layers: number;
 }
 
 /**
- * How the payload is packed, as far as anybody says: the query, a form, or a header that names what
- * is no content coding.
+ * Says how the payload is packed, as far as anybody told: the query, a form, or a header that names
+ * what is no content coding.
  */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
@@ -24,7 +23,7 @@ export function compressionOf(body: Packed): Compression | undefined {
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** What was said of the payload, and is not so. */
+/** Says what was told of the payload and is not so. */
 export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   const compression = (layers & Layer.Compressed) === 0 ? compressionOf(body) : undefined;

@@ -15,9 +15,9 @@ export const Layer = {
 
 export type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** White space before the payload that is looked past. */
+/** So much white space before the payload is skipped. */
 const SPACE_BYTES_MAX = 1_024;
-/** Of a text that may be base64, decoded for a look. */
+/** So much of a text that may be base64 is decoded for a look. */
 const SAMPLE_BYTES = 64;
 /** `{` and `[`. */
 const OPEN_BRACE = 0x7b;
@@ -28,7 +28,7 @@ export function beginsAsJson(first: number | undefined): boolean {
   return first === OPEN_BRACE || first === OPEN_BRACKET;
 }
 
-/** `layers`: those taken off. `named`: how the payload is packed, as far as that was said. */
+/** `layers` are those taken off; `named` is the compression that the request names, if any. */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -42,7 +42,7 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
   return "unknown";
 }
 
-/** Past a byte order mark and white space, as far as a look goes. */
+/** Finds where the payload begins, behind a byte order mark and some white space. */
 function payloadStart(bytes: Buffer): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const end = Math.min(bytes.length, SPACE_BYTES_MAX);
@@ -55,8 +55,8 @@ function isSpace(byte: number): boolean {
 }
 
 /**
- * By what its beginning stands for: JSON, perhaps behind white space, or gzip. The alphabet alone
- * would not do, since `true` and `1234` are of it; the rest is checked as it is decoded.
+ * Judges by what the beginning decodes to: JSON, perhaps behind white space, or gzip. The alphabet
+ * alone would not do, since `true` and `1234` are of it; the rest is checked as it is decoded.
  */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);

@@ -1,6 +1,6 @@
-// What the first bytes of a packed body hold, for a look at them before the body is whole or its
-// turn has come. Unpacks some kilobytes at most, and what cannot be unpacked without more of the
-// body is left as it is.
+// Unpacks the first bytes of a packed body, for a look at them before the body is whole or its turn
+// has come: some kilobytes at most. What cannot be unpacked without more of the body is left as it
+// is.
 
 import { BodyMemory } from "./body-memory.ts";
 import type { BodyCoding, Compression } from "./codings.ts";

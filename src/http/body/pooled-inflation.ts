@@ -17,18 +17,18 @@ const DEFLATE_WINDOW_BYTES = 32_768;
 export interface InflationSink {
   /** The body is a project's, as far as that is known: asked anew with every chunk. */
   isKnown(): boolean;
-  /** The first bytes of the inflated body are here. Valid during the call. */
+  /** Shows the first bytes of the inflated body. They are valid during the call. */
   begun(bytes: Buffer): void;
   /**
    * Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`.
    */
   hold(bytes: number): boolean;
   /**
-   * Called once, cancelled or not, before `done`: the pool has done with the body, and reads
-   * nothing of it any more.
+   * Is called once, cancelled or not, before `done`: the pool reads nothing of the compressed body
+   * any more, whose memory is the caller's again.
    */
   left(): void;
-  /** Called once unless cancelled. The buffer is the caller's. */
+  /** Is called once unless cancelled. The buffer is the caller's. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -39,7 +39,7 @@ export interface InflationOptions {
 }
 
 export class PooledInflation {
-  /** Window and output, about. */
+  /** About what its window and output take. */
   readonly memoryBytes: number;
   readonly #coding: Coding;
   readonly #compressed: Buffer;
@@ -49,7 +49,10 @@ export class PooledInflation {
   readonly #bytesExpected: number;
   #stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress | undefined;
   #yielded: () => void = () => {};
-  /** `working`: a chunk is in work on the pool, and cannot be called back. */
+  /**
+   * resting ◄─► working ─► over: while it is working, a chunk is on the pool and cannot be called
+   * back. One that is cancelled while resting is over at once.
+   */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
@@ -66,8 +69,8 @@ export class PooledInflation {
   }
 
   /**
-   * What it says it comes to, less what is here. One that has come to more than it said has as much
-   * again before it.
+   * The size that it claims, less what is here. A body that has come to more than it claimed is
+   * taken to be half done.
    */
   get bytesLeft(): number {
     const { length } = this.#inflated;
@@ -140,7 +143,7 @@ export class PooledInflation {
     const isFirst = this.#inflated.length === 0;
     this.#inflated.append(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // A full one is nobody's any more. Left to the collector, those of some bodies of a mebibyte
+    // Nobody else has a full chunk. Left to the collector, those of some bodies of a mebibyte would
     // have it run ten times a second.
     const { buffer } = chunk;
     if (
@@ -166,7 +169,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Called between two chunks only: nothing is in work on the pool then. */
+  /** Is called between two chunks only: nothing is in work on the pool then. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";

@@ -172,7 +172,7 @@ export class RequestBody {
     this.hint = this.#look?.(bytes, isWhole, this.request.v1?.apiKey);
   }
 
-  /** Keeps nothing of the body, and has the request answered so at its end. The first one counts. */
+  /** Keeps nothing of the body, and has the request answered so at its end. The first counts. */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
     this.release();

@@ -1,5 +1,5 @@
-// Decoders that work on the event loop, a piece at a time, so that a body of 20 MB holds up nobody:
-// of percent-encoded texts and of base64. Both write over what they read, which is never shorter,
+// Decoders of percent-encoded texts and of base64 that work on the event loop, a piece at a time,
+// so that a body of 20 MB holds up nobody. Both write over what they read, which is never shorter,
 // so they take no memory. A piece takes some tenths of a millisecond.
 
 import type { Problem } from "../../base/errors.ts";
@@ -10,17 +10,18 @@ export interface StepDecoder {
   /** About what is left to do, in bytes. */
   readonly bytesLeft: number;
   /**
-   * Does a piece. Undefined: more is to come. A `Buffer` begins where what was read began; a
-   * `BodyBuffer` is the caller's. Not to be called again after any of these, or a problem.
+   * Does a piece, and returns undefined while more is to come. A `Buffer` begins where what was
+   * read began; a `BodyBuffer` is the caller's. Not to be called again after any of these, or a
+   * problem.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
-  /** What there is of the result, for a look at it. */
+  /** Returns as much of the result as there is, for a look at it. */
   begun(): Buffer;
-  /** Gives back memory of its own, of a result that nobody wants any more. */
+  /** Gives back memory of its own, where nobody wants the result any more. */
   free(): void;
 }
 
-/** Read in a step. A multiple of four, for base64. */
+/** A step reads so much: a multiple of four, for base64. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
@@ -82,7 +83,7 @@ const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Decodes base64, the usual alphabet or that for URLs, with its padding or without. Spaces were
+ * Decodes base64 of the usual alphabet or that for URLs, with its padding or without. Spaces were
  * plus signs, and lines may be broken.
  */
 export class Base64Decoder implements StepDecoder {
@@ -90,7 +91,7 @@ export class Base64Decoder implements StepDecoder {
   readonly #end: number;
   #read = 0;
   #written = 0;
-  /** Characters of a group of four that is not whole. */
+  /** The characters of a group of four that is not whole yet. */
   #carry = "";
 
   constructor(bytes: Buffer) {
@@ -114,7 +115,7 @@ export class Base64Decoder implements StepDecoder {
     this.#carry = text.slice(whole);
     this.#read = stepEnd;
     const group = isLast ? text.replace(/={1,2}$/, "") : text.slice(0, whole);
-    // What is not of the alphabet is passed over, so that less comes out.
+    // Node skips what is not of the alphabet, so that less comes out.
     const written = this.#bytes.write(group, this.#written, "base64");
     if (group.length % 4 === 1 || written !== Math.floor((group.length * 3) / 4)) return notBase64;
     this.#written += written;

@@ -1,7 +1,7 @@
 // Makes UTF-8 of text in which each UTF-16 unit was written by itself: two surrogates that belong
 // together become one character of four bytes, one that stands alone becomes U+FFFD.
 
-/** Read in a step: some tenths of a millisecond. */
+/** A step reads so much, in some tenths of a millisecond. */
 const STEP_BYTES = 131_072;
 /** All surrogates begin so, and none but them goes on with 0xa0 and more. */
 const LEAD = 0xed;
@@ -9,7 +9,8 @@ const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
 /**
- * Does a piece, in place, from where `joined` is; true when all is done, in `joined.written` bytes.
+ * Does a piece, in place, from where `joined` is. Returns true when all is done: the result has
+ * `joined.written` bytes then.
  */
 export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;

@@ -7,7 +7,7 @@ import type { Log } from "../../base/log.ts";
 import { createTrust, type Network } from "../../base/networks.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
-import { type ConnectionAddresses, createConnectionAddresses } from "./connection-addresses.ts";
+import { ConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
@@ -17,7 +17,7 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** Connections open at a time, in all and from one address. No limit unless given. */
+  /** So many connections may be open, in all and from one address. No limit unless given. */
   readonly connectionsMax?: number | undefined;
   readonly addressConnectionsMax?: number | undefined;
   /** None unless given. */
@@ -25,42 +25,15 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-export interface AddressSource {
-  /**
-   * For app.filter, of every app: it is to see every connection open and close, and closes those
-   * that are one too many.
-   */
-  readonly follow: (response: HttpResponse, change: number) => void;
-  /**
-   * The client's address, "" for none, also where it is not to be recorded. To be called once with
-   * every request, while its head is being handled.
-   */
-  of(response: HttpResponse, request: HttpRequest): string;
-  /**
-   * Whether somebody else may have read the head of the request that was last asked about: one who
-   * says so. Told by a connection's first request, which may itself be anybody's.
-   */
-  isReadByOthers(request: HttpRequest): boolean;
-  /**
-   * Who sent the request that was last asked about, by its User-Agent, or by that of its
-   * connection's first request: a header is not read with every request of a connection. `isRead`:
-   * what `isReadByOthers` has answered.
-   */
-  agentOf(request: HttpRequest, isRead: boolean): string;
-  readonly limits: ConnectionLimits;
-}
-
-type Peers = Pick<AddressSource, "follow"> &
-  Pick<
-    ConnectionAddresses<HttpResponse>,
-    "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"
-  > & {
-    of(response: HttpResponse): string;
-  };
+/** What is asked about connections, whether they can be told apart or not. */
+type Peers = Pick<
+  ConnectionAddresses<HttpResponse>,
+  "follow" | "of" | "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"
+>;
 
 /**
- * What proxies that share connections among clients add to each request; none that a client can
- * take away again.
+ * Proxies that share connections among clients add one of these to each request. A client cannot
+ * take it away again.
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
@@ -69,61 +42,103 @@ export interface AddressSourceParts {
   readonly log: Pick<Log, "error">;
 }
 
-/** Throws when the settings cannot be kept without `connectionId`. */
-export function createAddressSource(
-  config: AddressSourceConfig,
-  { connectionId, log }: AddressSourceParts,
-): AddressSource {
-  const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
-  const hasProxies = trustedProxies.length > 0;
-  // uWS takes a PROXY header before every request of a connection. Only the first can be the
-  // proxy's: a proxy that passes bytes on passes those of its client on too. So without a way to
-  // tell first requests there is no safe way to read it.
-  if (recordIp && proxyProtocol && hasProxies && connectionId === undefined)
-    throw new Error(proxyProtocolNeedsAddon);
-  const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
-  const limits = new ConnectionLimits({
-    connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
-    addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
-    isProxy: trusts,
-  });
+export class AddressSource {
+  readonly limits: ConnectionLimits;
+  readonly #peers: Peers;
+  readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
+
+  /** Throws when the settings cannot be kept without `connectionId`. */
+  constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
+    const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
+    const hasProxies = trustedProxies.length > 0;
+    // uWS takes a PROXY header before every request of a connection. Only the first can be the
+    // proxy's: a proxy that passes bytes on passes those of its client on too. So without a way to
+    // tell first requests there is no safe way to read it.
+    if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
+      throw new Error(proxyProtocolNeedsAddon);
+    const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
+    this.limits = new ConnectionLimits({
+      connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
+      addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
+      isProxy: trusts,
+    });
+    const peers = peersOf(parts, {
+      limits: this.limits,
+      trusts: proxyProtocol && hasProxies ? trusts : undefined,
+    });
+    this.#peers = peers;
+    this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
+  }
+
+  /**
+   * Is for app.filter, of every app: it is to see every connection open and close, and closes those
+   * that are one too many.
+   */
+  follow(response: HttpResponse, change: number): void {
+    this.#peers.follow(response, change);
+  }
+
+  /**
+   * Returns the client's address, "" for none, also where it is not to be recorded. To be called
+   * once with every request, while its head is being handled.
+   */
+  of(response: HttpResponse, request: HttpRequest): string {
+    return this.#clientOf(response, request);
+  }
+
+  /**
+   * Whether somebody else may have read the head of the request that was last asked about: a proxy,
+   * which says so. A connection's first request tells it for all of them; that one may itself be
+   * anybody's.
+   */
+  isReadByOthers(request: HttpRequest): boolean {
+    const peers = this.#peers;
+    if (peers.isShared === undefined) return isFromProxy(request);
+    if (!peers.wasFirst) return peers.isShared;
+    if (isFromProxy(request)) peers.noteShared();
+    return true;
+  }
+
+  /**
+   * Who sent the request that was last asked about, by its User-Agent, or by that of its
+   * connection's first request: a header is not read with every request of a connection. `isRead`
+   * is what `isReadByOthers` has returned.
+   */
+  agentOf(request: HttpRequest, isRead: boolean): string {
+    const peers = this.#peers;
+    // A proxy's connection brings the requests of many.
+    if (peers.isShared !== false) return request.getHeader("user-agent");
+    if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
+    return peers.agent;
+  }
+}
+
+interface PeersOptions {
+  readonly limits: ConnectionLimits;
+  /** With it the PROXY header of a connection's first request is read, if its peer is trusted. */
+  readonly trusts: ((address: string) => boolean) | undefined;
+}
+
+function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOptions): Peers {
+  const { limits, trusts } = options;
   const text = createAddressReader();
   const read = (response: HttpResponse) => text(response.getRemoteAddress());
   const close = (response: HttpResponse) => void response.close();
+  if (connectionId === undefined) return countedOnly(read, { limits, close });
   const proxied = (response: HttpResponse, peer: string) =>
-    trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
-  const peers: Peers =
-    connectionId === undefined
-      ? countedOnly(read, { limits, close })
-      : createConnectionAddresses({
-          connectionId,
-          read,
-          atFirstRequest: proxyProtocol && hasProxies ? proxied : undefined,
-          distrusted: () =>
-            log.error(
-              {},
-              "tell connections apart: two had one id, their addresses are not held any more",
-            ),
-          limits,
-          close,
-        });
-  return {
-    follow: peers.follow,
-    of: hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response),
-    isReadByOthers(request) {
-      if (peers.isShared === undefined) return isFromProxy(request);
-      if (!peers.wasFirst) return peers.isShared;
-      if (isFromProxy(request)) peers.noteShared();
-      return true;
-    },
-    agentOf(request, isRead) {
-      // A proxy's connection brings the requests of many.
-      if (peers.isShared !== false) return request.getHeader("user-agent");
-      if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
-      return peers.agent;
-    },
+    trusts?.(peer) === true ? text(response.getProxiedRemoteAddress()) || peer : peer;
+  return new ConnectionAddresses({
+    connectionId,
+    read,
+    atFirstRequest: trusts && proxied,
+    distrusted: () =>
+      log.error(
+        {},
+        "tell connections apart: two had one id, their addresses are not held any more",
+      ),
     limits,
-  };
+    close,
+  });
 }
 
 function isFromProxy(request: HttpRequest): boolean {
@@ -152,7 +167,10 @@ function countedOnly(
   };
 }
 
-function throughProxies({ of }: Peers, trusts: (address: string) => boolean): AddressSource["of"] {
+function throughProxies(
+  peers: Peers,
+  trusts: (address: string) => boolean,
+): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
   // getHeader answers the first of several lines. HAProxy adds a line of its own behind those a
@@ -161,7 +179,7 @@ function throughProxies({ of }: Peers, trusts: (address: string) => boolean): Ad
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
   return (response, request) => {
-    const peer = of(response);
+    const peer = peers.of(response);
     if (!trusts(peer)) return peer;
     lines = "";
     request.forEach(collect);

@@ -1,14 +1,14 @@
-// Which program sent a request, as its User-Agent says, in a few characters: for people who look
-// for whoever sends what is refused. A stranger's word: nothing is decided by it, and nothing more
-// of it is kept.
+// Names the program that sent a request, by its User-Agent, in a few characters: for people who
+// look for whoever sends what is refused. It is a stranger's word: nothing is decided by it, and
+// nothing more of it is kept.
 
 /** Browsers name each other; the one that is meant is the first of these. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
-/** A name that has been made of a header before stays as it is. */
+/** A name that was made of a header before stays as it is. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** As the newer protocol has it: parted at the last slash. */
+/** The newer protocol's form: name and version are parted at the last slash. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 

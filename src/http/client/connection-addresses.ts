@@ -5,39 +5,6 @@
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 
-export interface ConnectionAddresses<Response extends object> {
-  /**
-   * What uWS's filter calls: `change` is above 0 when the response's connection opens, below when
-   * it closes.
-   */
-  follow(response: Response, change: number): void;
-  /**
-   * The address of the connection that the response belongs to. To be called once with every
-   * request.
-   */
-  of(response: Response): string;
-  /**
-   * Whether that request was its connection's first. False where connections cannot be told apart.
-   */
-  readonly wasFirst: boolean;
-  /**
-   * Whether its connection is one that brings the requests of others; undefined where connections
-   * cannot be told apart.
-   */
-  readonly isShared: boolean | undefined;
-  /** Notes that it is. */
-  noteShared(): void;
-  /** What was noted last of its connection's client, "" for nothing. */
-  readonly agent: string;
-  /**
-   * Notes who the client of its connection is, by its own word: some characters, held as long as
-   * the connection.
-   */
-  noteAgent(agent: string): void;
-  /** Addresses held. */
-  readonly size: number;
-}
-
 export interface ConnectionAddressesOptions<Response extends object> {
   readonly connectionId: ConnectionId;
   /**
@@ -46,9 +13,9 @@ export interface ConnectionAddressesOptions<Response extends object> {
    */
   readonly read: (response: Response) => string;
   /**
-   * What the address is to be from a connection's first request on, given the one it opened with.
-   * Asked at that request only; never asked for connections that cannot be told apart: with it they
-   * have the address "", for the one they opened with is not their client's.
+   * Says what the address is from a connection's first request on, given the one it opened with. It
+   * is asked at that request only, and never for connections that cannot be told apart: these have
+   * the address "" then, for the one they opened with is not their client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   /** Called once, when connections turn out not to be told apart any more. */
@@ -59,90 +26,115 @@ export interface ConnectionAddressesOptions<Response extends object> {
 }
 
 interface Held {
-  /** As it opened: what the limits count by. */
+  /** The address that the connection opened with: the limits count by it. */
   readonly peer: string;
   address: string;
   isShared: boolean;
   agent: string;
 }
 
-export function createConnectionAddresses<Response extends object>({
-  connectionId,
-  read,
-  atFirstRequest,
-  distrusted,
-  limits,
-  close,
-}: ConnectionAddressesOptions<Response>): ConnectionAddresses<Response> {
-  const connections = new Map<number, Held>();
+export class ConnectionAddresses<Response extends object> {
+  readonly #options: ConnectionAddressesOptions<Response>;
+  readonly #connections = new Map<number, Held>();
   /** Those that have not sent a request yet. */
-  const silent = new Set<number>();
-  let isTrusted = true;
-  let wasFirst = false;
-  let last: Held | undefined;
-  return {
-    follow,
-    of,
-    get wasFirst() {
-      return wasFirst;
-    },
-    get isShared() {
-      return last?.isShared;
-    },
-    noteShared() {
-      if (last !== undefined) last.isShared = true;
-    },
-    get agent() {
-      return last?.agent ?? "";
-    },
-    noteAgent(agent) {
-      if (last !== undefined) last.agent = agent;
-    },
-    get size() {
-      return connections.size;
-    },
-  };
+  readonly #silent = new Set<number>();
+  #isTrusted = true;
+  #wasFirst = false;
+  #last: Held | undefined;
 
-  function follow(response: Response, change: number): void {
-    const id = isTrusted ? connectionId(response) : 0;
+  constructor(options: ConnectionAddressesOptions<Response>) {
+    this.#options = options;
+  }
+
+  /** Addresses held. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /**
+   * Whether the request that was last asked about was its connection's first. False where
+   * connections cannot be told apart.
+   */
+  get wasFirst(): boolean {
+    return this.#wasFirst;
+  }
+
+  /**
+   * Whether its connection is one that brings the requests of others; undefined where connections
+   * cannot be told apart.
+   */
+  get isShared(): boolean | undefined {
+    return this.#last?.isShared;
+  }
+
+  /** What was noted last of its connection's client, "" for nothing. */
+  get agent(): string {
+    return this.#last?.agent ?? "";
+  }
+
+  /** Notes that its connection brings the requests of others. */
+  noteShared(): void {
+    if (this.#last !== undefined) this.#last.isShared = true;
+  }
+
+  /**
+   * Notes who the client of its connection is, by its own word: some characters, held as long as
+   * the connection.
+   */
+  noteAgent(agent: string): void {
+    if (this.#last !== undefined) this.#last.agent = agent;
+  }
+
+  /**
+   * Is called by uWS's filter: `change` is above 0 when the response's connection opens, below when
+   * it closes.
+   */
+  follow(response: Response, change: number): void {
+    const { connectionId, read, limits, close } = this.#options;
+    const id = this.#isTrusted ? connectionId(response) : 0;
     if (change < 0) {
-      const held = connections.get(id);
-      connections.delete(id);
-      silent.delete(id);
+      const held = this.#connections.get(id);
+      this.#connections.delete(id);
+      this.#silent.delete(id);
       limits?.closed(held?.peer);
       return;
     }
-    if (connections.has(id)) distrust();
-    const peer = isTrusted && id !== 0 ? read(response) : undefined;
+    if (this.#connections.has(id)) this.#distrust();
+    const peer = this.#isTrusted && id !== 0 ? read(response) : undefined;
     if (peer !== undefined) {
-      connections.set(id, { peer, address: peer, isShared: false, agent: "" });
-      silent.add(id);
+      this.#connections.set(id, { peer, address: peer, isShared: false, agent: "" });
+      this.#silent.add(id);
     }
     // Closing calls this again, for a connection that closes.
     if (limits?.opened(peer) !== undefined) close?.(response);
   }
 
   /**
-   * Two open connections with one id: it is not an identity, and an address by it could be another
-   * client's.
+   * Returns the address of the connection that the response belongs to. To be called once with
+   * every request.
    */
-  function distrust(): void {
-    isTrusted = false;
-    connections.clear();
-    silent.clear();
-    limits?.forgetAddresses();
-    distrusted?.();
-  }
-
-  function of(response: Response): string {
+  of(response: Response): string {
+    const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
     // On connections that are used again there is mostly nobody in the set, and nothing to look up.
-    wasFirst = silent.size > 0 && silent.delete(id);
-    const held = connections.get(id);
-    last = held;
+    this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
+    const held = this.#connections.get(id);
+    this.#last = held;
     if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
-    if (wasFirst && atFirstRequest !== undefined)
+    if (this.#wasFirst && atFirstRequest !== undefined)
       held.address = atFirstRequest(response, held.address);
     return held.address;
+  }
+
+  /**
+   * Forgets all connections, because two open ones had one id: it is no identity, and an address by
+   * it could be another client's.
+   */
+  #distrust(): void {
+    this.#isTrusted = false;
+    this.#connections.clear();
+    this.#silent.clear();
+    this.#options.limits?.forgetAddresses();
+    this.#options.distrusted?.();
   }
 }

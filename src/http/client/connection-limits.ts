@@ -8,18 +8,18 @@ import { networkPrefixOf } from "../../base/addresses.ts";
 export interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Proxies bring the connections of many clients: only the limit of all is theirs. */
+  /** Proxies bring the connections of many clients: only the limit in all holds for them. */
   readonly isProxy: (address: string) => boolean;
 }
 
-/** Why a connection is one too many: `total` for the process, `address` for where it comes from. */
+/** The limit that a connection is over: `total` of the process, or `address` of its peer. */
 export type TooMany = "total" | "address";
 
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
   /**
-   * By address, or by /64 network for IPv6, of which a client has all. One entry an address that
-   * has connections.
+   * Counts by address; for IPv6 by /64 network, of which a client has all. There is one entry for
+   * each that has connections.
    */
   readonly #byAddress = new Map<string, number>();
   #open = 0;
@@ -44,8 +44,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens; undefined when its address is not known. Answers why it is to
-   * be closed at once, if it is.
+   * Counts a connection that opens; its address may be unknown. Returns the limit that it is over,
+   * if any, for which it is to be closed.
    */
   opened(address: string | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -61,15 +61,15 @@ export class ConnectionLimits {
     return "address";
   }
 
-  /** Once for each `opened`, with the same address. */
+  /** To be called once for each `opened`, with the same address. */
   closed(address: string | undefined): void {
     this.#open--;
     this.#add(address, -1);
   }
 
   /**
-   * Addresses are not told any more when connections close: the limit of one ends, that of all
-   * stays.
+   * Gives up the limit of each address, because addresses are not told any more when connections
+   * close. The limit in all stays.
    */
   forgetAddresses(): void {
     this.#byAddress.clear();

@@ -10,12 +10,12 @@ import { addressOfText } from "../../base/addresses.ts";
  */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** In characters. Longer ones are rare, and 4,096 of them would be 64 MiB. */
+/** Longer texts, in characters, are rare, and 4,096 of them would be 64 MiB. */
 const cachedTextMax = 128;
 
 /**
- * Answers the first address from the right that is not trusted, else the last one before something
- * that is no address or before the beginning; "" when that is at once. All lines of the header are
+ * Returns the first address from the right that is not trusted, else the last one before something
+ * that is no address or before the beginning; "" where there is none. All lines of the header are
  * one text, in their order, with commas between.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {

@@ -4,7 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 
-/** What `/e/` takes, in the names of SDKs, which choose by it. */
+/** SDKs choose by this what they send: `/e/` takes these compressions, in their names. */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },
@@ -28,7 +28,7 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/** Read by SDKs of before 2023, which autocapture nothing without it. */
+/** SDKs of before 2023 read this, and autocapture nothing without it. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
 /** `key` goes into JSON, so it may be any text. */
@@ -37,8 +37,8 @@ export function configJson(key: string): string {
 }
 
 /**
- * As a script, for pages. `key` is any text: it cannot end the string it stands in, nor the element
- * that the script may stand in.
+ * Makes the configuration a script, for pages. `key` is any text: it cannot end the string it
+ * stands in, nor the element that the script may stand in.
  */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
@@ -46,14 +46,14 @@ export function configScript(key: string): string {
 }
 
 export interface FlagsAsked {
-  /** Of the answer's form: 1 where none is named. */
+  /** Names the answer's form: 1 where none is named. */
   readonly version: number;
   readonly withConfig: boolean;
   /** `/decide`, which came before `/flags`. */
   readonly isDecide: boolean;
 }
 
-/** No flag, in the form that was asked for. */
+/** Tells that there is no flag, in the form that was asked for. */
 export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
   const answer = {
     ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),
@@ -66,8 +66,8 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
 }
 
 /**
- * By the versions of `/decide`; of `/flags` the first is its third, the second and later ones its
- * fourth.
+ * `version` counts as `/decide` does: the first of `/flags` is its third, the second and later ones
+ * are its fourth.
  */
 function flagsIn(version: number): object {
   if (version >= 4) return { flags: {} };

@@ -1,6 +1,6 @@
 // The scripts of the npm package posthog-js, for pages that load the SDK from here with the HTML
-// snippet, and for what the SDK loads later. All are read at start, and a name that was not there
-// then is nothing: no request names a file. Compressed are those that are asked for.
+// snippet, and for what the SDK loads later. All are read at start, so that no request names a
+// file. A script is compressed when it is first asked for.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,14 +10,14 @@ import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../base/posthog-js.ts";
 import { type FixedAnswer, nosniff } from "./fixed-answer.ts";
 
-/** What a request says of what it has, and can read. */
+/** What a request says that it has already, and can read. */
 export interface FileRequest {
   readonly ifNoneMatch: string;
   readonly acceptEncoding: string;
 }
 
 export interface StaticFiles {
-  /** Of the package. */
+  /** The package's folder. */
   readonly folder: string;
   readonly version: string;
   readonly names: readonly string[];
@@ -30,9 +30,9 @@ interface Form {
   readonly etag: string;
 }
 
-/** Where SDKs have it looked for again: an hour, as they change with the package only. */
+/** Browsers ask again after an hour: scripts change with the package only. */
 const CACHED = "public, max-age=3600";
-/** What bundlers import, which no page can load as a script. */
+/** Bundlers import these; no page can load them as a script. */
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
@@ -74,7 +74,7 @@ class Script {
     if (this.#plain === undefined) {
       this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
-      // Some milliseconds of work for the pool: until they are over, it goes as it is.
+      // It takes the pool some milliseconds: until they are over, the script goes as it is.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
         if (error === null)
           this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
@@ -102,7 +102,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/** Compared weakly: a proxy that compresses makes a tag a weak one. */
+/** Compares weakly: a proxy that compresses makes a tag a weak one. */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -122,8 +122,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // Last, so that a version that was installed beside a bundle counts. Outside of node_modules,
-  // where npm would take it away.
+  // It is last, so that a version that was installed beside a bundle counts; and outside of
+  // node_modules, where npm would take it away.
   candidates.push(fileURLToPath(new URL("../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

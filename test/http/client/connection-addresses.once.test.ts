@@ -4,7 +4,7 @@
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createConnectionAddresses } from "../../../src/http/client/connection-addresses.ts";
+import { ConnectionAddresses } from "../../../src/http/client/connection-addresses.ts";
 import { type ConnectionId, loadConnectionId } from "../../../src/http/client/connection-id.ts";
 import { until } from "../../../testkit/http-server.ts";
 
@@ -75,7 +75,7 @@ test("an object that is not a response has no id", () => {
 function startServer(connectionId: ConnectionId) {
   let reads = 0;
   let opened = 0;
-  const addresses = createConnectionAddresses({
+  const addresses = new ConnectionAddresses({
     connectionId,
     read: (response: HttpResponse) => {
       reads++;
