@@ -98,16 +98,16 @@ async function openHttp(
 
 type IntakeTools = Pick<
   IntakeOptions,
-  "createScanner" | "workMs" | "records" | "nowMs" | "nextTurn" | "onBug"
+  "createScanner" | "workMs" | "records" | "monotonicMs" | "nextTurn" | "onBug"
 >;
 
-function intakeTools(log: Log, nowMs: () => number): IntakeTools {
+function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   return {
-    ...scanning(log, nowMs),
+    ...scanning(log, monotonicMs),
     records: createRecordWriter({
       uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
-    nowMs,
+    monotonicMs,
     nextTurn: setImmediate,
     onBug: (bug) =>
       log.error(
@@ -117,7 +117,10 @@ function intakeTools(log: Log, nowMs: () => number): IntakeTools {
   };
 }
 
-function scanning(log: Log, nowMs: () => number): Pick<IntakeOptions, "createScanner" | "workMs"> {
+function scanning(
+  log: Log,
+  monotonicMs: () => number,
+): Pick<IntakeOptions, "createScanner" | "workMs"> {
   try {
     const { returnLargeBlocks, threadCpuMs } = loadAddon();
     returnLargeBlocks();
@@ -127,7 +130,7 @@ function scanning(log: Log, nowMs: () => number): Pick<IntakeOptions, "createSca
       { err: error },
       "the native scanner is not there: scanning with JSON.parse, many times slower",
     );
-    return { createScanner: createReferenceScanner, workMs: nowMs };
+    return { createScanner: createReferenceScanner, workMs: monotonicMs };
   }
 }
 

@@ -19,6 +19,7 @@ import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, ScanStatus } from "../scan/table.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
+import { Checks } from "./checks.ts";
 import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
 import { createEarlyLook } from "./early-look.ts";
@@ -27,7 +28,7 @@ import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { plainProtocol } from "./plain-protocol.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
-import { noCaps, overCaps, overRate, type RequestCaps } from "./request-caps.ts";
+import { noCaps, type RequestCaps } from "./request-caps.ts";
 import { ScannerQueue } from "./scanner-queue.ts";
 import { type IntakeMetrics, problemOfItems } from "./tally.ts";
 import { V1Protocol } from "./v1/protocol.ts";
@@ -55,11 +56,11 @@ export interface IntakeOptions {
   readonly clientWarnings?: ClientWarningTaker;
   /** Hears of an event that a bug made fail, of each kind of bug once. */
   readonly onBug?: (bug: unknown) => void;
-  /** Monotonic milliseconds; the clock of the deadlines. */
-  readonly nowMs: () => number;
+  /** The clock of the deadlines. */
+  readonly monotonicMs: () => number;
   /**
    * Milliseconds for which this thread had a processor; by them what a turn has had is counted.
-   * `nowMs` unless given.
+   * `monotonicMs` unless given.
    */
   readonly workMs?: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
@@ -78,18 +79,15 @@ export function createIntake(options: IntakeOptions): Intake {
 }
 
 class Story {
-  readonly #projects: ProjectLookup;
   readonly #publisher: Publisher;
-  readonly #caps: RequestCaps;
-  readonly #shares: ProjectShares | undefined;
   readonly #metrics: IntakeMetrics;
   readonly #parts: WorkParts;
-  readonly #nowMs: () => number;
   readonly #workMs: () => number;
   readonly #ownScanner: BackgroundScanner;
   readonly #items: ItemTaker;
   readonly #look: EarlyLook;
   readonly #hints: RefusalHints;
+  readonly #checks: Checks;
   readonly #share: LoopShare;
   readonly #arrivals: Arrivals;
   readonly #scanners: ScannerQueue;
@@ -97,23 +95,27 @@ class Story {
   constructor(options: IntakeOptions) {
     const { createScanner, projects, publisher, records, metrics, shares, clientWarnings } =
       options;
-    const { nowMs, nextTurn, workMs = nowMs, caps = noCaps, onBug = () => {} } = options;
+    const {
+      monotonicMs,
+      nextTurn,
+      workMs = monotonicMs,
+      caps = noCaps,
+      onBug = () => {},
+    } = options;
     const slips = new Slips();
-    this.#projects = projects;
     this.#publisher = publisher;
-    this.#caps = caps;
-    this.#shares = shares;
     this.#metrics = metrics;
     this.#parts = { publisher, records, metrics, shares, clientWarnings };
-    this.#nowMs = nowMs;
     this.#workMs = workMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({ slowScanner: createScanner(), records, slips, onBug });
     this.#look = createEarlyLook(projects);
-    this.#hints = new RefusalHints(slips, clientWarnings);
-    this.#share = new LoopShare({ nextTurn, nowMs });
-    this.#arrivals = new Arrivals(nowMs);
-    this.#scanners = new ScannerQueue({ createScanner, nowMs });
+    const hints = new RefusalHints(slips, clientWarnings);
+    this.#hints = hints;
+    this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
+    this.#share = new LoopShare({ nextTurn, monotonicMs });
+    this.#arrivals = new Arrivals(monotonicMs);
+    this.#scanners = new ScannerQueue({ createScanner, monotonicMs });
   }
 
   /** Little bodies of few events go through at once, of others as many as the turn has time for. */
@@ -135,11 +137,11 @@ class Story {
   #takeNow(exchange: Exchange, received: Buffer): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const work = new Work(exchange, this.#protocolOf(exchange), { received, scanner });
-    let problem = this.#refusalNow();
+    let problem = this.#checks.ofStore();
     if (problem === undefined) {
       const status = scanner.scan(work.body);
       if (isRepairable(status, scanner)) return this.#takeLater(exchange, received);
-      problem = this.#open(work, status);
+      problem = this.#checks.open(work, status);
     }
     if (problem !== undefined) {
       exchange.answerProblem(problem);
@@ -149,7 +151,7 @@ class Story {
     if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
       return this.#takeLater(exchange, received, whoseIs(work));
 
-    problem = work.protocol.readEvents(work) ?? this.#admit(work);
+    problem = work.protocol.readEvents(work) ?? this.#checks.admitNow(work);
     if (problem !== undefined) {
       exchange.answerProblem(problem);
       return undefined;
@@ -215,7 +217,7 @@ class Story {
       if (scanner === undefined) return tooManyBefore;
       try {
         const work = new Work(exchange, this.#protocolOf(exchange), { received, scanner });
-        const problem = this.#refusalNow() ?? (await this.#scanInBackground(work));
+        const problem = this.#checks.ofStore() ?? (await this.#scanInBackground(work));
         if (problem !== undefined) return problem;
         if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
           return await this.#placeInTurns(work);
@@ -232,13 +234,13 @@ class Story {
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
-    if (!isRepairable(status, scanner)) return this.#open(work, status);
+    if (!isRepairable(status, scanner)) return this.#checks.open(work, status);
     const problem = scanProblem(status, work);
     const repaired = await repairedBody(body, scanner, this.#share);
     const statusThen = await scanner.scanInBackground(repaired.body);
     if (statusThen !== ScanStatus.Ok) return problem;
     work.repair(repaired);
-    return this.#open(work, statusThen);
+    return this.#checks.open(work, statusThen);
   }
 
   /**
@@ -254,10 +256,8 @@ class Story {
   }
 
   async #placeInTurns(work: Work): Promise<Problem | undefined> {
-    const { exchange, protocol } = work;
-    const problem =
-      (await protocol.readEventsInTurns(work)) ??
-      (this.#isLate(exchange) ? tooLate : this.#overLimits(work));
+    const { protocol } = work;
+    const problem = (await protocol.readEventsInTurns(work)) ?? this.#checks.admit(work);
     if (problem !== undefined) return problem;
     const isNamed = protocol.retriesWhole && this.#fillsFrames(work);
     work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
@@ -278,7 +278,7 @@ class Story {
     const { exchange, pending, protocol } = work;
     let start = 0;
     const slice = (): void => {
-      if (this.#isLate(exchange)) {
+      if (this.#checks.isLate(exchange)) {
         pending.fail("timeout");
         return;
       }
@@ -297,50 +297,6 @@ class Story {
 
   #protocolOf({ v1 }: Exchange): Protocol {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
-  }
-
-  #refusalNow(): Problem | undefined {
-    const code = this.#publisher.refusal();
-    return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
-  }
-
-  /** Reads what a scan found: whose the request is, on which lane it goes and what it costs. */
-  #open(work: Work, status: ScanStatus): Problem | undefined {
-    if (status !== ScanStatus.Ok) return scanProblem(status, work);
-    const envelope = work.protocol.readEnvelope(work, this.#projects);
-    if ("code" in envelope) return this.#hints.withHint(envelope, work);
-    work.open(envelope);
-    const { id } = envelope.project;
-    work.exchange.projectId = id;
-    return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
-  }
-
-  /** What came in one piece has just got its deadline, and needs no look at the clock. */
-  #admit(work: Work): Problem | undefined {
-    const { exchange } = work;
-    return exchange.hint !== undefined && this.#isLate(exchange) ? tooLate : this.#overLimits(work);
-  }
-
-  /**
-   * What is stored past its deadline is told "unknown" at the best, and its retry stores it again.
-   */
-  #isLate({ deadlineMs }: Exchange): boolean {
-    return this.#nowMs() >= deadlineMs;
-  }
-
-  /**
-   * Holds the request against what its stream is fit for, and what its project may send: once a
-   * request, as soon as the project is known.
-   */
-  #overLimits(work: Work): Problem | undefined {
-    const { lane, project, cost } = work;
-    const unfit = this.#publisher.refusalOf(lane, project.id);
-    if (unfit !== undefined) return unfit;
-    const waitMs = project.meter.admit(cost);
-    if (waitMs === 0) return undefined;
-    this.#hints.noteLibrary(work);
-    this.#metrics.events(lane, "rate_limited", cost.events);
-    return overRate(work, waitMs);
   }
 
   /**
@@ -385,10 +341,6 @@ function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
   return projectId === work.project.id && lane === work.lane;
 }
 
-const tooLate: Problem = {
-  code: "timeout",
-  detail: "The time for the request was over before any of it was stored: send it again",
-};
 const tooManyBefore: Problem = {
   code: "overloaded",
   detail: "Too many large bodies came before this one",

@@ -23,15 +23,18 @@ interface Slice {
 
 export class LoopShare {
   readonly #nextTurn: () => Promise<void>;
-  readonly #nowMs: () => number;
+  readonly #monotonicMs: () => number;
   readonly #waiting: Slice[] = [];
   #spentMs = 0;
   #turnAwaited = false;
 
   /** `nextTurn`: fulfilled in a later turn of the event loop, after other work had its chance. */
-  constructor({ nextTurn, nowMs }: { nextTurn: () => Promise<void>; nowMs: () => number }) {
+  constructor({
+    nextTurn,
+    monotonicMs,
+  }: { nextTurn: () => Promise<void>; monotonicMs: () => number }) {
     this.#nextTurn = nextTurn;
-    this.#nowMs = nowMs;
+    this.#monotonicMs = monotonicMs;
   }
 
   /** This turn has had enough: what is more than a little waits for another. */
@@ -65,7 +68,7 @@ export class LoopShare {
   #turn(): void {
     this.#turnAwaited = false;
     this.#spentMs = 0;
-    const endMs = this.#nowMs() + slicesMsMax;
+    const endMs = this.#monotonicMs() + slicesMsMax;
     do {
       const slice = this.#waiting.shift();
       if (slice === undefined) return;
@@ -75,7 +78,7 @@ export class LoopShare {
       } catch (bug) {
         slice.reject(bug);
       }
-    } while (this.#nowMs() < endMs);
+    } while (this.#monotonicMs() < endMs);
     if (this.#waiting.length > 0) this.#awaitTurn();
   }
 }

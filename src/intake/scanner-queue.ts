@@ -38,7 +38,7 @@ interface Waiter {
 
 export interface ScannerQueueOptions {
   readonly createScanner: (rows: number) => BackgroundScanner;
-  readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
 }
 
 export class ScannerQueue {
@@ -139,7 +139,7 @@ export class ScannerQueue {
   }
 
   #start({ arrival, resolve, reject }: Waiter): void {
-    if (this.#options.nowMs() >= arrival.deadlineMs) {
+    if (this.#options.monotonicMs() >= arrival.deadlineMs) {
       resolve(undefined);
       return;
     }
@@ -160,7 +160,7 @@ export class ScannerQueue {
   /** Ends the wait of those whose deadline has passed. */
   #tick(): void {
     this.#tickTimer = undefined;
-    const now = this.#options.nowMs();
+    const now = this.#options.monotonicMs();
     for (const [group, waiters] of [...this.#waiting]) {
       const left = waiters.filter(({ arrival }) => arrival.deadlineMs > now);
       for (const { arrival, resolve } of waiters) if (arrival.deadlineMs <= now) resolve(undefined);

@@ -39,8 +39,10 @@ export interface SentHow {
 }
 
 /** An intake whose frames the test settles, in the order it likes. */
-export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => number } = {}) {
-  const { nowMs = () => performance.now(), ...more } = options;
+export function intakeOnFrames(
+  options: { shares?: ProjectShares; monotonicMs?: () => number } = {},
+) {
+  const { monotonicMs = () => performance.now(), ...more } = options;
   const frames: Submitted[] = [];
   /** By reason of events, and code of warnings. */
   const counted: Record<string, number> = {};
@@ -102,7 +104,7 @@ export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => 
       ...{ slowPathItems() {}, distinctIdsCut() {} },
     },
     ...more,
-    nowMs,
+    monotonicMs,
     nextTurn: setImmediate,
   });
 
@@ -120,7 +122,12 @@ export function intakeOnFrames(options: { shares?: ProjectShares; nowMs?: () => 
         path: "",
         client: "",
       } as const),
-      ...{ sentAtMs: Number.NaN, isEngage: false, hint: undefined, deadlineMs: nowMs() + 30_000 },
+      ...{
+        sentAtMs: Number.NaN,
+        isEngage: false,
+        hint: undefined,
+        deadlineMs: monotonicMs() + 30_000,
+      },
       v1: {
         ...v1,
         answerResults: (text, hasRetry) =>

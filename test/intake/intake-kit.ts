@@ -56,7 +56,7 @@ export class IntakeKit {
   outcome: (project: string) => "stored" | "refused" | Promise<void> = () => "stored";
   /** Made in place of a scanner that the native one would be. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
-  nowMs: () => number = () => performance.now();
+  monotonicMs: () => number = () => performance.now();
   /** Called at each event that is placed. */
   onEvent: () => void = () => {};
   #eventsOfThisTurn = 0;
@@ -93,7 +93,7 @@ export class IntakeKit {
         },
       },
       metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
-      nowMs: () => this.nowMs(),
+      monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,
     });
   }
@@ -118,7 +118,7 @@ export class IntakeKit {
         client: "",
       } as const),
       ...{ sentAtMs: Number.NaN, isEngage: false },
-      deadlineMs: options.deadlineMs ?? this.nowMs() + 30_000,
+      deadlineMs: options.deadlineMs ?? this.monotonicMs() + 30_000,
       hint: options.hint,
       answerStored: ({ accepted }) => {
         sent.answer = `stored ${accepted}`;

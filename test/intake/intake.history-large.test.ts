@@ -79,7 +79,7 @@ beforeEach(() => {
       uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
-    nowMs: () => performance.now(),
+    monotonicMs: () => performance.now(),
     async nextTurn() {
       turns++;
       await setImmediate();

@@ -85,7 +85,7 @@ beforeEach(() => {
       slowPathItems() {},
       distinctIdsCut() {},
     },
-    nowMs: () => 0,
+    monotonicMs: () => 0,
     nextTurn: async () => {},
   });
 });

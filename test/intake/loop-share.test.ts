@@ -32,7 +32,7 @@ beforeEach(() => {
       return { ...scanner, scan, normalise };
     },
   });
-  kit.nowMs = () => now;
+  kit.monotonicMs = () => now;
   kit.onEvent = () => {
     now += 0.002;
   };
@@ -154,7 +154,7 @@ test("slices run in the order of asking, at least one a turn, and a slice that t
   const turns: (() => void)[] = [];
   const share = new LoopShare({
     nextTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
-    nowMs: () => now,
+    monotonicMs: () => now,
   });
   const done: string[] = [];
   const ask = (name: string, ms: number) =>

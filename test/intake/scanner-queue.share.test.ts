@@ -18,7 +18,7 @@ interface Body {
 function queueOf() {
   const queue = new ScannerQueue({
     createScanner: () => ({}) as BackgroundScanner,
-    nowMs: () => 0,
+    monotonicMs: () => 0,
   });
   const working = new Map<string, () => void>();
   const arrive = (name: string, { project, lane = "live", bytes = 1_000 }: Body): void => {

@@ -62,7 +62,7 @@ test("what is not placed any more hears why", async () => {
     },
     { code: "timeout", options: {}, outcomeOf: (at: number) => (at === 0 ? "stored" : "unknown") },
     { code: "project_full", options: { shares }, outcomeOf: () => "stored" },
-    { code: "timeout", options: { nowMs: () => nowMs }, outcomeOf: late },
+    { code: "timeout", options: { monotonicMs: () => nowMs }, outcomeOf: late },
   ] as { code: string; options: object; outcomeOf: (at: number) => FrameOutcome }[]) {
     const { frames, send } = intakeOnFrames(options);
     const { answer, work } = send(batch);

@@ -15,7 +15,10 @@ describe("what comes too late is not placed", () => {
       // Only one that was inflated on the pool can be late when it comes, and of those there is a
       // hint.
       const lane = "historical" in body ? "historical" : "live";
-      const sent = kit.send(body, { deadlineMs: kit.nowMs() - 1, hint: { projectId: "a", lane } });
+      const sent = kit.send(body, {
+        deadlineMs: kit.monotonicMs() - 1,
+        hint: { projectId: "a", lane },
+      });
       await sent.work;
       // Of a large one the scanners may say first that it came too late.
       expect(["timeout", "overloaded"]).toContain(sent.answer);
@@ -26,7 +29,7 @@ describe("what comes too late is not placed", () => {
   test("nothing of a large one that is late when it is scanned", async () => {
     const kit = new IntakeKit();
     let lateMs = 0;
-    kit.nowMs = () => lateMs;
+    kit.monotonicMs = () => lateMs;
     const sent = kit.send(large, { deadlineMs: 10, hint: { projectId: "a", lane: "live" } });
     lateMs = 10;
     await until(() => sent.answer !== undefined);
@@ -36,11 +39,11 @@ describe("what comes too late is not placed", () => {
 
   test("no more of a large one than was placed in time", async () => {
     const kit = new IntakeKit();
-    let nowMs = 0;
+    let monotonicMs = 0;
     let events = 0;
-    kit.nowMs = () => nowMs;
+    kit.monotonicMs = () => monotonicMs;
     kit.onEvent = () => {
-      if (++events === 500) nowMs = 10;
+      if (++events === 500) monotonicMs = 10;
     };
     const sent = kit.send(large, { deadlineMs: 10 });
     await sent.work;
