@@ -6,7 +6,7 @@ import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 
 const DIGIT_0 = 0x30;
-/** Of the `:0` behind a name. */
+/** The `:0` behind a name. */
 const valueBytes = 2;
 
 /**

@@ -115,8 +115,8 @@ function dateMs(parts: Parts): number {
 }
 
 /**
- * Of two digits, one that all readers take for the same: mail (RFC 2822, 4.3) has 50 to 69 in the
- * last century, others in this one.
+ * A year of two digits must be one that all readers take for the same: mail (RFC 2822, 4.3) has 50
+ * to 69 in the last century, others in this one.
  */
 function yearOf(text: string): number {
   const year = Number(text);

@@ -56,7 +56,7 @@ export class RecordFrame {
   /** `sent_at` and `ip`, where they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /** Of each tail that a second or later record had: what is behind the timestamp, in one piece. */
+  /** What is behind the timestamp, in one piece, for each tail that a later record had. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 

@@ -6,7 +6,7 @@ import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 
 /**
- * How much of a string, or of a value that stands for one, is looked at: twenty times what any rule
+ * How much is read of a string, or of a value that stands for one: twenty times what any rule
  * asks for.
  */
 export const tokenBytesRead = 4_096;

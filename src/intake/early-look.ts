@@ -12,9 +12,9 @@ import {
   spaceEnd,
   spaceStart,
   startOfValue,
-  stringEnd,
   stringStart,
 } from "./details/json-bytes.ts";
+import { type MemberSpan, walkMembers } from "./details/members.ts";
 
 /** How far from the start, and from the end, a look goes. */
 export const lookedAtBytesMax = 4_096;
@@ -88,7 +88,7 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   return seen;
 }
 
-/** Of an array, which is always live, the first item that shows a key. */
+/** Reads an array, which is always live, up to the first item that shows a key. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
   let seen = nothingSeen();
   let at = start;
@@ -111,37 +111,21 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
  * that is not reached.
  */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
-  return readMembers(body, range, (member) => {
+  return walkMembers({ body, ...range }, (member) => {
     if (isProperties(body, member)) {
       seen.propertiesToken = "";
-      readMembers(body, { start: member.valueStart, end: member.valueEnd }, (property) => {
+      const properties = { body, start: member.valueStart, end: member.valueEnd };
+      walkMembers(properties, (property) => {
         const isWhole = property.valueEnd < member.valueEnd;
         if (isWhole && nameIs(body, property, "token"))
           seen.propertiesToken = keyAt(body, property);
+        return true;
       });
     } else if (member.valueEnd < range.end) {
       note(body, seen, member);
     }
+    return true;
   });
-}
-
-/** The members of the object that begins there, the last perhaps cut off. Answers as above. */
-function readMembers(body: Buffer, { start, end }: Range, take: (member: Member) => void): number {
-  let at = spaceEnd(body, start + 1, end);
-  while (at < end && body[at] === Ascii.Quote) {
-    const nameStart = at + 1;
-    const nameEnd = stringEnd(body, nameStart, end);
-    at = spaceEnd(body, nameEnd + 1, end);
-    if (body[at] !== Ascii.Colon) return -1;
-    const valueStart = spaceEnd(body, at + 1, end);
-    const valueEnd = endOfValue(body, valueStart, end);
-    take({ nameStart, nameEnd, valueStart, valueEnd });
-    at = spaceEnd(body, valueEnd, end);
-    if (at < end && body[at] === Ascii.CloseBrace) return at + 1;
-    if (at >= end || body[at] !== Ascii.Comma) return -1;
-    at = spaceEnd(body, at + 1, end);
-  }
-  return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
 /**
@@ -181,15 +165,7 @@ function readEnd(body: Buffer, seen: Seen): void {
   seen.lane = late.lane ?? seen.lane;
 }
 
-interface Member {
-  /** Within the quotes. */
-  readonly nameStart: number;
-  readonly nameEnd: number;
-  readonly valueStart: number;
-  readonly valueEnd: number;
-}
-
-function note(body: Buffer, seen: Seen, member: Member): void {
+function note(body: Buffer, seen: Seen, member: MemberSpan): void {
   const { valueStart, valueEnd } = member;
   if (nameIs(body, member, "api_key")) seen.apiKey = keyAt(body, member);
   else if (nameIs(body, member, "token")) seen.token = keyAt(body, member);
@@ -204,11 +180,11 @@ function note(body: Buffer, seen: Seen, member: Member): void {
   }
 }
 
-function isProperties(body: Buffer, member: Member): boolean {
+function isProperties(body: Buffer, member: MemberSpan): boolean {
   return body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties");
 }
 
-function nameIs(body: Buffer, { nameStart, nameEnd }: Member, name: string): boolean {
+function nameIs(body: Buffer, { nameStart, nameEnd }: MemberSpan, name: string): boolean {
   return nameEnd - nameStart === name.length && isText(body, name, nameStart);
 }
 
@@ -217,7 +193,7 @@ function isText(body: Buffer, text: string, start: number): boolean {
 }
 
 /** "" says nothing; white space alone says that it is nobody's, as it does to the scan. */
-function keyAt(body: Buffer, { valueStart, valueEnd }: Member): string {
+function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);
   return text.trim() || text;

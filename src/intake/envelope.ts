@@ -1,5 +1,5 @@
 // What a request says of itself, apart from its items: whose it is, and on which lane it goes.
-// Reads the scan table's header. Must not look at items.
+// Reads the scan table's header. Must not read items.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
@@ -9,7 +9,7 @@ import { kindOfBody } from "./details/body-kind.ts";
 import { jsonFault } from "./details/json-fault.ts";
 import { unknownKeyDetail } from "./details/key-details.ts";
 
-/** Of a body that is neither, to see what it is. */
+/** So much is read of a body that is neither object nor array, to say what it is. */
 const rootBytesRead = 64;
 /** Keys are of printable characters. */
 const nobodysKey = "\0";
@@ -87,7 +87,7 @@ export function projectOf(key: string, projects: ProjectLookup): MeteredProject 
   return project;
 }
 
-/** Of a batch. */
+/** The lane that a batch asks for. */
 export function laneOf(table: Uint32Array): Lane | Problem {
   switch (table[Header.HistoricalType]) {
     case TokenType.True:

@@ -13,7 +13,7 @@ const gatheredBytesMax = 16_384;
 /** Behind each item. JSON has it nowhere, so no two lists of items have the same bytes. */
 const END = 0;
 
-/** Of one list of items after another. */
+/** Hashes one list of items after another. */
 export class ItemsHash {
   readonly #body: Buffer;
   readonly #gathered: Buffer;

@@ -62,7 +62,7 @@ export class PendingRequest implements FrameWaiter {
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
-  /** Of an earlier sending of the request, which has counted them. */
+  /** Events that an earlier sending of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
   /** The stream is not fit for events any more that were under way to it. */

@@ -1,6 +1,6 @@
 // A body that is not UTF-8, with U+FFFD in place of what is malformed: one event's bad bytes must
 // not cost its neighbours. In slices of the event loop's time, and bounded by the scan, which says
-// how much there is to mend. Must not judge events.
+// how much there is to repair. Must not judge events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../scan/table.ts";
@@ -12,7 +12,7 @@ export interface RepairedBody {
   readonly malformed: Uint32Array;
 }
 
-/** Read between two looks at the clock: 0.3 ms at most. */
+/** Read in one slice: 0.3 ms at most. */
 const bytesPerSlice = 65_536;
 
 /** Whether the scan that ended so found a body that may be worth it. */

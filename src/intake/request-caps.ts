@@ -56,7 +56,7 @@ function personBytesLikely({ cost, table }: CappedWork): number {
 }
 
 function personBytesOf(table: Uint32Array, row: number): number {
-  // Of an item that is not plain the scan has not seen all.
+  // The scan has not seen all of an item that is not plain.
   if (itemFlags({ table, row }) !== 0)
     return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   if (!hasExtra(table, row)) return 0;

@@ -8,18 +8,18 @@ import type { Arrival } from "./arrivals.ts";
 /** Bodies worked on at a time. The others wait, in the budget of bytes in flight. */
 const scannersMax = 6;
 /**
- * Of one project: one is scanned while another is placed. Bodies of which nobody knows whose they
- * are count as one project's together.
+ * A project has two at a time: one is scanned while another is placed. Bodies of which nobody knows
+ * whose they are count as one project's together.
  */
 const ofProjectMax = 2;
 /**
- * History is stored one frame after another, so it holds its scanner for long: of a project one,
- * and of all no more than so many.
+ * History is stored one frame after another, so it holds its scanner for long. A project has one
+ * for it, and all together no more than so many.
  */
 const historicalMax = 3;
 /**
- * Bodies of which the index takes up to four times as much: of a project one, and of all no more
- * than so many.
+ * The index of a body takes up to four times its bytes. Of huge ones a project has one at a time,
+ * and all together no more than so many.
  */
 const hugeBytesMin = 33_554_432;
 const hugeMax = 2;

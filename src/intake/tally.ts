@@ -56,7 +56,7 @@ export class Tally implements IntakeReport {
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
-  /** Of events that are stored, and of items that are left out. */
+  /** What is named of events that are stored, and of items that are left out. */
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;

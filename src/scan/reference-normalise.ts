@@ -23,7 +23,7 @@ export function normaliseText(text: string): string | undefined {
       if (name === ",") name = next();
       const key = plainString(name);
       next();
-      // Of members of one name the last stays, where it stands.
+      // The last member of a name stays, where it stands.
       values.delete(key);
       values.set(key, value(next(), depth));
     }

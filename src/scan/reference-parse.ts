@@ -11,7 +11,7 @@ export interface JsonNode {
   type: TokenType;
   readonly start: number;
   end: number;
-  /** Of an object and of an array near the root; values further down are checked and forgotten. */
+  /** Filled in objects and arrays near the root; what is further down is checked and forgotten. */
   readonly children: JsonChild[];
 }
 

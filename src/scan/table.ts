@@ -79,7 +79,7 @@ export const Header = {
   /** Bytes of the body with U+FFFD in place of each of them. */
   RepairedBytes: 17,
   /**
-   * Of an array: index of the first of all its items whose key is not that above; 0 if they agree.
+   * In an array, the index of the first item whose key is not that above; 0 if they agree.
    * Keys are the same if their bytes are, or their texts without white space around, where these
    * are ASCII and written in `keyTokenBytesMax` bytes.
    */
@@ -118,7 +118,7 @@ export const Row = {
   /** Eight TokenTypes, four bits each, see PropertyShift. */
   PropertyTypes: 19,
   /**
-   * Of MoreShift: three TokenTypes of properties, the item's own, whether it has an extra, and
+   * See MoreShift: three TokenTypes of properties, the item's own, whether it has an extra, and
    * ItemFlag bits.
    */
   MoreTypes: 20,
@@ -241,9 +241,9 @@ export const malformedMax = 1_048_576;
 
 /** A body on its way to be UTF-8. */
 export interface Repair {
-  /** Of Header.RepairedBytes. */
+  /** Has Header.RepairedBytes bytes. */
   readonly text: Buffer;
-  /** Of Header.Malformed: where in the text the U+FFFD stand, ascending. */
+  /** Has Header.Malformed places: where in the text the U+FFFD stand, ascending. */
   readonly places: Uint32Array;
   /** Bytes read, bytes written, places found; zeros at first. */
   readonly progress: Uint32Array;

@@ -31,7 +31,7 @@ export function textOf({ detail, hint }: Said): string {
   return hint === "" ? detail : `${detail}; ${hint}`;
 }
 
-/** Of one that an answer does not name. */
+/** What is said of an item that an answer does not name. */
 export const unsaid: Said = { detail: "", hint: "" };
 
 /**

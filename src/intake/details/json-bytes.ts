@@ -47,13 +47,28 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
+/** Whole values inside a text that are passed over unread, however long. */
+export interface Skip {
+  readonly skipFrom: number;
+  readonly skipTo: number;
+}
+
+const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
+
 /** One past the value's last byte; `end` where that is not reached. */
-export function endOfValue(body: Buffer, start: number, end: number): number {
+export function endOfValue(
+  body: Buffer,
+  start: number,
+  end: number,
+  { skipFrom, skipTo }: Skip = nothingSkipped,
+): number {
+  if (start === skipFrom) return Math.min(skipTo, end);
   const first = body[start];
   if (first === Ascii.Quote) return Math.min(stringEnd(body, start + 1, end) + 1, end);
   if (first !== Ascii.OpenBrace && first !== Ascii.OpenBracket) return endOfWord(body, start, end);
   let depth = 0;
   for (let at = start; at < end; at++) {
+    if (at === skipFrom) at = skipTo;
     const byte = body[at];
     if (byte === Ascii.Quote) at = stringEnd(body, at + 1, end);
     else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
@@ -88,7 +103,7 @@ export function startOfValue(body: Buffer, end: number, start: number): number {
   return at === end ? -1 : at;
 }
 
-/** Of numbers, true, false and null. */
+/** A byte of a number, or of true, false and null. */
 function isWordByte(byte: number): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||

@@ -8,7 +8,7 @@ import { kindOfBody } from "./body-kind.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** So much is looked at on either side, so that a key is seen whole of which the end is near. */
+/** So much is read on either side, so that a key is seen whole of which the end is near. */
 const bytesAround = 512;
 /** A text that may be whole is tried up to this. */
 const firstTextBytesMax = 4_096;
@@ -89,7 +89,7 @@ function isWithinString(body: Buffer, offset: number): boolean | undefined {
 }
 
 const isSpace = /[ \t\r\n]/;
-/** Of punctuation, numbers, `true`, `false` and `null`. */
+/** A character of punctuation, of a number, or of `true`, `false` and `null`. */
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**

@@ -7,7 +7,7 @@ import type { ObjectSpan } from "./members.ts";
 import type { Slips } from "./slips.ts";
 
 const charsShown = 8;
-/** Of a key shorter than this, half. */
+/** Half of a key shorter than this is shown. */
 const shortChars = 12;
 
 const faults: readonly (readonly [RegExp, string])[] = [

@@ -1,16 +1,22 @@
-// The names of an object's members, read from the bytes of valid JSON for answers that say what is
-// wrong with it. Reads a bounded part, passes over what it is told to, and keeps no value.
+// The members of an object, read from the bytes of JSON, within bounds: for answers that say what
+// is wrong with it, and for a glance at a body before it is scanned. Keeps no value.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
+import { endOfValue, type Skip, spaceEnd, stringEnd } from "./json-bytes.ts";
 
-export interface ObjectSpan {
+export interface ObjectSpan extends Partial<Skip> {
   readonly body: Buffer;
   readonly start: number;
   readonly end: number;
-  /** A whole value, or several, inside the span: passed over unread, however long. */
-  readonly skipFrom?: number;
-  readonly skipTo?: number;
+}
+
+/** Where a member's name is, without its quotes, and where its value. */
+export interface MemberSpan {
+  readonly nameStart: number;
+  readonly nameEnd: number;
+  readonly valueStart: number;
+  readonly valueEnd: number;
 }
 
 export interface Member {
@@ -27,71 +33,50 @@ export const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
+/**
+ * Hands on the members of the object that begins at `start`, until `take` answers false. The value
+ * of the last may be cut off. Answers one past the object's last byte, or -1 where that is not
+ * reached.
+ */
+export function walkMembers(
+  { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
+  take: (member: MemberSpan) => boolean,
+): number {
+  const skip = { skipFrom, skipTo };
+  let at = spaceEnd(body, start + 1, end);
+  while (at < end && body[at] === Ascii.Quote) {
+    const nameStart = at + 1;
+    const nameEnd = stringEnd(body, nameStart, end);
+    at = spaceEnd(body, nameEnd + 1, end);
+    if (at >= end || body[at] !== Ascii.Colon) return -1;
+    const valueStart = spaceEnd(body, at + 1, end);
+    const valueEnd = endOfValue(body, valueStart, end, skip);
+    if (!take({ nameStart, nameEnd, valueStart, valueEnd })) return -1;
+    at = spaceEnd(body, valueEnd, end);
+    if (at < end && body[at] === Ascii.CloseBrace) return at + 1;
+    if (at >= end || body[at] !== Ascii.Comma) return -1;
+    at = spaceEnd(body, at + 1, end);
+  }
+  return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
+}
+
 /** The first members of the object; none where the span does not begin with one. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
-  let limit = Math.min(end, start + bytesReadMax);
-  let at = start;
-  passSpace();
-  if (body[at] !== Ascii.OpenBrace) return members;
-  at++;
-  for (let count = 0; count < membersMax; count++) {
-    passSpace();
-    if (at >= limit || body[at] !== Ascii.Quote) break;
-    const nameStart = at + 1;
-    passString();
-    const nameEnd = at - 1;
-    passSpace();
-    at++;
-    passSpace();
-    if (at >= limit) break;
+  // What is skipped is not read, so it does not count.
+  const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
+  const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
+  const objectStart = spaceEnd(body, start, limit);
+  if (body[objectStart] !== Ascii.OpenBrace) return members;
+  let count = 0;
+  const walked = { body, start: objectStart, end: limit, skipFrom, skipTo };
+  walkMembers(walked, ({ nameStart, nameEnd, valueStart }) => {
+    if (valueStart >= limit) return false;
     if (nameEnd > nameStart && nameEnd - nameStart <= nameBytesMax) {
       const name = body.toString("latin1", nameStart, nameEnd);
-      if (plainName.test(name)) members.push({ name, valueAt: at });
+      if (plainName.test(name)) members.push({ name, valueAt: valueStart });
     }
-    passValue();
-    passSpace();
-    if (at >= limit || body[at] !== Ascii.Comma) break;
-    at++;
-  }
+    return ++count < membersMax;
+  });
   return members;
-
-  function passSpace(): void {
-    while (at < limit && body[at]! <= 0x20) at++;
-  }
-
-  /** From the opening quote to behind the closing one. */
-  function passString(): void {
-    at++;
-    while (at < limit && body[at] !== Ascii.Quote) at += body[at] === Ascii.Backslash ? 2 : 1;
-    at++;
-  }
-
-  function passValue(): void {
-    let depth = 0;
-    while (at < limit) {
-      if (at === skipFrom) {
-        limit = Math.min(end, limit + skipTo - skipFrom);
-        at = skipTo;
-        if (depth === 0) return;
-      }
-      const byte = body[at];
-      if (byte === Ascii.Quote) {
-        passString();
-        if (depth === 0) return;
-        continue;
-      }
-      if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
-      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) {
-        // The end of the object itself, behind a number or a word.
-        if (depth === 0) return;
-        depth--;
-        if (depth === 0) {
-          at++;
-          return;
-        }
-      } else if (byte === Ascii.Comma && depth === 0) return;
-      at++;
-    }
-  }
 }

@@ -7,7 +7,7 @@ import { Ascii } from "../../base/ascii.ts";
 import { extraTypes, type ItemView, isNothing, isString, typeAt } from "../../events/item-view.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../scan/table.ts";
 
-/** Of a session's id, and of the options: more is neither. */
+/** A longer token is no session's id, and no options. */
 const tokenBytesMax = 4_096;
 
 const parts =
@@ -126,7 +126,7 @@ export function writeWithAdditions(
   return at + body.copy(target, at, start + 1, itemEnd);
 }
 
-/** Of an object's inside, up to its end: there is no member in it. */
+/** Whether an object has no member; [start, end) is its inside and its closing brace. */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;
   while (at < end && body[at]! <= Ascii.Space) at++;

@@ -38,7 +38,7 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /** Of a dropped or refused event the place of its code, of others the bits of its warnings. */
+  /** The place of the code of a dropped or refused event; the warning bits of any other. */
   readonly #details: Uint32Array;
   /** What looks like the slip, of the few events that are named. */
   #hints: Map<number, string> | undefined = undefined;
@@ -136,7 +136,7 @@ interface Outcomes {
   readonly states: Uint8Array;
   readonly details: Uint32Array;
   readonly hints: ReadonlyMap<number, string> | undefined;
-  /** Of what no frame has. */
+  /** Why the events that no frame has were not sent to the store. */
   readonly notSent: ErrorCode | undefined;
 }
 

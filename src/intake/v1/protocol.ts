@@ -18,7 +18,7 @@ import { ResultTally } from "./result-tally.ts";
 import type { UuidList } from "./uuid-list.ts";
 import { readUuids, readUuidsInTurns } from "./uuids.ts";
 
-/** Of one request. */
+/** Made once a request. */
 export class V1Protocol implements Protocol {
   readonly writesAnew = true;
   readonly needsTimestamp = true;
