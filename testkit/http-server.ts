@@ -86,9 +86,9 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
       connectionsMax: config.connectionsMax,
       addressConnectionsMax: config.addressConnectionsMax,
     },
-    intake: (exchange, body) => {
-      taken.push({ exchange, text: body.toString() });
-      return server.answer(exchange, body) ?? undefined;
+    intake: (exchange, { bytes }) => {
+      taken.push({ exchange, text: bytes.toString() });
+      return server.answer(exchange, bytes) ?? undefined;
     },
     admission,
     metrics: {

@@ -251,12 +251,25 @@ export interface V1Request {
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
 
+/** A body in memory that is somebody else's as soon as the intake returns. */
+export interface BorrowedBody {
+  readonly memory: "borrowed";
+  readonly bytes: Buffer;
+}
+
+/** A body in memory that is the intake's until the promise that it returns has settled. */
+export interface OwnedBody {
+  readonly memory: "owned";
+  readonly bytes: Buffer;
+}
+
+/** One whole, inflated body. */
+export type WholeBody = BorrowedBody | OwnedBody;
+
 /**
- * Takes one whole, inflated body. The bytes are the intake's until it returns, or until the promise
- * it returns has settled; bodies below 1 MiB may lie in memory that is gone when it returns, so of
- * those it keeps a copy if it needs them longer. Fails only for bugs, never for what a client sent.
+ * Takes one body. Undefined: it is done with it. Fails only for bugs, never for what a client sent.
  */
-export type Intake = (exchange: Exchange, body: Buffer) => Promise<void> | undefined;
+export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;
 
 /**
  * The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole

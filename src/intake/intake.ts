@@ -3,7 +3,7 @@
 // large one takes the same steps in many turns, so that nobody waits for it. Holds the branching;
 // the helpers compute. Must not know HTTP, N-API or NATS.
 
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
 import type {
   BodyHint,
@@ -11,9 +11,11 @@ import type {
   EarlyLook,
   Exchange,
   Intake,
+  OwnedBody,
   ProjectLookup,
   ProjectShares,
   Publisher,
+  WholeBody,
 } from "../base/types.ts";
 import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
 import { type BackgroundScanner, ScanStatus } from "../scan/table.ts";
@@ -36,7 +38,6 @@ import { type Protocol, Work, type WorkParts } from "./work.ts";
 import {
   endOfSlice,
   fewEventsMax,
-  kept,
   littleBytesMax,
   placedAtOnceMax,
   rowsAtOnceMax,
@@ -75,7 +76,7 @@ const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
   const story = new Story(options);
-  return (exchange, received) => story.take(exchange, received);
+  return (exchange, body) => story.take(exchange, body);
 }
 
 class Story {
@@ -119,13 +120,13 @@ class Story {
   }
 
   /** Little bodies of few events go through at once, of others as many as the turn has time for. */
-  take(exchange: Exchange, received: Buffer): Promise<void> | undefined {
-    const { length } = received;
-    if (length <= littleBytesMax) return this.#takeNow(exchange, received);
+  take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
+    const { length } = body.bytes;
+    if (length <= littleBytesMax) return this.#takeNow(exchange, body);
     if (length > scannedAtOnceBytesMax || this.#share.isSpent)
-      return this.#takeLater(exchange, received);
+      return this.#takeLater(exchange, body);
     const beganMs = this.#workMs();
-    const rest = this.#takeNow(exchange, received);
+    const rest = this.#takeNow(exchange, body);
     this.#share.spend(this.#workMs() - beganMs);
     return rest;
   }
@@ -134,22 +135,23 @@ class Story {
    * Takes a body from scan to frames in this turn, unless it turns out to be more than a little
    * work, or others are first.
    */
-  #takeNow(exchange: Exchange, received: Buffer): Promise<void> | undefined {
+  #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
-    const work = new Work(exchange, this.#protocolOf(exchange), { received, scanner });
+    const { bytes } = body;
+    const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
     let problem = this.#checks.ofStore();
     if (problem === undefined) {
       const status = scanner.scan(work.body);
-      if (isRepairable(status, scanner)) return this.#takeLater(exchange, received);
+      if (isRepairable(status, scanner)) return this.#takeLater(exchange, body);
       problem = this.#checks.open(work, status);
     }
     if (problem !== undefined) {
       exchange.answerProblem(problem);
       return undefined;
     }
-    const isCounted = received.length <= littleBytesMax && work.cost.events > fewEventsMax;
+    const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
     if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
-      return this.#takeLater(exchange, received, whoseIs(work));
+      return this.#takeLater(exchange, body, whoseIs(work));
 
     problem = work.protocol.readEvents(work) ?? this.#checks.admitNow(work);
     if (problem !== undefined) {
@@ -181,20 +183,20 @@ class Story {
 
   #takeLater(
     exchange: Exchange,
-    received: Buffer,
-    whose: BodyHint = exchange.hint ?? this.#look(received, true, exchange.v1?.apiKey),
+    body: WholeBody,
+    whose: BodyHint = exchange.hint ?? this.#look(body.bytes, true, exchange.v1?.apiKey),
   ): Promise<void> {
-    return this.#takeInTurns(exchange, kept(received), whose);
+    return this.#takeInTurns(exchange, owned(body), whose);
   }
 
   /** Takes the same steps in many turns, with the scan in the thread pool. */
-  async #takeInTurns(exchange: Exchange, received: Buffer, whose: BodyHint): Promise<void> {
+  async #takeInTurns(exchange: Exchange, body: OwnedBody, whose: BodyHint): Promise<void> {
     const arrival = this.#arrivals.arrive(whose, {
-      bytes: received.length,
+      bytes: body.bytes.length,
       deadlineMs: exchange.deadlineMs,
     });
     try {
-      const problem = await this.#takeTurn(exchange, received, arrival);
+      const problem = await this.#takeTurn(exchange, body, arrival);
       if (problem !== undefined) exchange.answerProblem(problem);
     } finally {
       this.#arrivals.leave(arrival);
@@ -207,7 +209,7 @@ class Story {
    */
   async #takeTurn(
     exchange: Exchange,
-    received: Buffer,
+    { bytes }: OwnedBody,
     arrival: Arrival,
   ): Promise<Problem | undefined> {
     for (;;) {
@@ -216,7 +218,7 @@ class Story {
       const scanner = await this.#scanners.take(arrival);
       if (scanner === undefined) return tooManyBefore;
       try {
-        const work = new Work(exchange, this.#protocolOf(exchange), { received, scanner });
+        const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
         const problem = this.#checks.ofStore() ?? (await this.#scanInBackground(work));
         if (problem !== undefined) return problem;
         if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
@@ -331,6 +333,11 @@ class Story {
 function giveUp({ frames, pending }: Work): void {
   frames.abandon();
   pending.abandon();
+}
+
+/** The body, for longer than this turn. */
+function owned(body: WholeBody): OwnedBody {
+  return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
 }
 
 function whoseIs({ project, lane }: Work): BodyHint {

@@ -1,7 +1,6 @@
 // How much work a body makes, and how much of it is done at a time. What is large is decided here:
 // by the work, not by the bytes.
 
-import { Buffer } from "node:buffer";
 import { isPlain } from "../events/item-view.ts";
 import { mayNeedMerging } from "../events/person-fields.ts";
 import { recordOverheadBytesMax } from "../events/record.ts";
@@ -19,11 +18,6 @@ export const fewEventsMax = 8;
  * many take 0.8 ms.
  */
 export const scannedAtOnceBytesMax = 131_072;
-/**
- * A body from here on lies in memory of its own until the intake is done with it; of a shorter one
- * a copy is kept.
- */
-export const borrowedBytesMax = 1_048_576;
 /**
  * What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much.
  * Some 0.4 ms.
@@ -57,9 +51,4 @@ export function endOfSlice(
     work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1, false);
   }
   return end;
-}
-
-/** The body, for longer than this turn. */
-export function kept(body: Buffer): Buffer {
-  return body.length < borrowedBytesMax ? Buffer.from(body) : body;
 }

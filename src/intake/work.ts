@@ -114,14 +114,14 @@ export class Work implements RequestFacts {
   constructor(
     exchange: Exchange,
     protocol: Protocol,
-    { received, scanner }: { received: Buffer; scanner: BackgroundScanner },
+    { bytes, scanner }: { bytes: Buffer; scanner: BackgroundScanner },
   ) {
     this.exchange = exchange;
     this.protocol = protocol;
     this.receivedAtMs = exchange.receivedAtMs;
     this.isEngage = exchange.isEngage;
-    this.body = withoutMark(received);
-    this.markBytes = received.length - this.body.length;
+    this.body = withoutMark(bytes);
+    this.markBytes = bytes.length - this.body.length;
     this.scanner = scanner;
   }
 

@@ -138,7 +138,7 @@ export function intakeOnFrames(
     };
     const items = batch.map((item) => JSON.stringify(item)).join(between);
     const body = Buffer.from(`{"created_at":"2026-01-01T00:00:00Z","batch":[${items}]}`);
-    const work = intake(exchange, body) ?? Promise.resolve();
+    const work = intake(exchange, { memory: "borrowed", bytes: body }) ?? Promise.resolve();
     return { answer: answer.promise, work };
   }
 

@@ -17,7 +17,6 @@ import type {
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
-import { borrowedBytesMax } from "../../src/intake/work-size.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
 import { FakeFrame } from "./fake-frame.ts";
@@ -46,6 +45,8 @@ export interface SendOptions {
 }
 
 const frameBytesMax = 524_288;
+/** Shorter bodies are borrowed, as those are that come in one piece. */
+const borrowedBytesMax = 1_048_576;
 
 export class IntakeKit {
   /** Names of events in the order in which they were handed to the publisher. */
@@ -127,9 +128,12 @@ export class IntakeKit {
         sent.answer = code;
       },
     };
-    sent.work = this.#intake(exchange, bytes) ?? sent.work;
-    // A small body's memory is somebody else's as soon as the intake returns.
-    if (bytes.length < borrowedBytesMax) bytes.fill(0x20);
+    // Each memory is somebody else's as soon as the intake may not read it any more.
+    const overwrite = (): void => void bytes.fill(0x20);
+    const memory = bytes.length < borrowedBytesMax ? "borrowed" : "owned";
+    sent.work = this.#intake(exchange, { memory, bytes }) ?? sent.work;
+    if (memory === "borrowed") overwrite();
+    else void sent.work.then(overwrite, () => {});
     return sent;
   }
 

@@ -18,7 +18,6 @@ import type {
 import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
-import { borrowedBytesMax } from "../../src/intake/work-size.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
@@ -117,9 +116,8 @@ function send(
     answerStored: (report: IntakeReport) => void answers.push(`${name} ${report.accepted}`),
     answerProblem: (problem: Problem) => void answers.push(`${name} ${problem.code}`),
   };
-  const work = intake(exchange, body);
-  // A small body's memory is somebody else's as soon as the intake returns.
-  if (body.length < borrowedBytesMax) body.fill(0x20);
+  const work = intake(exchange, { memory: "borrowed", bytes: body });
+  body.fill(0x20);
   return work ?? Promise.resolve();
 }
 

@@ -117,7 +117,8 @@ async function send(batch: object[]): Promise<string> {
     answerProblem: ({ code }: Problem) => answer.resolve(code),
   };
   try {
-    await intake(exchange, Buffer.from(JSON.stringify({ api_key: "key", batch })));
+    const bytes = Buffer.from(JSON.stringify({ api_key: "key", batch }));
+    await intake(exchange, { memory: "owned", bytes });
   } catch {
     return "threw";
   }

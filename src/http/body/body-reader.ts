@@ -7,7 +7,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import type { Intake } from "../../base/types.ts";
+import type { Intake, WholeBody } from "../../base/types.ts";
 import type { HttpExchange } from "../exchange.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
@@ -277,7 +277,7 @@ export class BodyReader {
   #handBorrowed(body: RequestBody, payload: Buffer): void {
     // The first pieces may have told nothing: those of a compressed body tell little.
     if (body.hint !== undefined) body.look(payload, true);
-    const work = this.#hand(body, payload);
+    const work = this.#hand(body, { memory: "borrowed", bytes: payload });
     if (work === undefined) body.release();
     else void work.then(() => body.release());
   }
@@ -291,15 +291,15 @@ export class BodyReader {
       buffer.free();
       body.release();
     };
-    const work = this.#hand(body, buffer.bytes());
+    const work = this.#hand(body, { memory: "owned", bytes: buffer.bytes() });
     if (work === undefined) giveBack();
     else void work.then(giveBack);
   }
 
-  #hand(body: RequestBody, payload: Buffer): Promise<void> | undefined {
+  #hand(body: RequestBody, whole: WholeBody): Promise<void> | undefined {
     body.handOver();
     try {
-      const work = this.#options.intake(body.request, payload);
+      const work = this.#options.intake(body.request, whole);
       return work?.catch((error: unknown) => this.#intakeFailed(body, error));
     } catch (error) {
       this.#intakeFailed(body, error);
