@@ -208,18 +208,18 @@ export interface Exchange extends ClientWarningOrigin {
   readonly deadlineMs: number;
   /** Text form, or "" where addresses are not recorded. */
   readonly clientAddress: string;
-  /** Of the body, as it came over the wire. */
+  /** Bytes of the body as it came over the wire. */
   readonly bytesArrived: number;
   /**
-   * When the client says it sent this, by its own clock: milliseconds since the epoch, from 2020
-   * on. NaN where the query does not say, an infinity where it says what is no time.
+   * When the client sent this by its own clock, as the query says: milliseconds since the epoch,
+   * from 2020 on. NaN where the query does not say, an infinity where it says what is no time.
    */
-  readonly sentAtMs: number;
+  readonly querySentAtMs: number;
   /** Sent to where an object without `event` says who somebody is. */
   readonly isEngage: boolean;
   /**
-   * Of bodies that came in pieces or were inflated on the pool; undefined for others, which a scan
-   * costs less than the queue.
+   * Known of bodies that came in pieces or were inflated on the pool; undefined for others, which a
+   * scan costs less than the queue.
    */
   readonly hint: BodyHint | undefined;
   /** Whose it is, told by the intake when it knows; "" until then. */
@@ -238,7 +238,7 @@ export interface Exchange extends ClientWarningOrigin {
  * not come, and an answer for each event.
  */
 export interface V1Request {
-  /** Of `Authorization: Bearer`, else of `PostHog-Api-Token`. */
+  /** As `Authorization: Bearer` has it, else `PostHog-Api-Token`. */
   readonly apiKey: string;
   readonly requestId: string;
   readonly attempt: string;

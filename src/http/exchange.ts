@@ -71,7 +71,7 @@ export class HttpExchange implements Exchange {
    * the requests of many.
    */
   userAgent = "";
-  sentAtMs = Number.NaN;
+  querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;

@@ -7,7 +7,7 @@ import { percentDecoded } from "./body/percent-decoded.ts";
 
 export interface QueryTarget {
   readonly body: { compression: Compression | undefined; queryData: string };
-  sentAtMs: number;
+  querySentAtMs: number;
   answersNothing: boolean;
 }
 
@@ -39,7 +39,8 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "_":
     case "sent_at":
-      if (!Number.isFinite(target.sentAtMs)) target.sentAtMs = sentAtMsOf(value, target.sentAtMs);
+      if (!Number.isFinite(target.querySentAtMs))
+        target.querySentAtMs = sentAtMsOf(value, target.querySentAtMs);
       break;
     case "compression":
       target.body.compression ??= compressionNamed(value);

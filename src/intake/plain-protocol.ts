@@ -23,7 +23,7 @@ export const plainProtocol: Protocol = {
   },
   readEvents: () => undefined,
   readEventsInTurns: () => undefined,
-  readSentAt: ({ body, table, exchange }) => readSentAt(body, table, exchange.sentAtMs),
+  readSentAt: ({ body, table, exchange }) => readSentAt(body, table, exchange.querySentAtMs),
   createTally: () => new Tally(),
   createFrames: (work, publisher, bodyId) =>
     bodyId === undefined

@@ -38,7 +38,7 @@ describe("the query says more", () => {
     const wire = await connectTo(server);
     wire.write(postTo(`/e/?${query}`));
     expect((await wire.reply()).status).toBe(200);
-    expect(server.taken[0]!.exchange.sentAtMs).toBe(sentAtMs);
+    expect(server.taken[0]!.exchange.querySentAtMs).toBe(sentAtMs);
   });
 
   const routes = {

@@ -123,7 +123,7 @@ export function intakeOnFrames(
         client: "",
       } as const),
       ...{
-        sentAtMs: Number.NaN,
+        querySentAtMs: Number.NaN,
         isEngage: false,
         hint: undefined,
         deadlineMs: monotonicMs() + 30_000,

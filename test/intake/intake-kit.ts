@@ -118,7 +118,7 @@ export class IntakeKit {
         path: "",
         client: "",
       } as const),
-      ...{ sentAtMs: Number.NaN, isEngage: false },
+      ...{ querySentAtMs: Number.NaN, isEngage: false },
       deadlineMs: options.deadlineMs ?? this.monotonicMs() + 30_000,
       hint: options.hint,
       answerStored: ({ accepted }) => {

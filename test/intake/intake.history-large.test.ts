@@ -105,7 +105,7 @@ function send(
     receivedAtMs: 0,
     deadlineMs: performance.now() + 10_000,
     clientAddress: "",
-    sentAtMs: Number.NaN,
+    querySentAtMs: Number.NaN,
     isEngage: false,
     bytesArrived: 1_000_000_000,
     hint: undefined,

@@ -104,7 +104,7 @@ async function send(batch: object[]): Promise<string> {
       receivedAtMs: 0,
       deadlineMs: 1_000,
       clientAddress: "",
-      sentAtMs: Number.NaN,
+      querySentAtMs: Number.NaN,
       isEngage: false,
       bytesArrived: 1_000_000_000,
       hint: undefined,
