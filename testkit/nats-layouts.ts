@@ -6,25 +6,15 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import path from "node:path";
-import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import type { CommandContext } from "../src/cli/context.ts";
 import { gather } from "../src/cli/gather.ts";
 import { readConfig } from "../src/settings/read-config.ts";
+import { commandWorld } from "./command-context.ts";
 import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 
 const folder = path.resolve(import.meta.dirname, "../deploy/nats");
 const token = "layout-token";
-
-/** What a command of this kind does not look at. */
-const unusedContext: Omit<CommandContext, "stdout" | "stderr"> = {
-  env: {},
-  host: process,
-  mainFile: "",
-  channel: process,
-  stop: new AbortController().signal,
-};
 
 export interface LayoutNode {
   readonly file: "single.conf" | "cluster.conf" | "hub.conf" | "leaf.conf";
@@ -122,10 +112,9 @@ export async function startHub(): Promise<Hub> {
       {},
     );
     if (!result.ok) throw new Error(`read test settings: ${result.faults.join("; ")}`);
-    const stdout = new PassThrough();
-    const stderr = new PassThrough().resume();
-    await gather(result.config, leaves, { ...unusedContext, stdout, stderr });
-    return String(stdout.read());
+    const { context, said } = commandWorld();
+    await gather(result.config, leaves, context);
+    return said.out;
   }
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: server.url, token });

@@ -1,7 +1,7 @@
-// The test kit's nats-server: a real one on a random port with a store of its own, for one test
-// file. It counts as started when its ports file appears; if it dies first, its log is in the
-// error. kill, freeze and restart are test tools: a restart keeps port, store and settings. Must
-// not share anything between files.
+// The one way in which tests, fault scenarios and the bench start a nats-server: a real one on a
+// random port with a store of its own, for one test file or run. It counts as started when its
+// ports file appears; if it dies first, its log is in the error. kill, freeze and restart are test
+// tools: a restart keeps port, store and settings. Must not share anything between files.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {

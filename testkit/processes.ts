@@ -1,10 +1,11 @@
 // What the tests of the embedded server share: a folder that goes away, a server on it, and a
 // gateway-like process of its own that can be killed.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
 import { type EmbeddedNats, startEmbeddedNats } from "../src/embedded/nats-server.ts";
 import { findNatsServer } from "./nats-server.ts";
@@ -69,10 +70,16 @@ export function inPidNamespace(...args: string[]): SpeakingProcess {
 function speaking(
   command: readonly string[],
   variables: Readonly<Record<string, string | undefined>>,
-) {
+): SpeakingProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
   const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file, ...variables };
-  const child = spawn(command[0]!, command.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] });
+  return listenedTo(
+    spawn(command[0]!, command.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] }),
+  );
+}
+
+/** Keeps what it says, and ends it with the test. */
+export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>): SpeakingProcess {
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     said.out += text;

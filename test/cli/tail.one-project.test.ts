@@ -1,10 +1,10 @@
 // `tail --project` shows the events of that project and no others, whether they are stored in
 // messages of its own or in those that it shares; without --project it shows all.
 
-import { Writable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TailOptions, tail } from "../../src/cli/tail.ts";
 import { lanes } from "../../src/nats/names.ts";
+import { commandWorld } from "../../testkit/command-context.ts";
 import {
   startTestGateway,
   type TestGateway,
@@ -52,50 +52,27 @@ async function tailed(
   events: string[],
   saying = "",
 ): Promise<string> {
-  const stop = new AbortController();
-  let text = "";
-  let said = "";
-  const stdout = new Writable({
-    write(chunk: Buffer, _, done) {
-      text += chunk.toString();
-      done();
-    },
-  });
-  const stderr = new Writable({
-    write(chunk: Buffer, _, done) {
-      said += chunk.toString();
-      done();
-    },
-  });
+  const { context, said, stop } = commandWorld();
   const shown = (): string[] =>
-    text
+    said.out
       .split("\n")
       .slice(0, -1)
       .map((line) => (JSON.parse(line) as { event: string }).event)
       .toSorted();
-  const outside = {
-    env: {},
-    host: process,
-    mainFile: "",
-    channel: process,
-    stdout,
-    stderr,
-    stop: stop.signal,
-  };
   const running = tail(
     gateway.config,
     { project: undefined, lanes, fromStart: true, ...options },
-    outside,
+    context,
   );
   try {
-    const isTold = () => said.includes("following") && said.includes(saying);
+    const isTold = () => said.err.includes("following") && said.err.includes(saying);
     await Promise.race([running, until(() => shown().length >= events.length && isTold())]);
   } finally {
     stop.abort();
     await running;
   }
   expect(shown()).toEqual(events);
-  return said;
+  return said.err;
 }
 
 describe("tail shows one project wherever it is stored", () => {

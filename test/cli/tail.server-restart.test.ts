@@ -1,11 +1,11 @@
 // `tail` says when its server goes, and goes on where it was when one is back, also when the
 // streams have been made anew.
 
-import { Writable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tail } from "../../src/cli/tail.ts";
+import { commandWorld } from "../../testkit/command-context.ts";
 import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let gateway: TestGateway;
@@ -29,54 +29,35 @@ test("tail outlives its server: killed and restarted, and its stream deleted", a
       });
       return answer.status === 200;
     });
-  const stop = new AbortController();
-  let shown: string[] = [];
-  let told = "";
-  const stdout = new Writable({
-    write(chunk: Buffer, _, done) {
-      for (const line of chunk.toString().split("\n").slice(0, -1))
-        shown.push(JSON.parse(line).event as string);
-      done();
-    },
-  });
-  const stderr = new Writable({
-    write(chunk: Buffer, _, done) {
-      told += chunk.toString();
-      done();
-    },
-  });
-  const context = {
-    env: {},
-    host: process,
-    mainFile: "",
-    channel: process,
-    stdout,
-    stderr,
-    stop: stop.signal,
-  };
+  const { context, said, stop } = commandWorld();
+  const shown = (): string[] =>
+    said.out
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => (JSON.parse(line) as { event: string }).event);
   const running = tail(
     gateway.config,
     { project: undefined, lanes: ["live"], fromStart: true },
     context,
   );
   await send("before");
-  await until(() => shown.includes("before"));
+  await until(() => shown().includes("before"));
 
   await gateway.nats.kill();
-  await until(() => told.includes("trying again"));
+  await until(() => said.err.includes("trying again"));
   await gateway.nats.restart();
   await send("after");
-  await until(() => shown.includes("after"));
-  expect(shown).toEqual(["before", "after"]);
+  await until(() => shown().includes("after"));
+  expect(shown()).toEqual(["before", "after"]);
 
-  shown = [];
+  said.out = "";
   const connection = await connect({ servers: gateway.nats.url });
   await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
   await connection.close();
   await gateway.nats.restart();
   await send("anew");
-  await until(() => shown.includes("anew"), 20_000);
-  expect(told).toContain("is not the one it was");
+  await until(() => shown().includes("anew"), 20_000);
+  expect(said.err).toContain("is not the one it was");
   stop.abort();
   await running;
 });

@@ -1,15 +1,14 @@
 // What came from outside reaches a terminal as text: control characters and those that turn letters
 // around are escaped, and JSON stays the same JSON.
 
-import { Writable } from "node:stream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CommandContext } from "../../src/cli/context.ts";
 import { list } from "../../src/cli/project.ts";
 import { tail } from "../../src/cli/tail.ts";
 import { forTerminal } from "../../src/cli/terminal.ts";
 import { lanes } from "../../src/nats/names.ts";
 import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
+import { commandWorld } from "../../testkit/command-context.ts";
 import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 const acting =
@@ -29,28 +28,6 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-function outside(): { context: CommandContext; text: () => string; stop: AbortController } {
-  const stop = new AbortController();
-  let text = "";
-  const sink = () =>
-    new Writable({
-      write(chunk: Buffer, _, done) {
-        text += chunk.toString();
-        done();
-      },
-    });
-  const streams = { stdout: sink(), stderr: sink() };
-  const context = {
-    env: {},
-    host: process,
-    mainFile: "",
-    channel: process,
-    ...streams,
-    stop: stop.signal,
-  };
-  return { context, text: () => text, stop };
-}
-
 describe("nothing acts on a terminal", () => {
   test("escapes are JSON's", () => {
     const value = { [hostile]: hostile, plain: 'é ü 漢字 👩‍👩‍👧 \\ " \n' };
@@ -69,15 +46,13 @@ describe("nothing acts on a terminal", () => {
       properties: { [hostile]: hostile },
     };
     expect((await gateway.post("/capture/", sent)).status).toBe(200);
-    const { context, text, stop } = outside();
+    const { context, said, stop } = commandWorld();
     const running = tail(gateway.config, { project: project.id, lanes, fromStart: true }, context);
-    await until(() => text().includes('"event"'));
+    await until(() => said.all.includes('"event"'));
     stop.abort();
     await running;
-    expect(text()).not.toMatch(acting);
-    const line = text()
-      .split("\n")
-      .find((found) => found.startsWith("{"));
+    expect(said.all).not.toMatch(acting);
+    const line = said.all.split("\n").find((found) => found.startsWith("{"));
     expect(JSON.parse(line ?? "")).toMatchObject({
       event: hostile,
       properties: { [hostile]: hostile },
@@ -94,10 +69,10 @@ describe("nothing acts on a terminal", () => {
       JSON.stringify({ id: "odd", name: hostile, keys: ["phc_odd"], enabled: true }),
     );
     for (const asJson of [false, true]) {
-      const { context, text } = outside();
+      const { context, said } = commandWorld();
       await list({ config: gateway.config, context }, asJson);
-      expect(text()).toContain("odd");
-      expect(text()).not.toMatch(acting);
+      expect(said.all).toContain("odd");
+      expect(said.all).not.toMatch(acting);
     }
     for (const character of hostile.replaceAll(/[ -~]/g, ""))
       expect(isProjectName(`a${character}`)).toBe(false);

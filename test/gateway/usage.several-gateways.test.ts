@@ -1,13 +1,13 @@
 // The usage record holds what every gateway has taken and refused of a project, as it was answered;
 // the command adds it up.
 
-import { Writable } from "node:stream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { readUsage } from "../../src/projects/usage/usage.ts";
 import { UsageWriter } from "../../src/projects/usage/usage-writer.ts";
+import { commandWorld } from "../../testkit/command-context.ts";
 import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
 
 let first: TestGateway;
@@ -25,25 +25,9 @@ afterAll(async () => {
 
 /** Runs the command as a person does; what it printed. */
 async function printed(run: (command: ProjectCommand) => Promise<void>): Promise<string> {
-  let text = "";
-  const stdout = new Writable({
-    write(chunk: Buffer, _, done) {
-      text += chunk.toString();
-      done();
-    },
-  });
-  const stop = new AbortController().signal;
-  const context = {
-    env: {},
-    host: process,
-    mainFile: "",
-    channel: process,
-    stdout,
-    stderr: stdout,
-    stop,
-  };
+  const { context, said } = commandWorld();
   await run({ config: first.config, context });
-  return text;
+  return said.all;
 }
 
 describe("usage adds up over gateways", () => {

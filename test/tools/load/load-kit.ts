@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { onTestFinished } from "vitest";
+import { listenedTo } from "../../../testkit/processes.ts";
 import type { Result } from "../../../tools/load/result.ts";
 
 export interface Finished {
@@ -24,15 +25,10 @@ const main = path.resolve(import.meta.dirname, "../../../tools/load/load.ts");
 export const short = ["--duration", "1", "--warm-up", "0"];
 
 export function startLoad(...args: string[]): Started {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  const said = { out: "", err: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    said.out += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    said.err += text;
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const child = listenedTo(
+    spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] }),
+  );
+  const { said } = child;
   const finished = new Promise<Finished>((resolve) =>
     child.once("close", (code) => resolve({ code, ...said })),
   );

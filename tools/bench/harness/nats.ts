@@ -1,8 +1,8 @@
-// A nats-server of the bench's own: random port, empty store on the project's disk (a store in
-// memory would make fsync free), the embedded server's settings but for the sync interval. Creates
-// the streams as Penstock does.
+// A nats-server of the test kit for a run of the bench: empty store on the project's disk (a store
+// in memory would make fsync free), the embedded server's settings but for the sync interval. Its
+// streams are created as Penstock does.
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -13,7 +13,7 @@ import { streamName } from "../../../src/nats/names.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
 import { createStreams } from "../../../src/streams/ensure.ts";
-import { startChild } from "./child.ts";
+import { startNatsServer } from "../../../testkit/nats-server.ts";
 
 export type Sync = "always" | "lazy";
 
@@ -38,7 +38,6 @@ export const workFolder = resolve(import.meta.dirname, "../../../.cache/bench");
 const lazyInterval = "2m";
 const streamBytesMax = 4_294_967_296;
 const storeBytesMax = 256 * 1_073_741_824;
-const startMsMax = 20_000;
 const settlePollMs = 50;
 const settlePolls = 3;
 const putsAtOnce = 500;
@@ -59,10 +58,13 @@ export function natsServerBinary(): { file: string; version: string } {
 export async function startNats(sync: Sync, partitions: number): Promise<BenchNats> {
   mkdirSync(workFolder, { recursive: true });
   const folder = mkdtempSync(join(workFolder, "nats-"));
-  const configFile = join(folder, "nats.conf");
-  writeFileSync(configFile, configText(folder, sync));
-  const child = startChild({ program: natsServerBinary().file, args: ["--config", configFile] });
-  const url = await portsFileUrl(join(folder, `nats-server_${child.pid}.ports`), child.said);
+  const server = await startNatsServer({
+    binary: natsServerBinary().file,
+    storeDir: join(folder, "store"),
+    syncInterval: sync === "always" ? "always" : lazyInterval,
+    maxFileStore: storeBytesMax,
+  });
+  const { url } = server;
   const connection = await connect({ servers: url });
   await createPenstockStreams(url, partitions);
   const manager = await jetstreamManager(connection);
@@ -89,7 +91,7 @@ export async function startNats(sync: Sync, partitions: number): Promise<BenchNa
 
   return {
     url,
-    pid: child.pid,
+    pid: server.pid,
     connection,
     addProjects: (count) => addProjects(connection, count),
     async stored(countsEvents) {
@@ -104,39 +106,10 @@ export async function startNats(sync: Sync, partitions: number): Promise<BenchNa
     },
     async end() {
       await connection.close();
-      await child.end("SIGKILL");
+      await server.remove();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-function configText(folder: string, sync: Sync): string {
-  return [
-    `listen: "127.0.0.1:-1"`,
-    `ports_file_dir: ${JSON.stringify(folder)}`,
-    "max_payload: 8388608",
-    "jetstream {",
-    `  store_dir: ${JSON.stringify(join(folder, "store"))}`,
-    `  sync_interval: ${sync === "always" ? "always" : lazyInterval}`,
-    "  max_memory_store: 268435456",
-    `  max_file_store: ${storeBytesMax}`,
-    "}",
-    "",
-  ].join("\n");
-}
-
-async function portsFileUrl(file: string, said: () => string): Promise<string> {
-  const deadline = performance.now() + startMsMax;
-  while (performance.now() < deadline) {
-    try {
-      const url = /nats:\/\/[^"]+/.exec(readFileSync(file, "utf8"))?.[0];
-      if (url !== undefined) return url;
-    } catch {
-      // Not written yet.
-    }
-    await delay(10);
-  }
-  throw new Error(`start nats-server: silent for ${startMsMax} ms: ${said()}`);
 }
 
 /** By Penstock's own hand, so that every variant stores into streams with the same settings. */
