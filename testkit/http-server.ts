@@ -6,7 +6,7 @@ import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import type { ErrorCode } from "../src/base/errors.ts";
 import { networksOf } from "../src/base/networks.ts";
-import type { Admission, EarlyLook, Exchange, IntakeReport } from "../src/base/types.ts";
+import type { Admission, Exchange, IntakeReport, Peek } from "../src/base/types.ts";
 import type { ConnectionId } from "../src/http/client/connection-id.ts";
 import type { CertificateFiles } from "../src/http/listener.ts";
 import type { StaticFiles } from "../src/http/pages/static-files.ts";
@@ -61,7 +61,7 @@ export interface TestServerConfig {
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  readonly look?: EarlyLook | undefined;
+  readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
   readonly monotonicMs?: () => number;
 }
@@ -103,7 +103,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     },
     random: Math.random,
     refusal: () => server.refusal,
-    look: config.look,
+    peek: config.peek,
     connectionId: config.connectionId,
     certificate: config.certificate,
     files: config.files,

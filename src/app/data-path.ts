@@ -16,8 +16,8 @@ import type { CertificateFiles } from "../http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../http/pages/static-files.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
 import { createAdmission } from "../intake/admission.ts";
-import { createEarlyLook } from "../intake/early-look.ts";
 import { createIntake, type IntakeOptions } from "../intake/intake.ts";
+import { createPeek } from "../intake/peek.ts";
 import type { Registry } from "../projects/registry/registry.ts";
 import { GroupPublisher } from "../publish/publisher.ts";
 import { createNativeScanner, loadAddon } from "../scan/native.ts";
@@ -88,7 +88,7 @@ async function openHttp(
   const http = createHttpServer({
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
-    look: createEarlyLook(registry),
+    peek: createPeek(registry),
     random: Math.random,
     refusal: () => publisher.refusal(),
   });

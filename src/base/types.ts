@@ -189,11 +189,11 @@ export interface BodyHint {
 }
 
 /**
- * Looks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some
+ * Peeks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some
  * microseconds at most, and never throws. `apiKey`: the key that came in a header, where none in
  * the body means anything.
  */
-export type EarlyLook = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
+export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
  * One HTTP request after its body is whole, as the intake sees it. Either answer may be called

@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Admission, ClientWarningTaker, EarlyLook } from "../base/types.ts";
+import type { Admission, ClientWarningTaker, Peek } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkedBody, ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";
@@ -38,7 +38,7 @@ export interface ExchangeShared {
   readonly chunks: ChunkTurns<ChunkedBody>;
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
-  readonly look: EarlyLook | undefined;
+  readonly peek: Peek | undefined;
   /**
    * Requests whose head has come and that are not done: not answered, nor given up by client and
    * intake.

@@ -111,7 +111,7 @@ export class HttpExchange implements Exchange {
       request: this,
       admission: shared.admission,
       growing: shared.growing,
-      look: shared.look,
+      peek: shared.peek,
       startedMs: shared.clock.monotonicMs(),
       bytesDeclared: head.bytesDeclared,
       contentEncoding: head.contentEncoding,

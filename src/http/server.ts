@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Admission, ClientWarningTaker, EarlyLook, Intake } from "../base/types.ts";
+import type { Admission, ClientWarningTaker, Intake, Peek } from "../base/types.ts";
 import { bodyTooLarge, problemOf, unsupportedEncoding } from "./body/body-problems.ts";
 import { BodyReader } from "./body/body-reader.ts";
 import { ChunkSenders } from "./body/chunk-senders.ts";
@@ -40,7 +40,7 @@ export interface HttpServerOptions {
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
   /** Without it no body has a hint. */
-  readonly look?: EarlyLook | undefined;
+  readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
   /** From 0 to below 1. */
@@ -261,7 +261,7 @@ function sharedOf({
     chunks: new ChunkTurns(setImmediate),
     chunkSenders: new ChunkSenders(monotonicMs),
     long: new LongAnswers({ admission, monotonicMs }),
-    look: options.look,
+    peek: options.peek,
     inflight: 0,
     draining: false,
     atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),

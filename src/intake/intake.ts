@@ -8,10 +8,10 @@ import type { Problem } from "../base/errors.ts";
 import type {
   BodyHint,
   ClientWarningTaker,
-  EarlyLook,
   Exchange,
   Intake,
   OwnedBody,
+  Peek,
   ProjectLookup,
   ProjectShares,
   Publisher,
@@ -24,10 +24,10 @@ import { bodyIdOf } from "./body-id.ts";
 import { Checks } from "./checks.ts";
 import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
-import { createEarlyLook } from "./early-look.ts";
 import { scanProblem } from "./envelope.ts";
 import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
+import { createPeek } from "./peek.ts";
 import { plainProtocol } from "./plain-protocol.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, type RequestCaps } from "./request-caps.ts";
@@ -86,7 +86,7 @@ class Story {
   readonly #workMs: () => number;
   readonly #ownScanner: BackgroundScanner;
   readonly #items: ItemTaker;
-  readonly #look: EarlyLook;
+  readonly #peek: Peek;
   readonly #hints: RefusalHints;
   readonly #checks: Checks;
   readonly #share: LoopShare;
@@ -110,7 +110,7 @@ class Story {
     this.#workMs = workMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({ slowScanner: createScanner(), records, slips, onBug });
-    this.#look = createEarlyLook(projects);
+    this.#peek = createPeek(projects);
     const hints = new RefusalHints(slips, clientWarnings);
     this.#hints = hints;
     this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
@@ -184,7 +184,7 @@ class Story {
   #takeLater(
     exchange: Exchange,
     body: WholeBody,
-    whose: BodyHint = exchange.hint ?? this.#look(body.bytes, true, exchange.v1?.apiKey),
+    whose: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
   ): Promise<void> {
     return this.#takeInTurns(exchange, owned(body), whose);
   }

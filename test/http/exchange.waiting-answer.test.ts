@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import type { MeteredProject } from "../../src/base/types.ts";
-import { createEarlyLook } from "../../src/intake/early-look.ts";
+import { createPeek } from "../../src/intake/peek.ts";
 import {
   codeIn,
   connectTo,
@@ -14,14 +14,14 @@ import {
 } from "../../testkit/http-server.ts";
 
 const project = { id: "a", enabled: true } as MeteredProject;
-const look = createEarlyLook({
+const peek = createPeek({
   byKey: (key) => (key === "ka" ? project : undefined),
   refusalOf: () => undefined,
 });
 
 test("an answer that waits is the only one: a body that lacks room, right behind one that is being answered", async () => {
   for (let time = 0; time < 10; time++) {
-    const server = await startTestServer({ bodyBytesMax: 900_000, look });
+    const server = await startTestServer({ bodyBytesMax: 900_000, peek });
     const [odd, other] = [await connectTo(server), await connectTo(server)];
     odd.write(head({ "Transfer-Encoding": "chunked", "Content-Encoding": "foo" }));
     const piece = "x".repeat(300_000);

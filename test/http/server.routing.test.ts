@@ -68,7 +68,7 @@ describe("routing comes before room", () => {
   test("a request that is refused for its method has nobody give way", async () => {
     const server = await startTestServer({
       bodyBytesMax: 900_000,
-      look: () => ({ projectId: undefined, lane: undefined }),
+      peek: () => ({ projectId: undefined, lane: undefined }),
     });
     const [growing, wrong] = [await connectTo(server), await connectTo(server)];
     growing.write(

@@ -22,7 +22,7 @@ import {
 import type { ChunkedBody, ChunkTurns } from "./chunk-turns.ts";
 import { looksGzipped } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
-import { lookedFarIntoBytes, lookedIntoBytes } from "./inflate.ts";
+import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
 import { beginsAsJson } from "./payload-form.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
@@ -36,8 +36,8 @@ const DISCARD_FACTOR = 2;
  * A body that comes in pieces is looked at for its key each time it has come so far, not with every
  * piece, which may be a byte.
  */
-const lookMarks = [1, lookedIntoBytes, 1_024, 4_096];
-const lookedAtBytesMax = lookMarks.at(-1)!;
+const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
+const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
  * A body may come in so many pieces, whatever they hold; past that in one for so many bytes. Each
@@ -160,27 +160,27 @@ export class BodyReader {
     body.buffer = buffer;
     const bytesBefore = buffer.length;
     buffer.append(bytes);
-    if (body.bytesLookedAt < lookedAtBytesMax && !body.showsProject) this.#lookFor(body, buffer);
+    if (body.bytesPeeked < peekedBytesMax && !body.showsProject) this.#peekWhenDue(body, buffer);
     if (bytesBefore === 0) this.#watchSlow(body);
   }
 
-  /** Looks for the key, where as much has come as is worth a look. */
-  #lookFor(body: RequestBody, buffer: BodyBuffer): void {
-    const { bytesLookedAt } = body;
-    const isDue = lookMarks.some((mark) => bytesLookedAt < mark && mark <= buffer.length);
+  /** Looks for the key, where as much has come as is worth a peek. */
+  #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
+    const { bytesPeeked } = body;
+    const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
     if (!isDue || !buffer.isInOnePiece) return;
     const bytes = buffer.bytes();
     if (body.isPlain && beginsAsJson(bytes[0])) {
-      body.bytesLookedAt = bytes.length;
-      body.look(bytes, false);
+      body.bytesPeeked = bytes.length;
+      body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
       // It is looked at with a piece of a later turn, then. Until that it shows no key.
-      if (body.hint === undefined) body.look(noBytes, false);
+      if (body.hint === undefined) body.peek(noBytes, false);
     } else {
       // More of a compressed body shows no more: it is inflated as far as it makes sense.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
-      body.bytesLookedAt =
-        isCompressed && bytes.length >= lookedFarIntoBytes ? lookedAtBytesMax : bytes.length;
+      body.bytesPeeked =
+        isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
       this.#unpacker.lookInto(body, bytes);
     }
   }
@@ -276,7 +276,7 @@ export class BodyReader {
    */
   #handBorrowed(body: RequestBody, payload: Buffer): void {
     // The first pieces may have told nothing: those of a compressed body tell little.
-    if (body.hint !== undefined) body.look(payload, true);
+    if (body.hint !== undefined) body.peek(payload, true);
     const work = this.#hand(body, { memory: "borrowed", bytes: payload });
     if (work === undefined) body.release();
     else void work.then(() => body.release());
@@ -284,7 +284,7 @@ export class BodyReader {
 
   /** Hands over a body in a buffer of its own, and frees that when the intake is done with it. */
   #handOver(body: RequestBody, buffer: BodyBuffer): void {
-    body.look(buffer.bytes(), true);
+    body.peek(buffer.bytes(), true);
     // An answer from within the intake must not free what the intake still reads.
     body.buffer = undefined;
     const giveBack = (): void => {

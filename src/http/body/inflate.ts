@@ -56,17 +56,17 @@ const FREE_OF_RATIO_BYTES = 8_388_608;
 /** A body whose first bytes show no project may go as far as events go that differ. */
 const UNKNOWN_RATIO_MAX = 200;
 /**
- * So much of what was sent is inflated for a look: enough for a key that stands before the events,
+ * So much of what was sent is inflated for a peek: enough for a key that stands before the events,
  * and for one behind what a browser tells.
  */
-export const lookedIntoBytes = 384;
-export const lookedFarIntoBytes = 1_000;
+export const peekedBytesMin = 384;
+export const peekedFarBytes = 1_000;
 /**
  * Where events are nearly equal, the first of these inflates to too much: then fewer bytes are
  * tried, which the key still stands in.
  */
-const lookedAtBytes = [lookedFarIntoBytes, lookedIntoBytes, 112];
-const lookedAtInflatedBytesMax = 16_384;
+const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
+const peekedInflatedBytesMax = 16_384;
 
 interface BufferWithEngine {
   readonly buffer: Buffer;
@@ -109,15 +109,15 @@ export function inflateAtOnce(
 }
 
 /**
- * Inflates the first bytes of a body, for a look at them: enough of what SDKs send to show a key
+ * Inflates the first bytes of a body, to peek at them: enough of what SDKs send to show a key
  * that comes first. Empty where more work would be needed.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
-  const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, lookedAtInflatedBytesMax];
-  for (const [number, bytes] of lookedAtBytes.entries()) {
+  const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
+  for (const [number, bytes] of peekedBytes.entries()) {
     // The next one reads the whole body, too.
-    if (compressed.length <= (lookedAtBytes[number + 1] ?? 0)) continue;
+    if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
       return inflateSync(coding, start, {

@@ -17,7 +17,7 @@ export type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "bas
 
 /** So much white space before the payload is skipped. */
 const SPACE_BYTES_MAX = 1_024;
-/** So much of a text that may be base64 is decoded for a look. */
+/** So much of a text that may be base64 is decoded for a peek. */
 const SAMPLE_BYTES = 64;
 /** `{` and `[`. */
 const OPEN_BRACE = 0x7b;

@@ -1,4 +1,4 @@
-// Unpacks the first bytes of a packed body, for a look at them before the body is whole or its turn
+// Unpacks the first bytes of a packed body, to peek at them before the body is whole or its turn
 // has come: some kilobytes at most. What cannot be unpacked without more of the body is left as it
 // is.
 

@@ -8,7 +8,7 @@
 // request may be answered, and its client may go, in every state.
 
 import type { Problem } from "../../base/errors.ts";
-import type { Admission, BodyHint, EarlyLook, Exchange } from "../../base/types.ts";
+import type { Admission, BodyHint, Exchange, Peek } from "../../base/types.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { noRoom } from "./body-problems.ts";
@@ -57,7 +57,7 @@ export interface RequestBodyOptions {
   readonly admission: Admission;
   readonly growing: GrowingBodies<RequestBody>;
   /** Without it no body has a hint. */
-  readonly look: EarlyLook | undefined;
+  readonly peek: Peek | undefined;
   /** Monotonic clock, milliseconds: when the head came. */
   readonly startedMs: number;
   /** Content-Length, or -1 for none. */
@@ -100,14 +100,14 @@ export class RequestBody {
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
   /** How much of the body had come when it was last looked at for its key. */
-  bytesLookedAt = 0;
+  bytesPeeked = 0;
   /** How much of it had come when it was last checked for being slow. */
   bytesChecked = 0;
   /** So many checks in a row have found nothing new. */
   idleChecks = 0;
   readonly #admission: Admission;
   readonly #growing: GrowingBodies<RequestBody>;
-  readonly #look: EarlyLook | undefined;
+  readonly #peek: Peek | undefined;
 
   constructor(options: RequestBodyOptions) {
     this.request = options.request;
@@ -117,7 +117,7 @@ export class RequestBody {
     this.contentEncoding = options.contentEncoding;
     this.#admission = options.admission;
     this.#growing = options.growing;
-    this.#look = options.look;
+    this.#peek = options.peek;
   }
 
   get phase(): RequestPhase {
@@ -166,10 +166,10 @@ export class RequestBody {
    * Looks at what has come of the body, or of what it inflates to, unless that has told all
    * already.
    */
-  look(bytes: Buffer, isWhole: boolean): void {
+  peek(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
     if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
-    this.hint = this.#look?.(bytes, isWhole, this.request.v1?.apiKey);
+    this.hint = this.#peek?.(bytes, isWhole, this.request.v1?.apiKey);
   }
 
   /** Keeps nothing of the body, and has the request answered so at its end. The first counts. */

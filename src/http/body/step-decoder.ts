@@ -15,7 +15,7 @@ export interface StepDecoder {
    * problem.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
-  /** Returns as much of the result as there is, for a look at it. */
+  /** Returns as much of the result as there is, to peek at it. */
   begun(): Buffer;
   /** Gives back memory of its own, where nobody wants the result any more. */
   free(): void;

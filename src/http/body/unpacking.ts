@@ -49,7 +49,7 @@ const inflatedPerTurnMax = 1_048_576;
  * ones that come out: a millisecond.
  */
 const decodedPerTurnMax = 349_525;
-/** A look into a packed body counts as so much at least: most of it is to set up the decoder. */
+/** A peek into a packed body counts as so much at least: most of it is to set up the decoder. */
 const lookWork = 16_384;
 
 export interface UnpackerOptions {
@@ -126,7 +126,7 @@ export class Unpacker {
     );
     const ms = monotonicMs() - startedMs;
     this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: lookWork, ms }));
-    body.look(start, false);
+    body.peek(start, false);
   }
 
   /** Takes off one layer, if there is one, and goes on with what was in it. */
@@ -167,7 +167,7 @@ export class Unpacker {
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
     // A body that came in pieces has not been looked at as a whole.
-    if (body.hint !== undefined) body.look(result, true);
+    if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
     return this.#peel(body, result);
@@ -201,7 +201,7 @@ export class Unpacker {
       memory,
       sink: {
         isKnown: () => body.isKnown,
-        begun: (bytes) => body.look(bytes, false),
+        begun: (bytes) => body.peek(bytes, false),
         hold: (bytes) => hold(body, bytes),
         left: () => {
           source?.free();
@@ -305,7 +305,7 @@ export class Unpacker {
 }
 
 function lookAtBegun(body: RequestBody, decoder: StepDecoder): void {
-  if (!body.showsProject) body.look(decoder.begun(), false);
+  if (!body.showsProject) body.peek(decoder.begun(), false);
 }
 
 /** Returns the bytes in memory that is the body's own, to keep and to write over. */

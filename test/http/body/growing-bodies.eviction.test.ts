@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { EarlyLook } from "../../../src/base/types.ts";
+import type { Peek } from "../../../src/base/types.ts";
 import { GrowingBodies, type GrowingBody } from "../../../src/http/body/growing-bodies.ts";
 import {
   codeIn,
@@ -178,11 +178,11 @@ describe("later bodies are evicted for earlier ones", () => {
   });
 
   test("addresses are told apart where none is recorded", async () => {
-    const look: EarlyLook = (body) => ({
+    const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
     });
-    const server = await startTestServer({ inflightBytesMax: 800_000, recordIp: false, look });
+    const server = await startTestServer({ inflightBytesMax: 800_000, recordIp: false, peek });
     const froms = [...Array.from({ length: 8 }, () => "127.0.0.2"), "127.0.0.3"];
     const wires: Wire[] = [];
     for (const [place, from] of froms.entries()) {
@@ -204,11 +204,11 @@ describe("later bodies are evicted for earlier ones", () => {
   });
 
   test("who comes in small pieces has others give way for some of them at once", async () => {
-    const look: EarlyLook = (body) => ({
+    const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
     });
-    const server = await startTestServer({ look });
+    const server = await startTestServer({ peek });
     const wires: Wire[] = [];
     for (let n = 1; n <= 4; n++) {
       const wire = await connectTo(server);
@@ -252,8 +252,8 @@ describe("later bodies are evicted for earlier ones", () => {
   });
 
   test("where bodies without a key fill the budget and more, a request finds room at once", async () => {
-    const look: EarlyLook = () => ({ projectId: undefined, lane: undefined });
-    const server = await startTestServer({ inflightBytesMax: 800_000, look });
+    const peek: Peek = () => ({ projectId: undefined, lane: undefined });
+    const server = await startTestServer({ inflightBytesMax: 800_000, peek });
     const wires: Wire[] = [];
     for (let n = 1; n <= 9; n++) {
       const wire = await connectTo(server);

@@ -2,7 +2,7 @@ import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../src/base/types.ts";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../../src/http/body/inflate.ts";
-import { createEarlyLook } from "../../../src/intake/early-look.ts";
+import { createPeek } from "../../../src/intake/peek.ts";
 import {
   bodyBytesMax,
   codeIn,
@@ -163,7 +163,7 @@ describe("encoded bodies are inflated", () => {
     "whose a compressed body is, is known when it comes in %i pieces",
     async (pieces) => {
       const project = { id: "a", enabled: true } as MeteredProject;
-      const look = createEarlyLook({
+      const peek = createPeek({
         byKey: (key) => (key === "ka" ? project : undefined),
         refusalOf: () => undefined,
       });
@@ -174,7 +174,7 @@ describe("encoded bodies are inflated", () => {
       const body = zlib.gzipSync(
         JSON.stringify({ batch: events, api_key: "ka", historical_migration: true }),
       );
-      const server = await startTestServer({ look });
+      const server = await startTestServer({ peek });
       const wire = await connectTo(server);
       const bytes = post(body, { "Content-Encoding": "gzip" });
       const cut = pieces === 1 ? bytes.length : 5_000;
@@ -183,7 +183,7 @@ describe("encoded bodies are inflated", () => {
       wire.write(bytes.subarray(cut));
       expect((await wire.reply()).status).toBe(200);
       const { exchange, text } = server.taken[0]!;
-      expect(exchange.hint ?? look(Buffer.from(text), true)).toEqual({
+      expect(exchange.hint ?? peek(Buffer.from(text), true)).toEqual({
         projectId: "a",
         lane: "historical",
       });

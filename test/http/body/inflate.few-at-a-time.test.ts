@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Transform } from "node:stream";
 import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { EarlyLook } from "../../../src/base/types.ts";
+import type { Peek } from "../../../src/base/types.ts";
 import { inflateAtOnce, workOf } from "../../../src/http/body/inflate.ts";
 import {
   codeIn,
@@ -73,14 +73,14 @@ describe("few bodies are inflated at a time", () => {
   });
 
   /** Bodies name their project by their first byte; `?` is no project. */
-  const byFirstByte: EarlyLook = (body) => ({
+  const byFirstByte: Peek = (body) => ({
     projectId: /^[a-z]/.exec(body.toString("latin1", 0, 1))?.[0],
     lane: "live",
   });
 
   test("a project's body is inflated beside any number that show no key, and those are not refused for it", async () => {
     const decoders = heldDecoders();
-    const server = await startTestServer({ look: byFirstByte });
+    const server = await startTestServer({ peek: byFirstByte });
     const wires = await sendAll(server, held, held, held);
     await until(() => decoders.length === 1, "one of them is at work");
     const known = await connectTo(server);
@@ -98,7 +98,7 @@ describe("few bodies are inflated at a time", () => {
     ["br", brotliCompressSync],
   ])("whose a body is shows in the first bytes that %s inflates to", async (coding, encode) => {
     const text = `b${randomBytes(200_000).toString("hex")}`;
-    const server = await startTestServer({ look: byFirstByte, bodyBytesMax: 1_000_000 });
+    const server = await startTestServer({ peek: byFirstByte, bodyBytesMax: 1_000_000 });
     const wire = await connectTo(server);
     wire.write(post(encode(text), { "Content-Encoding": coding }));
     expect((await wire.reply()).status).toBe(200);
@@ -108,7 +108,7 @@ describe("few bodies are inflated at a time", () => {
   test("a body is looked at for its key a few times, in however many pieces it comes", async () => {
     let looks = 0;
     const server = await startTestServer({
-      look: (body) => {
+      peek: (body) => {
         looks++;
         return byFirstByte(body, false);
       },
@@ -132,7 +132,7 @@ describe("few bodies are inflated at a time", () => {
   test("a key that shows ends the looking, and one that comes late in the pieces is found", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
-      look: (body, isWhole) => {
+      peek: (body, isWhole) => {
         looked.push(body.length);
         const found = body.includes("key");
         return { projectId: found ? "p" : undefined, lane: isWhole ? "live" : undefined };

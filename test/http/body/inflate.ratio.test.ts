@@ -3,7 +3,7 @@
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { EarlyLook } from "../../../src/base/types.ts";
+import type { Peek } from "../../../src/base/types.ts";
 import { codeIn, connectTo, post, startTestServer } from "../../../testkit/http-server.ts";
 
 const MIB = 1_048_576;
@@ -15,12 +15,12 @@ const window = {
 const br = (text: string | Buffer) => zlib.brotliCompressSync(text, { params: window });
 const zstd = (text: string | Buffer) => zlib.zstdCompressSync(text);
 
-async function answerTo(coding: string, body: Buffer, look?: EarlyLook) {
+async function answerTo(coding: string, body: Buffer, peek?: Peek) {
   const limits = {
     bodyBytesMax: 4 * MIB,
     inflatedBytesMax: 20 * MIB,
     inflightBytesMax: 64 * MIB,
-    look,
+    peek,
   };
   const server = await startTestServer(limits);
   const wire = await connectTo(server);
@@ -79,8 +79,8 @@ describe("few bytes do not become many", () => {
     expect([reply.status, inflated]).toEqual([200, text.length]);
   });
 
-  const nobodys: EarlyLook = () => ({ projectId: undefined, lane: undefined });
-  const somebodys: EarlyLook = () => ({ projectId: "p", lane: undefined });
+  const nobodys: Peek = () => ({ projectId: undefined, lane: undefined });
+  const somebodys: Peek = () => ({ projectId: "p", lane: undefined });
 
   test.each([
     ["gzip", zlib.gzipSync],

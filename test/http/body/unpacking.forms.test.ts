@@ -4,7 +4,7 @@
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../src/base/types.ts";
-import { createEarlyLook } from "../../../src/intake/early-look.ts";
+import { createPeek } from "../../../src/intake/peek.ts";
 import { codeIn, connectTo, startTestServer, until } from "../../../testkit/http-server.ts";
 import { lzBomb, lzEncode } from "../../../testkit/lz.ts";
 import {
@@ -81,15 +81,15 @@ describe("every form of a payload is read", () => {
 
   test.each(forms)("whose it is shows as it arrives: %s", async (_name, send) => {
     const project = { id: "a", enabled: true } as MeteredProject;
-    const look = createEarlyLook({
+    const peek = createPeek({
       byKey: (key) => (key === "ka" ? project : undefined),
       refusalOf: () => undefined,
     });
     const seen: (string | undefined)[] = [];
     const server = await startTestServer({
       ...large,
-      look: (body, isWhole) => {
-        const hint = look(body, isWhole);
+      peek: (body, isWhole) => {
+        const hint = peek(body, isWhole);
         if (!isWhole) seen.push(hint.projectId);
         return hint;
       },
@@ -380,15 +380,15 @@ describe("every form of a payload is read", () => {
 
   test("of what browsers send as gzip that no header names, the first kilobyte shows whose it is", async () => {
     const project = { id: "a", enabled: true } as MeteredProject;
-    const look = createEarlyLook({
+    const peek = createPeek({
       byKey: (key) => (key === "ka" ? project : undefined),
       refusalOf: () => undefined,
     });
     let seen: string | undefined;
     const server = await startTestServer({
       ...large,
-      look: (body, isWhole) => {
-        const hint = look(body, isWhole);
+      peek: (body, isWhole) => {
+        const hint = peek(body, isWhole);
         seen ??= hint.projectId;
         return hint;
       },

@@ -5,7 +5,7 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
-import type { BodyHint, EarlyLook, Lane, ProjectLookup } from "../base/types.ts";
+import type { BodyHint, Lane, Peek, ProjectLookup } from "../base/types.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import {
   endOfValue,
@@ -16,9 +16,9 @@ import {
 } from "./details/json-bytes.ts";
 import { type MemberSpan, walkMembers } from "./details/members.ts";
 
-/** How far from the start, and from the end, a look goes. */
-export const lookedAtBytesMax = 4_096;
-const lookedAtFromEndBytesMax = 1_024;
+/** How far from the start, and from the end, a peek goes. */
+export const peekedBytesMax = 4_096;
+const peekedFromEndBytesMax = 1_024;
 /** A key has 200 characters at most. */
 const keyBytesMax = 256;
 
@@ -40,12 +40,12 @@ interface Range {
 
 const nothing: BodyHint = { projectId: undefined, lane: undefined };
 
-export function createEarlyLook(projects: ProjectLookup): EarlyLook {
-  return look;
+export function createPeek(projects: ProjectLookup): Peek {
+  return peek;
 
-  function look(received: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
+  function peek(received: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
     const body = withoutMark(received);
-    const end = Math.min(body.length, lookedAtBytesMax);
+    const end = Math.min(body.length, peekedBytesMax);
     const start = spaceEnd(body, 0, end);
     const seen =
       body[start] === Ascii.OpenBracket
@@ -134,7 +134,7 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
  * and nothing else, because its `}` is the last.
  */
 function readEnd(body: Buffer, seen: Seen): void {
-  const start = Math.max(0, body.length - lookedAtFromEndBytesMax);
+  const start = Math.max(0, body.length - peekedFromEndBytesMax);
   const late = nothingSeen();
   let at = spaceStart(body, body.length, start);
   if (body[at - 1] !== Ascii.CloseBrace) return;

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { MeteredProject, ProjectLookup } from "../../src/base/types.ts";
-import { createEarlyLook, lookedAtBytesMax } from "../../src/intake/early-look.ts";
+import { createPeek, peekedBytesMax } from "../../src/intake/peek.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,
@@ -23,8 +23,8 @@ const known = new Map(
   ]),
 );
 const projects: ProjectLookup = { refusalOf: () => undefined, byKey: (key) => known.get(key) };
-const look = createEarlyLook(projects);
-const of = (text: string, isWhole = true) => look(Buffer.from(text), isWhole);
+const peek = createPeek(projects);
+const of = (text: string, isWhole = true) => peek(Buffer.from(text), isWhole);
 const filling = JSON.stringify({ event: "e", properties: { api_key: "phc_b", text: '"}],\\' } });
 const long = `[${Array.from({ length: 200 }, () => filling).join(",")}]`;
 
@@ -54,7 +54,7 @@ const properties = fc.tuple(
   fc.dictionary(fc.constantFrom("token", "x"), value),
 );
 
-describe("a look tells project and lane", () => {
+describe("a peek tells project and lane", () => {
   test.each([
     [
       "phc_a",
@@ -68,7 +68,7 @@ describe("a look tells project and lane", () => {
     ["phc_off", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
     ["", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
   ])("a key %j that came in a header is the key", (apiKey, text, isWhole, projectId, lane) => {
-    expect(look(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
+    expect(peek(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
   });
 
   test.each([
@@ -143,7 +143,7 @@ describe("a look tells project and lane", () => {
     expect(of('{"api_key":"phc_a"', false)).toEqual({ projectId: undefined, lane: undefined });
   });
   const filler = fc
-    .nat({ max: 2 * lookedAtBytesMax })
+    .nat({ max: 2 * peekedBytesMax })
     .map((length): [string, unknown] => ["batch", ["x".repeat(length)]]);
   const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, properties);
   const space = fc.constantFrom("", " ", "\n\t");
@@ -159,7 +159,7 @@ describe("a look tells project and lane", () => {
         const parsed = JSON.parse(text) as Members;
         const names = held.map(([key]) => key);
         const expected = idOf(keyOf(parsed));
-        if (text.length <= lookedAtBytesMax) {
+        if (text.length <= peekedBytesMax) {
           expect(hint.projectId).toBe(expected);
           const isHistorical = "batch" in parsed && parsed["historical_migration"] === true;
           expect(hint.lane).toBe(isHistorical ? "historical" : "live");
@@ -183,7 +183,7 @@ describe("a look tells project and lane", () => {
     fc.assert(
       fc.property(fc.array(item), space, (items, gap) => {
         const text = `${gap}[${gap}${items.join(`${gap},${gap}`)}${gap}]`;
-        fc.pre(text.length <= lookedAtBytesMax);
+        fc.pre(text.length <= peekedBytesMax);
         const keys = (JSON.parse(text) as unknown[]).map((held) => {
           const isEvent = typeof held === "object" && held !== null && !Array.isArray(held);
           return isEvent ? keyOf(withoutBatch(held as Members)) : undefined;

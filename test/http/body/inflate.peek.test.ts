@@ -10,7 +10,7 @@ const start = `{"api_key":"${key}","batch":[`;
 const properties = { $current_url: "https://example.com/", plan: "free", seats: 3 };
 const event = JSON.stringify({ event: "pageview", distinct_id: "user-1", properties });
 
-describe("a look sees the key of equal events", () => {
+describe("a peek sees the key of equal events", () => {
   test.each([
     ["gzip", gzipSync],
     ["deflate", deflateSync],
