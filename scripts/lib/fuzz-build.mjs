@@ -38,7 +38,7 @@ const limits = [
   "-DPENSTOCK_NUMBER_DIGITS_MAX=24",
   "-DPENSTOCK_KEY_TOKEN_BYTES_MAX=16",
 ];
-const own = [...common, ...limits, "-Wall", "-Wextra", "-I", coreDir, "-I", fuzzDir];
+const own = [...common, ...limits, "-I", coreDir, "-I", fuzzDir];
 const core = [
   ...[
     "array_keys",

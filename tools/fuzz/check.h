@@ -1,4 +1,5 @@
-// How the fuzz target says that something is wrong: one line, then abort, which every fuzzing engine takes for a find.
+// How the fuzz target says that something is wrong: one line, then abort, which every fuzzing
+// engine takes for a find.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// Asks simdjson's DOM whether a text is JSON, and lifts the differences between it and JSON.parse, one by one.
+// Asks simdjson's DOM whether a text is JSON, and lifts the differences between it and JSON.parse,
+// one by one.
 
 #include <cstring>
 
@@ -27,12 +28,14 @@ simdjson::error_code dom_error(const uint8_t* text, size_t length) {
 bool is_json(const uint8_t* text, size_t length) {
   if (length >= 3 && std::memcmp(text, "\xEF\xBB\xBF", 3) == 0) return false;
   const auto error = dom_error(text, length);
-  // What the DOM says of a number or a string, it may say in front of a fault of another kind: hence asked again.
+  // What the DOM says of a number or a string, it may say in front of a fault of another kind:
+  // hence asked again.
   const bool may_be_tamed = error == simdjson::NUMBER_ERROR || error == simdjson::BIGINT_ERROR ||
                             error == simdjson::STRING_ERROR;
   if (!may_be_tamed) return error == simdjson::SUCCESS;
   const Lexed lexed = lex(text, length);
-  return dom_error(reinterpret_cast<const uint8_t*>(lexed.tame.data()), length) == simdjson::SUCCESS;
+  return dom_error(reinterpret_cast<const uint8_t*>(lexed.tame.data()), length) ==
+         simdjson::SUCCESS;
 }
 
 }  // namespace fuzz

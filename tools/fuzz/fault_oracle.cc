@@ -1,5 +1,6 @@
-// A text begins JSON when one of a few endings of its last token, and the brackets that are open, make JSON of it. So
-// the byte at a fault is wrong exactly when the text begins JSON up to it, and no longer with it.
+// A text begins JSON when one of a few endings of its last token, and the brackets that are open,
+// make JSON of it. So the byte at a fault is wrong exactly when the text begins JSON up to it, and
+// no longer with it.
 
 #include "fault_oracle.h"
 
@@ -13,13 +14,9 @@ namespace fuzz {
 namespace {
 
 constexpr const char* kEndings[] = {
-    // Values, members, strings and keys.
-    "", "0", "\"", ":0", "\":0", "\"\":0",
-    // Escapes, in strings and in keys.
-    "n\"", "0\"", "00\"", "000\"", "0000\"", "n\":0", "0\":0", "00\":0", "000\":0", "0000\":0",
-    // Literals.
-    "rue", "ue", "e", "alse", "lse", "se", "ull", "ll", "l",
-};
+    "",      "0",      "\"",    ":0",    "\":0",   "\"\":0",  "n\"",      "0\"", "00\"",
+    "000\"", "0000\"", "n\":0", "0\":0", "00\":0", "000\":0", "0000\":0", "rue", "ue",
+    "e",     "alse",   "lse",   "se",    "ull",    "ll",      "l"};
 
 }  // namespace
 

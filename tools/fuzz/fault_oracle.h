@@ -1,4 +1,5 @@
-// Judges the offset at which the core says a text stops being JSON, by completing what stands before it.
+// Judges the offset at which the core says a text stops being JSON, by completing what stands
+// before it.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// A valid JSON text as simdjson's On-Demand parser sees it: it tells keys as they are written and where values lie. Every level is
-// parsed anew from a copy of its own; speed does not matter here.
+// A valid JSON text as simdjson's On-Demand parser sees it: it tells keys as they are written and
+// where values lie. Every level is parsed anew from a copy of its own; speed does not matter here.
 
 #pragma once
 
@@ -48,7 +48,8 @@ class Text {
       default: return penstock::kNumber;
     }
     if (value.end - value.start == 2) return penstock::kEmptyString;
-    return slice(value).find('\\') == std::string_view::npos ? penstock::kPlainString : penstock::kEscapedString;
+    return slice(value).find('\\') == std::string_view::npos ? penstock::kPlainString
+                                                             : penstock::kEscapedString;
   }
 
   std::string_view slice(Value value) const {
@@ -60,11 +61,13 @@ class Text {
     static size_t depth = 0;
     if (depth <= text_.size()) {
       depth = 2 * text_.size() + 1024;
-      check(parser.allocate(depth, depth) == simdjson::SUCCESS, "On-Demand has the memory it asks for");
+      check(parser.allocate(depth, depth) == simdjson::SUCCESS,
+            "On-Demand has the memory it asks for");
     }
     const simdjson::padded_string copy(slice(container));
     ondemand::document document;
-    check(parser.iterate(copy).get(document) == simdjson::SUCCESS, "On-Demand takes what the DOM takes");
+    check(parser.iterate(copy).get(document) == simdjson::SUCCESS,
+          "On-Demand takes what the DOM takes");
     std::vector<Member> found;
     const auto add = [&](std::string_view key, auto value) {
       std::string_view raw;
@@ -99,7 +102,8 @@ inline bool is_escaped(const Member& member) { return member.key.find('\\') != s
 
 // JSON.parse keeps the last of the members of one name.
 inline const Member* last_named(const std::vector<Member>& members, std::string_view name) {
-  const auto found = std::find_if(members.rbegin(), members.rend(), [&](const Member& m) { return m.key == name; });
+  const auto found = std::find_if(members.rbegin(), members.rend(),
+                                  [&](const Member& m) { return m.key == name; });
   return found == members.rend() ? nullptr : &*found;
 }
 

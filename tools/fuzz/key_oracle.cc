@@ -60,7 +60,8 @@ bool says_something(const Text& text, const Member* member) {
   return type != penstock::kNull && type != penstock::kEmptyString;
 }
 
-MaybeValue first_key(const Text& text, const std::vector<Member>& members, std::initializer_list<const char*> names) {
+MaybeValue first_key(const Text& text, const std::vector<Member>& members,
+                     std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const Member* const member = last_named(members, name);
     if (says_something(text, member)) return member->value;
@@ -88,7 +89,8 @@ void put_key_of_array(const Text& text, const std::vector<Member>& items, uint32
   for (size_t i = 0; i < items.size() && header[penstock::kOtherKeyItem] == 0; i++) {
     const MaybeValue key = key_of_event(text, items[i].value);
     if (!first) first = key;
-    else if (key && !is_same_key(text, *first, *key)) header[penstock::kOtherKeyItem] = static_cast<uint32_t>(i);
+    else if (key && !is_same_key(text, *first, *key))
+      header[penstock::kOtherKeyItem] = static_cast<uint32_t>(i);
   }
   put_key(text, first, header);
 }

@@ -1,4 +1,5 @@
-// Whose a body is, of a text that is JSON: where table.ts says that a key may stand, written once more.
+// Whose a body is, of a text that is JSON: where table.ts says that a key may stand, written once
+// more.
 
 #pragma once
 
@@ -15,7 +16,8 @@ using MaybeValue = std::optional<Value>;
 std::vector<Member> plainly_named(const Text& text, Value object);
 
 /** The value under the first of the names that holds anything but null or "". */
-MaybeValue first_key(const Text& text, const std::vector<Member>& members, std::initializer_list<const char*> names);
+MaybeValue first_key(const Text& text, const std::vector<Member>& members,
+                     std::initializer_list<const char*> names);
 MaybeValue key_of_event(const Text& text, Value event);
 bool says_something(const Text& text, const Member* member);
 

@@ -1,5 +1,5 @@
-// Reads tokens one byte after another. What follows the first invalid byte of a text may be read as anything: it is
-// invalid by that byte, which is never changed.
+// Reads tokens one byte after another. What follows the first invalid byte of a text may be read as
+// anything: it is invalid by that byte, which is never changed.
 
 #include "lexer.h"
 
@@ -22,7 +22,8 @@ size_t number_end(const std::string& text, size_t at) {
     return end > start;
   };
   const auto take = [&](const char* any_of) {
-    if (end == text.size() || std::string(any_of).find(text[end]) == std::string::npos) return false;
+    if (end == text.size() || std::string(any_of).find(text[end]) == std::string::npos)
+      return false;
     end++;
     return true;
   };
@@ -33,14 +34,16 @@ size_t number_end(const std::string& text, size_t at) {
     take("+-");
     if (!digits()) return at;
   }
-  const bool ends = end == text.size() || std::string(" \t\n\r,]}").find(text[end]) != std::string::npos;
+  const bool ends =
+      end == text.size() || std::string(" \t\n\r,]}").find(text[end]) != std::string::npos;
   return ends ? end : at;
 }
 
 void tame_number(std::string& text, size_t start, size_t end) {
   const size_t exponent = std::min(text.find_first_of("eE", start), end);
   if (exponent == end && end - start <= kNumberBytesAlwaysTaken) return;
-  std::fill(text.begin() + static_cast<std::ptrdiff_t>(start), text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+  std::fill(text.begin() + static_cast<std::ptrdiff_t>(start),
+            text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
   text[start] = '0';
 }
 
@@ -48,7 +51,8 @@ void tame_number(std::string& text, size_t start, size_t end) {
 int unit_at(const std::string& text, size_t at) {
   if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return -1;
   const std::string digits = text.substr(at + 2, 4);
-  const bool hex = std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
+  const bool hex = std::all_of(digits.begin(), digits.end(),
+                               [](unsigned char c) { return std::isxdigit(c) != 0; });
   return hex ? std::stoi(digits, nullptr, 16) : -1;
 }
 
@@ -87,11 +91,13 @@ Lexed lex(const uint8_t* text, size_t length) {
       if (c == '{' || c == '[') open.push_back(c == '{' ? '}' : ']');
       lexed.depth = std::max(lexed.depth, open.size());
       if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
-      const bool may_begin = at == 0 || std::string(" \t\n\r,:[").find(tame[at - 1]) != std::string::npos;
+      const bool may_begin =
+          at == 0 || std::string(" \t\n\r,:[").find(tame[at - 1]) != std::string::npos;
       const size_t end = may_begin ? number_end(tame, at) : at;
       if (end > at) {
-        const auto digits = std::count_if(tame.begin() + static_cast<std::ptrdiff_t>(at),
-                                          tame.begin() + static_cast<std::ptrdiff_t>(end), is_digit);
+        const auto digits =
+            std::count_if(tame.begin() + static_cast<std::ptrdiff_t>(at),
+                          tame.begin() + static_cast<std::ptrdiff_t>(end), is_digit);
         lexed.digits = std::max(lexed.digits, static_cast<size_t>(digits));
         tame_number(tame, at, end);
         at = end;

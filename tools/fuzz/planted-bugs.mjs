@@ -77,9 +77,9 @@ export const plantedBugs = [
   ["event_names.h", `is(key, "$group_set")`, `is(key, "$group_sex")`],
   ["event_names.h", `is(key, "created_at")`, `is(key, "Created_at")`],
   ["array_keys.cc", "c <= '\\r'", "c <= '\\n'"],
-  ["array_keys.cc", "length == first_length_ && std::memcmp", "std::memcmp"],
+  ["array_keys.cc", "length == first_length_ &&", ""],
   ["array_keys.cc", "!is_string || key.end - key.start > kKeyTokenBytesMax", "!is_string"],
-  ["array_keys.h", "length == first_.end - first_.start && std::memcmp", "std::memcmp"],
+  ["array_keys.h", "length == first_.end - first_.start &&", ""],
   ["ascii_text.cc", "c > 0x7F || written == room", "c > 0x7F"],
   ["ascii_text.cc", "case 'f': return '\\f';", ""],
   // The judge.

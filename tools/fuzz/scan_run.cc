@@ -1,4 +1,5 @@
-// The body and the table of a run lie in blocks of exactly their size, so that AddressSanitizer sees one byte beside.
+// The body and the table of a run lie in blocks of exactly their size, so that AddressSanitizer
+// sees one byte beside.
 
 #include "scan_run.h"
 
@@ -39,7 +40,8 @@ void check_span(const uint32_t* span, uint32_t type, uint32_t from, uint32_t to)
     check(span[0] == 0 && span[1] == 0, "the span of what is absent holds zeros");
   } else {
     check(type <= penstock::kArray, "a type is one of the types");
-    check(from <= span[0] && span[0] < span[1] && span[1] <= to, "a span is not empty and lies inside what holds it");
+    check(from <= span[0] && span[0] < span[1] && span[1] <= to,
+          "a span is not empty and lies inside what holds it");
   }
 }
 
@@ -47,7 +49,8 @@ void check_span(const uint32_t* span, uint32_t type, uint32_t from, uint32_t to)
 uint32_t check_row(const uint32_t* row, uint32_t from, uint32_t length) {
   const uint32_t start = row[penstock::kItemStart];
   const uint32_t end = row[penstock::kItemEnd];
-  check(from <= start && start < end && end <= length, "items lie inside the body, in order, apart");
+  check(from <= start && start < end && end <= length,
+        "items lie inside the body, in order, apart");
   for (uint32_t field = 0; field < 8; field++) {
     const uint32_t type = row[penstock::kFieldTypes] >> 4 * field & 15;
     check_span(row + penstock::kFirstFieldStart + 2 * field, type, start + 1, end - 1);
@@ -65,7 +68,8 @@ void check_rows(const ScanRun& run) {
   for (size_t at = penstock::kHeaderWords; at < run.table.size(); at += kItemWords) {
     from = check_row(&run.table[at], from, length);
   }
-  for (const uint32_t word : {penstock::kKeyType, penstock::kCreatedAtType, penstock::kSentAtType}) {
+  for (const uint32_t word :
+       {penstock::kKeyType, penstock::kCreatedAtType, penstock::kSentAtType}) {
     check_span(&run.table[word + 1], run.table[word], 1, length);
   }
   const size_t rows = (run.table.size() - penstock::kHeaderWords) / kItemWords;
@@ -90,7 +94,8 @@ void check_text(const ScanRun& run, const uint8_t* before) {
   for (size_t i = 0; i < run.text.size(); i++) {
     const bool is_break = before[i] == '\n' || before[i] == '\r';
     const uint8_t wanted = run.status == ScanStatus::kOk && is_break ? uint8_t{' '} : before[i];
-    check(run.text[i] == wanted, "line breaks of a body that is Ok are spaces, and no other byte has changed");
+    check(run.text[i] == wanted,
+          "line breaks of a body that is Ok are spaces, and no other byte has changed");
   }
 }
 
@@ -103,12 +108,16 @@ void check_repair(const ScanRun& run) {
   const auto target = block_of<uint8_t>(repaired);
   const auto places = block_of<uint32_t>(malformed);
   penstock::Utf8Repair repair{0, 0, 0};
-  for (size_t until = 0; repair.read < run.text.size(); until = std::min(until + 7, run.text.size())) {
-    check(penstock::repair_utf8(source.get(), run.text.size(), until, repair, target.get(), repaired, places.get(), malformed),
+  for (size_t until = 0; repair.read < run.text.size();
+       until = std::min(until + 7, run.text.size())) {
+    check(penstock::repair_utf8(source.get(), run.text.size(), until, repair, target.get(),
+                                repaired, places.get(), malformed),
           "a repair has the room that was counted");
   }
-  check(repair.written == repaired && repair.malformed == malformed, "a repair comes to what was counted");
-  check(simdjson::validate_utf8(reinterpret_cast<const char*>(target.get()), repaired), "what is repaired is UTF-8");
+  check(repair.written == repaired && repair.malformed == malformed,
+        "a repair comes to what was counted");
+  check(simdjson::validate_utf8(reinterpret_cast<const char*>(target.get()), repaired),
+        "what is repaired is UTF-8");
 }
 
 void check_refusal(const ScanRun& run) {
@@ -119,12 +128,14 @@ void check_refusal(const ScanRun& run) {
   for (uint32_t word = penstock::kErrorOffset + 1; word < penstock::kHeaderWords; word++) {
     check(run.table[word] == 0, "the header of a refused body is zero but for the offset");
   }
-  check(run.table[penstock::kErrorOffset] <= run.text.size(), "the error offset is inside the body or at its end");
+  check(run.table[penstock::kErrorOffset] <= run.text.size(),
+        "the error offset is inside the body or at its end");
 }
 
 }  // namespace
 
-ScanRun run_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t length, size_t row_capacity) {
+ScanRun run_scan(penstock::EventScanner& scanner, const uint8_t* text, size_t length,
+                 size_t row_capacity) {
   const auto body = copy_of(text, length);
   const auto block = block_of<uint32_t>(penstock::kHeaderWords + row_capacity * kItemWords);
   uint32_t* const table = block.get();

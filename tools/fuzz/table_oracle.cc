@@ -1,4 +1,5 @@
-// The scan table of a valid text. It shares no code with the core's walk; with stage 1, through simdjson's parser, it does.
+// The scan table of a valid text. It shares no code with the core's walk; with stage 1, through
+// simdjson's parser, it does.
 
 #include <algorithm>
 #include <iterator>
@@ -12,11 +13,13 @@
 namespace fuzz {
 namespace {
 
-constexpr const char* kFieldNames[] = {"event", "distinct_id", "timestamp", "uuid", "properties", "$set", "$set_once"};
+constexpr const char* kFieldNames[] = {"event",      "distinct_id", "timestamp", "uuid",
+                                       "properties", "$set",        "$set_once"};
 constexpr const char* kPropertyNames[] = {
-    "alias",   "$group_type",             "$group_key",   "$survey_id",   "$set",        "$group_set",
-    "$groups", "$process_person_profile", "$current_url", "$screen_name", "distinct_id", "$set_once",
-    "$unset",  "$distinct_id",            "$ignore_sent_at",
+    "alias",        "$group_type",  "$group_key",      "$survey_id",
+    "$set",         "$group_set",   "$groups",         "$process_person_profile",
+    "$current_url", "$screen_name", "distinct_id",     "$set_once",
+    "$unset",       "$distinct_id", "$ignore_sent_at",
 };
 constexpr const char* kExtraProperties[] = {"$set", "$set_once", "$unset"};
 constexpr const char* kExtraFields[] = {"$unset", "offset", "session_id", "window_id", "options"};
@@ -50,20 +53,24 @@ struct Item {
 
 uint32_t put_properties(const Item& item, Value properties) {
   const auto members = item.text.children(properties);
-  uint32_t flags = std::any_of(members.begin(), members.end(), is_escaped) ? uint32_t{penstock::kItemEscapedKey} : 0;
+  uint32_t flags = std::any_of(members.begin(), members.end(), is_escaped)
+                       ? uint32_t{penstock::kItemEscapedKey}
+                       : 0;
   const auto type_of = [&](const char* name) -> uint32_t {
     const Member* const member = last_named(members, name);
     return member == nullptr ? uint32_t{penstock::kAbsent} : item.text.type(member->value);
   };
   for (uint32_t i = 0; i < std::size(kPropertyNames); i++) {
     const auto is_same = [&](const Member& other) { return other.key == kPropertyNames[i]; };
-    if (std::count_if(members.begin(), members.end(), is_same) > 1) flags |= penstock::kItemDuplicateKey;
+    if (std::count_if(members.begin(), members.end(), is_same) > 1)
+      flags |= penstock::kItemDuplicateKey;
     if (i < 8) item.row[penstock::kPropertyTypes] |= type_of(kPropertyNames[i]) << 4 * i;
   }
   item.row[penstock::kMoreTypes] |= type_of("$current_url") | type_of("$screen_name") << 4 |
                                     type_of("$ignore_sent_at") << penstock::kIgnoreSentAtShift;
   item.put_field(penstock::kPropertiesDistinctId, distinct_id_in(item.text, members));
-  for (uint32_t i = 0; i < std::size(kExtraProperties); i++) item.put_extra(i, last_named(members, kExtraProperties[i]));
+  for (uint32_t i = 0; i < std::size(kExtraProperties); i++)
+    item.put_extra(i, last_named(members, kExtraProperties[i]));
   return flags;
 }
 
@@ -85,18 +92,21 @@ std::vector<uint32_t> expected_item(const Text& text, Value value) {
     for (uint32_t field = 0; field < std::size(kFieldNames); field++) {
       const bool is_id = field == penstock::kDistinctId;
       const auto& among = field == penstock::kUuid ? plain : members;
-      item.put_field(field, is_id ? distinct_id_in(text, members) : last_named(among, kFieldNames[field]));
+      item.put_field(field,
+                     is_id ? distinct_id_in(text, members) : last_named(among, kFieldNames[field]));
     }
     for (uint32_t i = 0; i < std::size(kExtraFields); i++) {
       item.put_extra(penstock::kUnset + i, last_named(members, kExtraFields[i]));
     }
     const Member* const properties = last_named(members, "properties");
-    const bool has_inside = properties != nullptr && text.type(properties->value) == penstock::kObject;
+    const bool has_inside =
+        properties != nullptr && text.type(properties->value) == penstock::kObject;
     if (has_inside) flags |= put_properties(item, properties->value);
   }
   const uint32_t has_extra = item.extra[penstock::kExtraTypes] == 0 ? 0 : 1;
-  item.row[penstock::kMoreTypes] |=
-      type << penstock::kItemTypeShift | has_extra << penstock::kHasExtraShift | flags << penstock::kItemFlagsShift;
+  item.row[penstock::kMoreTypes] |= type << penstock::kItemTypeShift |
+                                    has_extra << penstock::kHasExtraShift |
+                                    flags << penstock::kItemFlagsShift;
   return words;
 }
 

@@ -1,5 +1,6 @@
-// The fuzz target: scans the input as a body in every way there is, and compares what comes out among itself and with
-// simdjson's own parsers. The input is the body, byte for byte. Whatever engine calls it, a find is an abort.
+// The fuzz target: scans the input as a body in every way there is, and compares what comes out
+// among itself and with simdjson's own parsers. The input is the body, byte for byte. Whatever
+// engine calls it, a find is an abort.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,12 +30,16 @@ struct ProcessorCode {
   std::unique_ptr<EventScanner> scanner;
 };
 
-/** The codes this processor can run, the portable one among them, each with a scanner that is kept between inputs. */
+/**
+ * The codes this processor can run, the portable one among them, each with a scanner that is kept
+ * between inputs.
+ */
 const std::vector<ProcessorCode>& processor_codes() {
   static const std::vector<ProcessorCode> codes = [] {
     std::vector<ProcessorCode> found;
     for (const simdjson::implementation* code : simdjson::get_available_implementations()) {
-      if (code->supported_by_runtime_system()) found.push_back({code, std::make_unique<EventScanner>()});
+      if (code->supported_by_runtime_system())
+        found.push_back({code, std::make_unique<EventScanner>()});
     }
     return found;
   }();
@@ -47,8 +52,10 @@ void check_same(const ScanRun& one, const ScanRun& other) {
 }
 
 void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
-  check(penstock::find_json_fault(text, length) == penstock::kNoFault, "the judge finds no fault in what was accepted");
-  check(run.table == fuzz::expected_table(text, length), "the table is the one that On-Demand gives");
+  check(penstock::find_json_fault(text, length) == penstock::kNoFault,
+        "the judge finds no fault in what was accepted");
+  check(run.table == fuzz::expected_table(text, length),
+        "the table is the one that On-Demand gives");
   for (size_t row = penstock::kHeaderWords; row < run.table.size(); row += fuzz::kItemWords) {
     fuzz::check_item_in_plain_form(run.text.data(), &run.table[row]);
   }
@@ -56,16 +63,20 @@ void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
 
 void check_refused(const ScanRun& run, const uint8_t* text, size_t length) {
   const size_t offset = run.table[penstock::kErrorOffset];
-  const bool is_blank =
-      std::all_of(text, text + length, [](uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
-  check((run.status == ScanStatus::kEmpty) == is_blank, "empty is what has nothing but white space");
+  const bool is_blank = std::all_of(text, text + length, [](uint8_t c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+  });
+  check((run.status == ScanStatus::kEmpty) == is_blank,
+        "empty is what has nothing but white space");
   if (run.status == ScanStatus::kEmpty) {
     check(offset == 0, "empty has no offset");
   } else if (run.status == ScanStatus::kInvalidUtf8) {
-    check(fuzz::is_utf8_fault(text, length, offset), "a UTF-8 fault is where the first malformed sequence begins");
+    check(fuzz::is_utf8_fault(text, length, offset),
+          "a UTF-8 fault is where the first malformed sequence begins");
   } else {
     check(fuzz::begins_json(text, offset), "what stands before a fault begins some JSON text");
-    check(offset == length || !fuzz::begins_json(text, offset + 1), "the byte at a fault is in no JSON text");
+    check(offset == length || !fuzz::begins_json(text, offset + 1),
+          "the byte at a fault is in no JSON text");
   }
 }
 
@@ -82,14 +93,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
   const ScanRun run = fuzz::run_scan(*best.scanner, text, length, kFewRows);
 
   const bool is_utf8 = simdjson::validate_utf8(reinterpret_cast<const char*>(text), length);
-  check((run.status == ScanStatus::kInvalidUtf8) == !is_utf8, "malformed UTF-8 is told, and nothing else");
-  check((run.status == ScanStatus::kOk) == fuzz::is_json(text, length), "accepted is what the DOM accepts");
+  check((run.status == ScanStatus::kInvalidUtf8) == !is_utf8,
+        "malformed UTF-8 is told, and nothing else");
+  check((run.status == ScanStatus::kOk) == fuzz::is_json(text, length),
+        "accepted is what the DOM accepts");
   if (run.status == ScanStatus::kOk) check_accepted(run, text, length);
   else check_refused(run, text, length);
 
   fuzz::check_any_text_is_safe(text, length);
   check_same(run, fuzz::run_scan(*best.scanner, text, length, 1));
-  check_same(run, fuzz::run_scan(*best.scanner, text, length, run.table[penstock::kItemCount] + size_t{1}));
+  check_same(run, fuzz::run_scan(*best.scanner, text, length,
+                                 run.table[penstock::kItemCount] + size_t{1}));
   for (const auto& [code, scanner] : processor_codes()) {
     if (code == best.code) continue;
     simdjson::get_active_implementation() = code;

@@ -1,8 +1,9 @@
 // Binds the scanner's core to Node: the class, its methods, the module. It knows nothing of JSON.
 //
-// class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status, scanMore(body): undefined,
-// and both in the background, with promises. Wrong arguments, and any call while a background scan is under way, throw.
-// The object keeps its table alive; a table detached or shrunk since then is refused.
+// class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
+// scanMore(body): undefined, and both in the background, with promises. Wrong arguments, and any
+// call while a background scan is under way, throw. The object keeps its table alive; a table
+// detached or shrunk since then is refused.
 
 #include <node_api.h>
 
@@ -46,7 +47,8 @@ napi_value construct(napi_env env, napi_callback_info info) {
   if (new_target == nullptr) return throw_type_error(env, "EventScanner: called without new");
   penstock::Table table{};
   if (!penstock::get_table(env, argument, table)) {
-    return throw_type_error(env, "EventScanner: the table must be a Uint32Array with room for a row");
+    return throw_type_error(env,
+                            "EventScanner: the table must be a Uint32Array with room for a row");
   }
   auto* binding = new (std::nothrow) Binding;
   if (binding == nullptr || napi_create_reference(env, argument, 1, &binding->table) != napi_ok ||
@@ -75,11 +77,13 @@ napi_value scan_more(napi_env env, napi_callback_info info) {
 template <Task task>
 napi_value in_background(napi_env env, napi_callback_info info) {
   Call call{};
-  return penstock::get_call(env, info, task, call) ? penstock::start_in_background(env, call) : nullptr;
+  return penstock::get_call(env, info, task, call) ? penstock::start_in_background(env, call)
+                                                   : nullptr;
 }
 
-// Bodies lie in blocks of up to 20 MB. As such blocks are freed, glibc by itself raises its thresholds to their size, takes
-// the next ones from the heap, and keeps up to twice as much at the heap's end for good. Fixed thresholds end that.
+// Bodies lie in blocks of up to 20 MB. As such blocks are freed, glibc by itself raises its
+// thresholds to their size, takes the next ones from the heap, and keeps up to twice as much at the
+// heap's end for good. Fixed thresholds end that.
 napi_value return_large_blocks(napi_env, napi_callback_info) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
@@ -92,7 +96,8 @@ napi_value thread_cpu_ms(napi_env env, napi_callback_info) {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   napi_value ms = nullptr;
-  napi_create_double(env, static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6, &ms);
+  napi_create_double(
+      env, static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6, &ms);
   return ms;
 }
 
@@ -116,11 +121,12 @@ NAPI_MODULE_INIT() {
       method("threadCpuMs", thread_cpu_ms),
   };
   napi_value scanner_class = nullptr;
-  if (napi_define_class(env, "EventScanner", NAPI_AUTO_LENGTH, construct, nullptr, sizeof methods / sizeof *methods,
-                        methods, &scanner_class) != napi_ok ||
+  if (napi_define_class(env, "EventScanner", NAPI_AUTO_LENGTH, construct, nullptr,
+                        sizeof methods / sizeof *methods, methods, &scanner_class) != napi_ok ||
       napi_set_named_property(env, exports, "EventScanner", scanner_class) != napi_ok ||
-      napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) != napi_ok || !penstock::set_layout(env, exports) ||
-      !penstock::set_texts(env, exports)) {
+      napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) !=
+          napi_ok ||
+      !penstock::set_layout(env, exports) || !penstock::set_texts(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

@@ -11,7 +11,8 @@ namespace {
 bool is_trimmed(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // The text of a key without white space around it: its start in `room`, its length.
-const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[kKeyTokenBytesMax], size_t& length) {
+const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[kKeyTokenBytesMax],
+                        size_t& length) {
   length = kNoAsciiText;
   const bool is_string = key.type == kPlainString || key.type == kEscapedString;
   if (!is_string || key.end - key.start > kKeyTokenBytesMax) return room;
@@ -35,7 +36,8 @@ bool ArrayKeys::has_text_of_first(const Token& key) noexcept {
   uint8_t room[kKeyTokenBytesMax];
   size_t length;
   const uint8_t* const start = key_text(text_, key, room, length);
-  return length != kNoAsciiText && length == first_length_ && std::memcmp(start, first_text_, length) == 0;
+  return length != kNoAsciiText && length == first_length_ &&
+         std::memcmp(start, first_text_, length) == 0;
 }
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Whose an array is: the key that its items name, and whether they agree. It must not know who has which key.
+// Whose an array is: the key that its items name, and whether they agree. It must not know who has
+// which key.
 
 #pragma once
 
@@ -10,7 +11,10 @@ class ArrayKeys {
  public:
   explicit ArrayKeys(const uint8_t* text) noexcept : text_(text) {}
 
-  /** The key that the item of this number names, of type Absent if it names none. To be called in the order of the items. */
+  /**
+   * The key that the item of this number names, of type Absent if it names none. To be called in
+   * the order of the items.
+   */
   PENSTOCK_INLINE void note(const Token& key, uint32_t item) noexcept {
     if (key.type == kAbsent || other_item_ != 0) return;
     if (first_.type == kAbsent) first_ = key;
@@ -25,7 +29,8 @@ class ArrayKeys {
  private:
   PENSTOCK_INLINE bool has_bytes_of_first(const Token& key) const noexcept {
     const size_t length = key.end - key.start;
-    return length == first_.end - first_.start && std::memcmp(text_ + key.start, text_ + first_.start, length) == 0;
+    return length == first_.end - first_.start &&
+           std::memcmp(text_ + key.start, text_ + first_.start, length) == 0;
   }
   bool has_text_of_first(const Token& key) noexcept;
 

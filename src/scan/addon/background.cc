@@ -1,8 +1,9 @@
-// Runs one call of the core in libuv's thread pool. `execute` is the only code here that runs on another thread, and it
-// touches no napi value; everything else runs on the scanner's own thread.
+// Runs one call of the core in libuv's thread pool. `execute` is the only code here that runs on
+// another thread, and it touches no napi value; everything else runs on the scanner's own thread.
 //
-// An environment that goes down first waits for the work it has queued, then calls `complete`, and only then finalizes
-// its objects. So `complete` finds everything in place, but it can no longer settle the promise.
+// An environment that goes down first waits for the work it has queued, then calls `complete`, and
+// only then finalizes its objects. So `complete` finds everything in place, but it can no longer
+// settle the promise.
 
 #include "background.h"
 
@@ -33,23 +34,27 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Node-API cannot hold an ArrayBuffer's memory in place. That it went away can be seen only afterwards.
+// Node-API cannot hold an ArrayBuffer's memory in place. That it went away can be seen only
+// afterwards.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;
   Body body{};
   Table table{};
-  return napi_get_reference_value(env, background.body, &value) == napi_ok && get_body(env, value, body) &&
-         body.bytes == job.body.bytes && body.length == job.body.length &&
-         napi_get_reference_value(env, job.binding->table, &value) == napi_ok && get_table(env, value, table) &&
-         table.words == job.table.words && table.length == job.table.length;
+  return napi_get_reference_value(env, background.body, &value) == napi_ok &&
+         get_body(env, value, body) && body.bytes == job.body.bytes &&
+         body.length == job.body.length &&
+         napi_get_reference_value(env, job.binding->table, &value) == napi_ok &&
+         get_table(env, value, table) && table.words == job.table.words &&
+         table.length == job.table.length;
 }
 
 void reject(napi_env env, napi_deferred deferred) {
   napi_value message = nullptr;
   napi_value error = nullptr;
-  if (napi_create_string_utf8(env, "EventScanner: the body or the table was detached or resized during the scan",
-                              NAPI_AUTO_LENGTH, &message) == napi_ok &&
+  if (napi_create_string_utf8(
+          env, "EventScanner: the body or the table was detached or resized during the scan",
+          NAPI_AUTO_LENGTH, &message) == napi_ok &&
       napi_create_type_error(env, nullptr, message, &error) == napi_ok) {
     napi_reject_deferred(env, deferred, error);
   }
@@ -75,10 +80,12 @@ napi_value start_in_background(napi_env env, const Call& call) {
   auto* background = new (std::nothrow) Background{call.job};
   napi_value name = nullptr;
   napi_value promise = nullptr;
-  if (background == nullptr || napi_create_reference(env, call.scanner, 1, &background->scanner) != napi_ok ||
+  if (background == nullptr ||
+      napi_create_reference(env, call.scanner, 1, &background->scanner) != napi_ok ||
       napi_create_reference(env, call.body, 1, &background->body) != napi_ok ||
       napi_create_string_utf8(env, "penstock:scan", NAPI_AUTO_LENGTH, &name) != napi_ok ||
-      napi_create_async_work(env, nullptr, name, execute, complete, background, &background->work) != napi_ok ||
+      napi_create_async_work(env, nullptr, name, execute, complete, background,
+                             &background->work) != napi_ok ||
       napi_create_promise(env, &background->deferred, &promise) != napi_ok ||
       napi_queue_async_work(env, background->work) != napi_ok) {
     if (background != nullptr) release(env, background);

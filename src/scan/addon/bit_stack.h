@@ -1,6 +1,8 @@
-// A stack of bits that grows: which containers are open, objects or arrays. It must not limit the depth.
+// A stack of bits that grows: which containers are open, objects or arrays. It must not limit the
+// depth.
 //
-// Memory: none up to 64 levels, then an eighth of a byte a level. `push` answers false when there is no more.
+// Memory: none up to 64 levels, then an eighth of a byte a level. `push` answers false when there
+// is no more.
 
 #pragma once
 

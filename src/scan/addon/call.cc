@@ -1,12 +1,14 @@
-// Checks the arguments of a call and takes the pointers out of them. Wrong arguments throw; nothing is converted.
+// Checks the arguments of a call and takes the pointers out of them. Wrong arguments throw; nothing
+// is converted.
 
 #include "call.h"
 
 namespace penstock {
 
 ScanStatus Job::run() const noexcept {
-  const size_t row_capacity = (table.length - kHeaderWords) / (kRowWords + kExtraWords);
-  if (task == Task::kScan) return binding->scanner.scan(body.bytes, body.length, table.words, row_capacity);
+  const size_t row_capacity = (table.length - kHeaderWords) / (size_t{kRowWords} + kExtraWords);
+  if (task == Task::kScan)
+    return binding->scanner.scan(body.bytes, body.length, table.words, row_capacity);
   binding->scanner.scan_more(body.bytes, table.words, row_capacity);
   return ScanStatus::kOk;
 }
@@ -14,15 +16,19 @@ ScanStatus Job::run() const noexcept {
 bool get_table(napi_env env, napi_value value, Table& table) {
   napi_typedarray_type type;
   void* data = nullptr;
-  if (napi_get_typedarray_info(env, value, &type, &table.length, &data, nullptr, nullptr) != napi_ok) return false;
+  if (napi_get_typedarray_info(env, value, &type, &table.length, &data, nullptr, nullptr) !=
+      napi_ok)
+    return false;
   table.words = static_cast<uint32_t*>(data);
-  return type == napi_uint32_array && data != nullptr && table.length >= kHeaderWords + kRowWords + kExtraWords;
+  return type == napi_uint32_array && data != nullptr &&
+         table.length >= size_t{kHeaderWords} + kRowWords + kExtraWords;
 }
 
 bool get_body(napi_env env, napi_value value, Body& body) {
   napi_typedarray_type type;
   void* data = nullptr;
-  if (napi_get_typedarray_info(env, value, &type, &body.length, &data, nullptr, nullptr) != napi_ok) return false;
+  if (napi_get_typedarray_info(env, value, &type, &body.length, &data, nullptr, nullptr) != napi_ok)
+    return false;
   body.bytes = static_cast<uint8_t*>(data);
   return type == napi_uint8_array && (data != nullptr || body.length == 0);
 }
@@ -47,12 +53,14 @@ bool get_call(napi_env env, napi_callback_info info, Task task, Call& call) {
     return false;
   }
   napi_value table = nullptr;
-  if (napi_get_reference_value(env, job.binding->table, &table) != napi_ok || !get_table(env, table, job.table)) {
+  if (napi_get_reference_value(env, job.binding->table, &table) != napi_ok ||
+      !get_table(env, table, job.table)) {
     napi_throw_type_error(env, nullptr, "EventScanner: the table has been detached");
     return false;
   }
   if (task == Task::kScanMore && job.body.length != job.binding->scanner.last_length()) {
-    napi_throw_error(env, nullptr, "EventScanner: scanMore takes the body of the last scan: another length");
+    napi_throw_error(env, nullptr,
+                     "EventScanner: scanMore takes the body of the last scan: another length");
     return false;
   }
   return true;

@@ -1,5 +1,5 @@
-// What the methods of the binding have in common: the scanner object and the checked arguments of one call.
-// It knows nothing of JSON.
+// What the methods of the binding have in common: the scanner object and the checked arguments of
+// one call. It knows nothing of JSON.
 
 #pragma once
 
@@ -14,7 +14,10 @@ struct Binding {
   EventScanner scanner;
   /** Strong: the table lives as long as the scanner. */
   napi_ref table = nullptr;
-  /** From the start of a background scan until it settles: scanner, table and body are the thread pool's. */
+  /**
+   * From the start of a background scan until it settles: scanner, table and body are the thread
+   * pool's.
+   */
   bool busy = false;
 };
 
@@ -30,7 +33,9 @@ struct Body {
 
 enum class Task { kScan, kScanMore };
 
-/** One call of the core, in plain pointers: good on any thread while the memory behind them stays. */
+/**
+ * One call of the core, in plain pointers: good on any thread while the memory behind them stays.
+ */
 struct Job {
   Task task;
   Binding* binding;

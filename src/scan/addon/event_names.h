@@ -1,4 +1,5 @@
-// The names that the table knows, of members as they are written in a body, and what they stand for. It must not read values.
+// The names that the table knows, of members as they are written in a body, and what they stand
+// for. It must not read values.
 
 #pragma once
 
@@ -28,7 +29,9 @@ inline constexpr uint32_t kFirstKeyName = 32;
 /** Beside the numbers of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** What a name of the envelope stands for: a word of the header, that of a type, or one of these. */
+/**
+ * What a name of the envelope stands for: a word of the header, that of a type, or one of these.
+ */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
 /** And a KeyPlace. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
@@ -46,12 +49,22 @@ PENSTOCK_INLINE uint32_t item_name_of(const Key& key) {
     case 5: return is(key, "event") ? kEvent : is(key, "token") ? kFirstKeyName + kToken : kNoName;
     case 6:
       if (is(key, "offset")) return kFirstExtraName + kOffset;
-      return is(key, "$token") ? kFirstKeyName + kDollarToken : is(key, "$unset") ? kFirstExtraName + kUnset : kNoName;
-    case 7: return is(key, "api_key") ? kFirstKeyName + kApiKey : is(key, "options") ? kFirstExtraName + kOptions : kNoName;
+      return is(key, "$token")   ? kFirstKeyName + kDollarToken
+             : is(key, "$unset") ? kFirstExtraName + kUnset
+                                 : kNoName;
+    case 7:
+      return is(key, "api_key")   ? kFirstKeyName + kApiKey
+             : is(key, "options") ? kFirstExtraName + kOptions
+                                  : kNoName;
     case 9:
       if (is(key, "timestamp")) return kTimestamp;
-      return is(key, "$set_once") ? kSetOnce : is(key, "window_id") ? kFirstExtraName + kWindowId : kNoName;
-    case 10: return is(key, "properties") ? kProperties : is(key, "session_id") ? kFirstExtraName + kSessionId : kNoName;
+      return is(key, "$set_once")   ? kSetOnce
+             : is(key, "window_id") ? kFirstExtraName + kWindowId
+                                    : kNoName;
+    case 10:
+      return is(key, "properties")   ? kProperties
+             : is(key, "session_id") ? kFirstExtraName + kSessionId
+                                     : kNoName;
     case 11: return is(key, "distinct_id") ? kDistinctId : kNoName;
     case 12: return is(key, "$distinct_id") ? kOtherDistinctId : kNoName;
     default: return kNoName;
@@ -68,10 +81,15 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
     case 10:
       if (is(key, "$survey_id")) return kSurveyId;
       return is(key, "$group_set") ? kGroupSet : is(key, "$group_key") ? kGroupKey : kNoName;
-    case 11: return is(key, "distinct_id") ? kPropertyDistinctId : is(key, "$group_type") ? kGroupType : kNoName;
+    case 11:
+      return is(key, "distinct_id")   ? kPropertyDistinctId
+             : is(key, "$group_type") ? kGroupType
+                                      : kNoName;
     case 12:
       if (is(key, "$current_url")) return kCurrentUrl;
-      return is(key, "$screen_name") ? kScreenName : is(key, "$distinct_id") ? kPropertyOtherDistinctId : kNoName;
+      return is(key, "$screen_name")   ? kScreenName
+             : is(key, "$distinct_id") ? kPropertyOtherDistinctId
+                                       : kNoName;
     case 15: return is(key, "$ignore_sent_at") ? kIgnoreSentAt : kNoName;
     case 23: return is(key, "$process_person_profile") ? kProcessPersonProfile : kNoName;
     default: return kNoName;
@@ -81,7 +99,9 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
 /** "historical_migration", the longest name that counts also where it is written with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/** The name without its escapes, in `room`; an empty one if it is longer than that, or not ASCII. */
+/**
+ * The name without its escapes, in `room`; an empty one if it is longer than that, or not ASCII.
+ */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};
@@ -93,9 +113,15 @@ inline uint32_t envelope_name_of(const Key& key) {
     return envelope_name_of(unescaped(key, room));
   }
   switch (key.length) {
-    case 5: return is(key, "token") ? kFirstEnvelopeKey + kToken : is(key, "batch") ? uint32_t{kBatchType} : kNoName;
+    case 5:
+      return is(key, "token")   ? kFirstEnvelopeKey + kToken
+             : is(key, "batch") ? uint32_t{kBatchType}
+                                : kNoName;
     case 6: return is(key, "sentAt") ? kOtherSentAt : kNoName;
-    case 7: return is(key, "api_key") ? kFirstEnvelopeKey + kApiKey : is(key, "sent_at") ? uint32_t{kSentAtType} : kNoName;
+    case 7:
+      return is(key, "api_key")   ? kFirstEnvelopeKey + kApiKey
+             : is(key, "sent_at") ? uint32_t{kSentAtType}
+                                  : kNoName;
     case 10: return is(key, "created_at") ? uint32_t{kCreatedAtType} : kNoName;
     case 20: return is(key, "historical_migration") ? uint32_t{kHistoricalType} : kNoName;
     default: return kNoName;

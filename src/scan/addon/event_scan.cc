@@ -63,7 +63,8 @@ ScanStatus judge(const uint8_t* text, size_t length, uint32_t* header) {
 }
 
 void replace_line_breaks(uint8_t* text, size_t from, size_t length) {
-  for (size_t i = from; i < length; i++) text[i] = text[i] == '\n' || text[i] == '\r' ? uint8_t{' '} : text[i];
+  for (size_t i = from; i < length; i++)
+    text[i] = text[i] == '\n' || text[i] == '\r' ? uint8_t{' '} : text[i];
 }
 
 Batch batch_in(uint32_t* table, size_t row_capacity) {
@@ -86,7 +87,8 @@ struct EventScanner::State {
     if (indexer && length <= indexer_capacity) return true;
     const size_t capacity = (length / kCapacityStepBytes + 1) * kCapacityStepBytes;
     release_index();
-    if (processor_code().create_dom_parser_implementation(capacity, 1, indexer) != simdjson::SUCCESS) {
+    if (processor_code().create_dom_parser_implementation(capacity, 1, indexer) !=
+        simdjson::SUCCESS) {
       release_index();
       return false;
     }
@@ -107,22 +109,26 @@ struct EventScanner::State {
     open.release_memory();
   }
 
-  // Simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8 sequence.
+  // Simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8
+  // sequence.
   static bool safe_to_index(const uint8_t* text, size_t length) noexcept {
-    return processor_code().required_instruction_sets() != 0 || find_utf8_fault(text, length) == kNoFault;
+    return processor_code().required_instruction_sets() != 0 ||
+           find_utf8_fault(text, length) == kNoFault;
   }
 
   ScanStatus walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept;
 };
 
 // kInvalidJson here means only that something is wrong.
-ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept {
+ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header,
+                                     Batch& batch) noexcept {
   if (length == 0) return ScanStatus::kEmpty;
   if (!reserve(length)) return ScanStatus::kOutOfMemory;
   if (!safe_to_index(text, length)) return ScanStatus::kInvalidUtf8;
   fence.open();
   const auto error = indexer->stage1(text, length, simdjson::stage1_mode::regular);
-  const size_t entries = error == simdjson::SUCCESS ? size_t{indexer->n_structural_indexes} : length;
+  const size_t entries =
+      error == simdjson::SUCCESS ? size_t{indexer->n_structural_indexes} : length;
   index_entries_touched = std::max(index_entries_touched, entries);
   if (error != simdjson::SUCCESS) return ScanStatus::kInvalidJson;
 
@@ -139,7 +145,8 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   } else {
     if (text[end[-1]] != opener + 2) return ScanStatus::kInvalidJson;
     header[kRootType] = opener == '{' ? kObject : kArray;
-    const Cursor after = opener == '{' ? walk_object(walk, first, header, batch) : walk_array(walk, first, header, batch);
+    const Cursor after = opener == '{' ? walk_object(walk, first, header, batch)
+                                       : walk_array(walk, first, header, batch);
     if (walk.out_of_memory()) return ScanStatus::kOutOfMemory;
     if (after != end) return ScanStatus::kInvalidJson;
   }
@@ -149,13 +156,16 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
 }
 
 // Asking anything of the implementation that stands in before the choice makes it.
-void choose_processor_code() noexcept { static_cast<void>(processor_code().required_instruction_sets()); }
+void choose_processor_code() noexcept {
+  static_cast<void>(processor_code().required_instruction_sets());
+}
 
-EventScanner::EventScanner() noexcept : state_(new (std::nothrow) State) {}
+EventScanner::EventScanner() noexcept { state_ = new (std::nothrow) State; }
 
 EventScanner::~EventScanner() { delete state_; }
 
-ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept {
+ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table,
+                              size_t row_capacity) noexcept {
   std::memset(table, 0, kHeaderWords * sizeof *table);
   last_length_ = length;
   if (state_ == nullptr || length >= UINT32_MAX) return ScanStatus::kOutOfMemory;

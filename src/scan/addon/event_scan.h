@@ -1,13 +1,21 @@
-// The scanner's core: one validating pass over a JSON body that notes where the parts of its events lie.
-// It knows nothing of Node; addon.cc binds it. table.ts explains the layout and a test compares the two.
+// The scanner's core: one validating pass over a JSON body that notes where the parts of its events
+// lie. It knows nothing of Node; addon.cc binds it. table.ts explains the layout and a test
+// compares the two.
 //
-// Lifetime: `text` is read (and its line breaks overwritten) during a call only; nothing points at it afterwards.
+// Lifetime: `text` is read (and its line breaks overwritten) during a call only; nothing points at
+// it afterwards.
+//
 // Padding: none needed; no byte outside [text, text + length) is read.
-// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words, row_capacity at least 1: the header, all
-//   rows, all extras. Lengths are below 4 GiB.
-// Threads: no state outside the objects but simdjson's choice of code, see choose_processor_code. One EventScanner is one
-//   thread's at a time; several may run at once. No other thread may write to the text during a call.
-// Memory: an index of four bytes a token (at most four a byte of text), kept for the next call up to kIndexKeptBytes.
+//
+// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words,
+// row_capacity at least 1: the header, all rows, all extras. Lengths are below 4 GiB.
+//
+// Threads: no state outside the objects but simdjson's choice of code, see choose_processor_code.
+// One EventScanner is one thread's at a time; several may run at once. No other thread may write to
+// the text during a call.
+//
+// Memory: an index of four bytes a token (at most four a byte of text), kept for the next call up
+// to kIndexKeptBytes.
 
 #pragma once
 
@@ -64,7 +72,10 @@ enum RowWord : uint32_t {
   kRowWords = 21,
 };
 
-/** The fields with a span: span at kFirstFieldStart + 2 * field, type at bit 4 * field of kFieldTypes. */
+/**
+ * The fields with a span: span at kFirstFieldStart + 2 * field, type at bit 4 * field of
+ * kFieldTypes.
+ */
 enum Field : uint32_t {
   kEvent = 0,
   kDistinctId = 1,
@@ -76,7 +87,10 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/** A row's further parts, which few items have; kHasExtra in the row says whether its extra was written. */
+/**
+ * A row's further parts, which few items have; kHasExtra in the row says whether its extra was
+ * written.
+ */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
@@ -96,8 +110,8 @@ enum ExtraPart : uint32_t {
 inline constexpr uint32_t kExtraParts = 8;
 
 /**
- * The keys looked for inside `properties`: type at bit 4 * property of 64 bits. The first eight are kPropertyTypes; of the others
- * some are in kMoreTypes, and some in the row's spans or its extra.
+ * The keys looked for inside `properties`: type at bit 4 * property of 64 bits. The first eight are
+ * kPropertyTypes; of the others some are in kMoreTypes, and some in the row's spans or its extra.
  */
 enum Property : uint32_t {
   kAlias = 0,
@@ -150,16 +164,18 @@ inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
 /**
- * A scan that wrote more index than this gives it back when its last row is delivered. A 20 MB batch of small events
- * writes 14 MB; to fault such memory in anew would take as long as the scan itself.
+ * A scan that wrote more index than this gives it back when its last row is delivered. A 20 MB
+ * batch of small events writes 14 MB; to fault such memory in anew would take as long as the scan
+ * itself.
  */
 inline constexpr size_t kIndexKeptBytes = size_t{16} << 20;
 
 inline constexpr size_t kNoScan = SIZE_MAX;
 
 /**
- * Makes simdjson choose its code for this processor. Its first use would do so too, but with getenv, which must not run
- * beside a setenv on another thread. So: once, before another thread scans.
+ * Makes simdjson choose its code for this processor. Its first use would do so too, but with
+ * getenv, which must not run beside a setenv on another thread. So: once, before another thread
+ * scans.
  */
 void choose_processor_code() noexcept;
 
@@ -171,13 +187,16 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks between tokens are spaces now.
-   * Otherwise the text is unchanged and the header is zero but for kErrorOffset and, of
-   * malformed UTF-8 that may be repaired, kMalformed and kRepairedBytes.
+   * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks
+   * between tokens are spaces now. Otherwise the text is unchanged and the header is zero but for
+   * kErrorOffset and, of malformed UTF-8 that may be repaired, kMalformed and kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 
-  /** The next rows of the text last scanned, which must be the same, unchanged. None left: kRowCount 0. */
+  /**
+   * The next rows of the text last scanned, which must be the same, unchanged. None left: kRowCount
+   * 0.
+   */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   /** Length of the text last scanned, kNoScan before the first. */

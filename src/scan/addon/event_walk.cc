@@ -20,8 +20,9 @@ Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uin
   Cursor after;
   walk.depth = walk.at(cursor) == '{' ? 1 : 0;
   if (walk.depth == 1) {
-    after = walk.members(
-        cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE { return item.member(walk, key, value); });
+    after = walk.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
+      return item.member(walk, key, value);
+    });
     if (after == nullptr) return nullptr;
     token = {*cursor, after[-1] + 1, kObject};
     if (keys != nullptr) keys->note(item.key(kEventKeyPlaces), number);
@@ -42,7 +43,8 @@ Cursor walk_items(Walk& walk, Cursor cursor, Batch& batch, ArrayKeys* keys) {
   for (;;) {
     const bool fits = batch.row_count < batch.row_capacity;
     if (!fits && batch.resume == nullptr) batch.resume = cursor;
-    const RowPlace place = fits ? place_of(batch, batch.row_count) : RowPlace{spare_row, spare_extra};
+    const RowPlace place =
+        fits ? place_of(batch, batch.row_count) : RowPlace{spare_row, spare_extra};
     cursor = walk_item(walk, cursor, place, keys, batch.item_count);
     if (cursor == nullptr) return nullptr;
     batch.item_count++;
@@ -98,7 +100,8 @@ Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) no
     return after;
   });
   if (cursor == nullptr) return nullptr;
-  if (is_none(header[kSentAtType]) && other_sent_at.type != kAbsent) set_part(header, kSentAtType, other_sent_at);
+  if (is_none(header[kSentAtType]) && other_sent_at.type != kAbsent)
+    set_part(header, kSentAtType, other_sent_at);
   const bool is_envelope = header[kBatchType] != kAbsent;
   set_part(header, kKeyType, root_item.key(is_envelope ? kEnvelopeKeyPlaces : kEventKeyPlaces));
   if (is_envelope) return cursor;
@@ -117,7 +120,8 @@ Cursor walk_array(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noe
 
 void walk_rest_of_items(Walk& walk, Batch& batch) noexcept {
   while (batch.resume != nullptr && batch.row_count < batch.row_capacity) {
-    const Cursor after = walk_item(walk, batch.resume, place_of(batch, batch.row_count), nullptr, 0);
+    const Cursor after =
+        walk_item(walk, batch.resume, place_of(batch, batch.row_count), nullptr, 0);
     batch.row_count++;
     batch.resume = walk.at(after) == ',' ? after + 1 : nullptr;
   }

@@ -18,8 +18,8 @@ struct Batch {
 };
 
 /**
- * Walks the root object, the envelope of a batch or an event: which of the two, is known at its end. Fills the rows and
- * the words of the (zeroed) header that hold parts of the envelope.
+ * Walks the root object, the envelope of a batch or an event: which of the two, is known at its
+ * end. Fills the rows and the words of the (zeroed) header that hold parts of the envelope.
  */
 Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noexcept;
 

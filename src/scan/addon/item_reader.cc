@@ -1,4 +1,5 @@
-// What an item holds, put where the table has it. Of a member that is told again the last counts, in all there is to it.
+// What an item holds, put where the table has it. Of a member that is told again the last counts,
+// in all there is to it.
 
 #include "item_reader.h"
 
@@ -33,7 +34,8 @@ Token ItemReader::key(uint32_t places) const {
 }
 
 Cursor ItemReader::other_value(uint32_t name, Cursor value) {
-  if (name >= kFirstKeyName) return reads_key_ ? key_value(name - kFirstKeyName, value) : walk_.skip(value);
+  if (name >= kFirstKeyName)
+    return reads_key_ ? key_value(name - kFirstKeyName, value) : walk_.skip(value);
   Token token{};
   const Cursor after = walk_.read(value, token);
   if (name == kOtherDistinctId) {
@@ -60,7 +62,8 @@ Cursor ItemReader::properties_value(Cursor cursor) {
     }
     const uint32_t property = property_of(key);
     if (property == kNoName) return walk.skip(value);
-    if (property == kPropertyToken) return reads_key_ ? key_value(kPropertiesToken, value) : walk.skip(value);
+    if (property == kPropertyToken)
+      return reads_key_ ? key_value(kPropertiesToken, value) : walk.skip(value);
     Token token{};
     const Cursor after = walk.read(value, token);
     const uint32_t shift = 4 * property;
@@ -86,25 +89,29 @@ void ItemReader::keep_property(uint32_t property, const Token& token) {
   }
 }
 
-// An item with such a member is written anew before it is stored, and its row read again then. But whose it is, and its uuid, must be known
-// now: a request of the newer protocol is answered uuid by uuid.
+// An item with such a member is written anew before it is stored, and its row read again then. But
+// whose it is, and its uuid, must be known now: a request of the newer protocol is answered uuid by
+// uuid.
 Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
   uint8_t room[kEscapedNameBytesMax];
   const uint32_t name = item_name_of(unescaped(key, room));
   if (name == kUuid) return field_value(walk_, kUuid, value);
   if (!reads_key_) return walk_.skip(value);
   if (name == kProperties) return escaped_properties(value);
-  return name != kNoName && name >= kFirstKeyName ? key_value(name - kFirstKeyName, value) : walk_.skip(value);
+  return name != kNoName && name >= kFirstKeyName ? key_value(name - kFirstKeyName, value)
+                                                  : walk_.skip(value);
 }
 
 Cursor ItemReader::escaped_properties(Cursor value) {
   set_type(key_types_, kPropertiesToken, kAbsent);
   if (walk_.at(value) != '{') return walk_.skip(value);
   walk_.depth++;
-  const Cursor after = walk_.members(value, [&](const Key& key, Cursor inner) PENSTOCK_LAMBDA_INLINE {
-    if (key.escaped) return escaped_property(key, inner);
-    return property_of(key) == kPropertyToken ? key_value(kPropertiesToken, inner) : walk_.skip(inner);
-  });
+  const Cursor after =
+      walk_.members(value, [&](const Key& key, Cursor inner) PENSTOCK_LAMBDA_INLINE {
+        if (key.escaped) return escaped_property(key, inner);
+        return property_of(key) == kPropertyToken ? key_value(kPropertiesToken, inner)
+                                                  : walk_.skip(inner);
+      });
   walk_.depth--;
   return after;
 }
@@ -112,7 +119,8 @@ Cursor ItemReader::escaped_properties(Cursor value) {
 Cursor ItemReader::escaped_property(const Key& key, Cursor value) {
   if (!reads_key_) return walk_.skip(value);
   uint8_t room[kEscapedNameBytesMax];
-  return property_of(unescaped(key, room)) == kPropertyToken ? key_value(kPropertiesToken, value) : walk_.skip(value);
+  return property_of(unescaped(key, room)) == kPropertyToken ? key_value(kPropertiesToken, value)
+                                                             : walk_.skip(value);
 }
 
 void ItemReader::finish_rare_parts() {

@@ -1,4 +1,5 @@
-// One item on its way into its row: member by member, as they come. The root of a single event is read by the same code.
+// One item on its way into its row: member by member, as they come. The root of a single event is
+// read by the same code.
 
 #pragma once
 
@@ -58,18 +59,20 @@ class ItemReader {
     const uint32_t flags = flags_ | properties_flags_ | walk_.flags;
     set_span(row_ + kItemStart, item);
     row_[kPropertyTypes] = static_cast<uint32_t>(types);
-    row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) | static_cast<uint32_t>(item.type) << kItemTypeShift |
+    row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) |
+                       static_cast<uint32_t>(item.type) << kItemTypeShift |
                        static_cast<uint32_t>(type_in(types, kIgnoreSentAt)) << kIgnoreSentAtShift |
                        flags << kItemFlagsShift;
     const TokenType id_type = type_in(types, kPropertyDistinctId);
     if (id_type != kAbsent) put_field(kPropertiesDistinctId, property_distinct_ids_[0], id_type);
-    if (((types & kRareProperties) | extra_types_ | other_distinct_id_type_) != 0) finish_rare_parts();
+    if (((types & kRareProperties) | extra_types_ | other_distinct_id_type_) != 0)
+      finish_rare_parts();
   }
 
  private:
-  static constexpr uint64_t kRareProperties = uint64_t{15} << 4 * kPropertySet | uint64_t{15} << 4 * kPropertySetOnce |
-                                              uint64_t{15} << 4 * kPropertyUnset |
-                                              uint64_t{15} << 4 * kPropertyOtherDistinctId;
+  static constexpr uint64_t kRareProperties =
+      uint64_t{15} << 4 * kPropertySet | uint64_t{15} << 4 * kPropertySetOnce |
+      uint64_t{15} << 4 * kPropertyUnset | uint64_t{15} << 4 * kPropertyOtherDistinctId;
 
   PENSTOCK_INLINE void put_field(uint32_t field, const Token& token, TokenType type) {
     set_span(row_ + kFirstFieldStart + 2 * field, token);

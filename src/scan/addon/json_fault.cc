@@ -1,4 +1,5 @@
-// Finds where a text stops being JSON. One byte after another, no table, no index: it must stay easy to believe.
+// Finds where a text stops being JSON. One byte after another, no table, no index: it must stay
+// easy to believe.
 
 #include "json_fault.h"
 

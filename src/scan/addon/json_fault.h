@@ -1,7 +1,8 @@
 // Finds where a text stops being JSON: the slow, exact judge, called only for a text that failed.
 // It must not be used to fill the table.
 //
-// Both read `length` bytes at `text` and no more, write nothing, keep nothing, and are safe on any thread.
+// Both read `length` bytes at `text` and no more, write nothing, keep nothing, and are safe on any
+// thread.
 
 #pragma once
 
@@ -17,8 +18,9 @@ inline constexpr size_t kFaultOutOfMemory = SIZE_MAX - 1;
 size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept;
 
 /**
- * Offset of the first byte that no valid JSON text has there; `length` if the text just ends too early; kNoFault if
- * the text is valid; kFaultOutOfMemory if the depth stack could not grow. Expects valid UTF-8.
+ * Offset of the first byte that no valid JSON text has there; `length` if the text just ends too
+ * early; kNoFault if the text is valid; kFaultOutOfMemory if the depth stack could not grow.
+ * Expects valid UTF-8.
  */
 size_t find_json_fault(const uint8_t* text, size_t length) noexcept;
 

@@ -12,7 +12,8 @@ namespace {
 #define PENSTOCK_WINDOW_BYTES (32 << 10)
 #endif
 
-// Text looked over for backslashes and line breaks at a time: small enough to be in the cache when the walk comes.
+// Text looked over for backslashes and line breaks at a time: small enough to be in the cache when
+// the walk comes.
 constexpr uint32_t kWindowBytes = PENSTOCK_WINDOW_BYTES;
 
 uint32_t hex_digit(uint8_t c) {
@@ -49,20 +50,18 @@ opened:
 
 member:
   if (PENSTOCK_UNLIKELY(at(cursor) != '"' || at(cursor + 1) != ':')) return nullptr;
-  if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid) return nullptr;
+  if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid)
+    return nullptr;
   cursor += 2;
 
 value:
   switch (at(cursor)) {
     case '"':
-      if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid) return nullptr;
+      if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid)
+        return nullptr;
       break;
-    case '{':
-      in_object = true;
-      goto opened;
-    case '[':
-      in_object = false;
-      goto opened;
+    case '{': in_object = true; goto opened;
+    case '[': in_object = false; goto opened;
     default:
       if (PENSTOCK_UNLIKELY(scalar_end(cursor) == 0)) return nullptr;
   }
@@ -112,12 +111,9 @@ uint32_t Walk::escape_end(uint32_t backslash) noexcept {
     case 'f':
     case 'n':
     case 'r':
-    case 't':
-      return backslash + 2;
-    case 'u':
-      break;
-    default:
-      return 0;
+    case 't': return backslash + 2;
+    case 'u': break;
+    default: return 0;
   }
   const uint32_t code = four_hex_digits(p + 1);
   if (code == kNotHex) return 0;
@@ -134,7 +130,8 @@ uint32_t Walk::escape_end(uint32_t backslash) noexcept {
 }
 
 void Walk::note_long_number(const uint8_t* begin, const uint8_t* end) noexcept {
-  if (std::count_if(begin, end, is_digit) > static_cast<std::ptrdiff_t>(kNumberDigitsMax)) flags |= kItemLongNumber;
+  if (std::count_if(begin, end, is_digit) > static_cast<std::ptrdiff_t>(kNumberDigitsMax))
+    flags |= kItemLongNumber;
 }
 
 void Walk::next_window(uint32_t from) noexcept {
@@ -145,13 +142,15 @@ void Walk::next_window(uint32_t from) noexcept {
 
 void Walk::find_backslash(uint32_t from) noexcept {
   const void* found = std::memchr(text_ + from, '\\', window_end_ - from);
-  clear_ = found == nullptr ? window_end_ : static_cast<uint32_t>(static_cast<const uint8_t*>(found) - text_);
+  clear_ = found == nullptr ? window_end_
+                            : static_cast<uint32_t>(static_cast<const uint8_t*>(found) - text_);
 }
 
 void Walk::find_line_break(uint32_t from) noexcept {
   const uint8_t* begin = text_ + from;
   const size_t length = window_end_ - from;
-  if (std::memchr(begin, '\n', length) == nullptr && std::memchr(begin, '\r', length) == nullptr) return;
+  if (std::memchr(begin, '\n', length) == nullptr && std::memchr(begin, '\r', length) == nullptr)
+    return;
   line_break_ = from;
 }
 

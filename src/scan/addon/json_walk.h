@@ -1,15 +1,19 @@
-// The validating walk over the index of simdjson's stage 1: the JSON grammar, and no knowledge of events.
+// The validating walk over the index of simdjson's stage 1: the JSON grammar, and no knowledge of
+// events.
 //
-// What stage 1 has settled when a Walk begins: the text is UTF-8, its strings are closed and hold no raw control
-// character. Its index holds the offsets of [ ] { } : , of opening quotes and of the first byte of any other run,
-// so between two entries stands the rest of one token and then white space only. What is left to settle is settled
-// here: the order of tokens, numbers, literals, escapes.
+// What stage 1 has settled when a Walk begins: the text is UTF-8, its strings are closed and hold
+// no raw control character. Its index holds the offsets of [ ] { } : , of opening quotes and of the
+// first byte of any other run, so between two entries stands the rest of one token and then white
+// space only. What is left to settle is settled here: the order of tokens, numbers, literals,
+// escapes.
 //
-// Needs: the text begins with { or [ and its last token is the matching kind of closer, and the index has one more
-// entry, the offset of the first token. So a value is never the last entry, and running off the end meets an opening
-// bracket where only a comma or closer may stand: no bounds check is needed anywhere else.
+// Needs: the text begins with { or [ and its last token is the matching kind of closer, and the
+// index has one more entry, the offset of the first token. So a value is never the last entry, and
+// running off the end meets an opening bracket where only a comma or closer may stand: no bounds
+// check is needed anywhere else.
 //
-// A cursor points into the index. A function that takes one at the start of a value returns the one after it, or null.
+// A cursor points into the index. A function that takes one at the start of a value returns the one
+// after it, or null.
 
 #pragma once
 
@@ -48,19 +52,32 @@ struct Key {
 
 constexpr uint32_t kNotHex = 0x10000;
 
-/** The number in four hex digits, or kNotHex. Stops at the first byte that is none, so it never passes a closing quote. */
+/**
+ * The number in four hex digits, or kNotHex. Stops at the first byte that is none, so it never
+ * passes a closing quote.
+ */
 uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
  public:
   Walk(const uint8_t* text, uint32_t length, uint32_t from, BitStack& open) noexcept
-      : text_(text), length_(length), clear_(from), window_end_(from), line_break_(length), open_(open) {}
+      : text_(text),
+        length_(length),
+        clear_(from),
+        window_end_(from),
+        line_break_(length),
+        open_(open) {}
 
-  /** ItemFlag bits of what was passed: U+0000 and lone surrogates in escapes, long numbers, depth. The caller clears them. */
+  /**
+   * ItemFlag bits of what was passed: U+0000 and lone surrogates in escapes, long numbers, depth.
+   * The caller clears them.
+   */
   uint32_t flags = 0;
   /** Containers of the item around the value that is read or skipped next. Set by the caller. */
   uint32_t depth = 0;
-  /** Where to begin replacing line breaks; the length if there are none. Final after look_to_end. */
+  /**
+   * Where to begin replacing line breaks; the length if there are none. Final after look_to_end.
+   */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 
@@ -71,7 +88,10 @@ class Walk {
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
-  /** Calls `member(key, cursor of the value)` for each member of the object; it returns the cursor after the value. */
+  /**
+   * Calls `member(key, cursor of the value)` for each member of the object; it returns the cursor
+   * after the value.
+   */
   template <typename Member>
   PENSTOCK_INLINE Cursor members(Cursor cursor, Member member) noexcept {
     ++cursor;
@@ -97,13 +117,12 @@ class Walk {
   PENSTOCK_INLINE Cursor skip(Cursor cursor) noexcept {
     switch (at(cursor)) {
       case '"':
-        if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid) return nullptr;
+        if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid)
+          return nullptr;
         return cursor + 1;
       case '{':
-      case '[':
-        return skip_container(cursor);
-      default:
-        return scalar_end(cursor) == 0 ? nullptr : cursor + 1;
+      case '[': return skip_container(cursor);
+      default: return scalar_end(cursor) == 0 ? nullptr : cursor + 1;
     }
   }
 
@@ -150,7 +169,9 @@ class Walk {
   static PENSTOCK_INLINE bool is_space(uint8_t c) noexcept {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
   }
-  static PENSTOCK_INLINE bool is_digit(uint8_t c) noexcept { return static_cast<uint8_t>(c - '0') < 10; }
+  static PENSTOCK_INLINE bool is_digit(uint8_t c) noexcept {
+    return static_cast<uint8_t>(c - '0') < 10;
+  }
 
   PENSTOCK_INLINE uint32_t string_end(Cursor cursor) const noexcept {
     uint32_t end = cursor[1];
@@ -162,7 +183,8 @@ class Walk {
     return end == cursor[1] || is_space(text_[end]);
   }
 
-  PENSTOCK_INLINE uint32_t literal_end(Cursor cursor, const char* word, uint32_t length) const noexcept {
+  PENSTOCK_INLINE uint32_t literal_end(Cursor cursor, const char* word,
+                                       uint32_t length) const noexcept {
     const uint32_t end = *cursor + length;
     if (cursor[1] < end || std::memcmp(text_ + *cursor, word, length) != 0) return 0;
     return ends_at(end, cursor) ? end : 0;
@@ -216,7 +238,8 @@ class Walk {
 
   const uint8_t* const text_;
   const uint32_t length_;
-  // No backslash not yet passed stands before clear_. It is the offset of a backslash, or equals window_end_.
+  // No backslash not yet passed stands before clear_. It is the offset of a backslash, or equals
+  // window_end_.
   uint32_t clear_;
   uint32_t window_end_;
   uint32_t line_break_;

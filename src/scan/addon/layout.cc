@@ -1,4 +1,5 @@
-// The core's numbers under the names that table.ts has for them. It must hold every number both sides use.
+// The core's numbers under the names that table.ts has for them. It must hold every number both
+// sides use.
 
 #include "layout.h"
 
@@ -132,7 +133,8 @@ bool set_layout(napi_env env, napi_value exports) {
   if (napi_create_object(env, &layout) != napi_ok) return false;
   for (const LayoutNumber& number : kLayout) {
     napi_value value = nullptr;
-    if (napi_create_uint32(env, static_cast<uint32_t>(number.value), &value) != napi_ok) return false;
+    if (napi_create_uint32(env, static_cast<uint32_t>(number.value), &value) != napi_ok)
+      return false;
     if (napi_set_named_property(env, layout, number.name, value) != napi_ok) return false;
   }
   return napi_set_named_property(env, exports, "layout", layout) == napi_ok;

@@ -1,4 +1,5 @@
-// The core's numbers for JavaScript: every one that both sides must agree on, for the test that compares them.
+// The core's numbers for JavaScript: every one that both sides must agree on, for the test that
+// compares them.
 
 #pragma once
 
@@ -6,7 +7,9 @@
 
 namespace penstock {
 
-/** Sets `exports.layout` to an object of "Group.Name": number, the names being those of table.ts. */
+/**
+ * Sets `exports.layout` to an object of "Group.Name": number, the names being those of table.ts.
+ */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

@@ -64,8 +64,8 @@ struct Sip {
 };
 
 uint64_t hash_of(const uint8_t* bytes, size_t length, const HashKey& key) {
-  Sip sip{key.low ^ 0x736f6d6570736575u, key.high ^ 0x646f72616e646f6du, key.low ^ 0x6c7967656e657261u,
-          key.high ^ 0x7465646279746573u};
+  Sip sip{key.low ^ 0x736f6d6570736575u, key.high ^ 0x646f72616e646f6du,
+          key.low ^ 0x6c7967656e657261u, key.high ^ 0x7465646279746573u};
   size_t at = 0;
   for (; length - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
     uint64_t word;
@@ -108,7 +108,8 @@ bool NameSet::add(size_t number) noexcept {
     return seen_.push(static_cast<uint32_t>(number));
   }
   uint32_t* const table = seen_.data();
-  for (size_t place = hash_of(text_ + name.start, name.end - name.start, hash_key()) & mask_;; place = (place + 1) & mask_) {
+  for (size_t place = hash_of(text_ + name.start, name.end - name.start, hash_key()) & mask_;;
+       place = (place + 1) & mask_) {
     if (table[place] == 0) {
       table[place] = static_cast<uint32_t>(number) + 1;
       return true;
@@ -119,7 +120,8 @@ bool NameSet::add(size_t number) noexcept {
 
 bool NameSet::is_same(const Name& one, const Name& other) const noexcept {
   const size_t length = one.end - one.start;
-  return length == other.end - other.start && std::memcmp(text_ + one.start, text_ + other.start, length) == 0;
+  return length == other.end - other.start &&
+         std::memcmp(text_ + one.start, text_ + other.start, length) == 0;
 }
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Which names of an object have been seen. A hash table under a key that nobody outside the process knows (SipHash-1-3), so that no
-// choice of names makes it slow; a few names are simply compared.
+// Which names of an object have been seen. A hash table under a key that nobody outside the process
+// knows (SipHash-1-3), so that no choice of names makes it slow; a few names are simply compared.
 
 #pragma once
 
@@ -30,7 +30,10 @@ class NameSet {
   const Name* names_ = nullptr;
   bool hashes_ = false;
   size_t mask_ = 0;
-  /** Numbers of names: a list of a few, or a table in which 0 is free and the others are one too high. */
+  /**
+   * Numbers of names: a list of a few, or a table in which 0 is free and the others are one too
+   * high.
+   */
   Scratch<uint32_t> seen_;
 };
 

@@ -1,5 +1,6 @@
-// One pass that copies, and notes where the members of each object begin. When an object closes, members that are said again further on are
-// marked as dead in what was written; a second pass takes the dead out, if there are any.
+// One pass that copies, and notes where the members of each object begin. When an object closes,
+// members that are said again further on are marked as dead in what was written; a second pass
+// takes the dead out, if there are any.
 
 #include "normalise.h"
 
@@ -13,20 +14,22 @@
 namespace penstock {
 namespace {
 
-// A dead member is kDead and the four bytes of its length; the shortest there is, `"":1,`, has just that room. No such byte is
-// written otherwise.
+// A dead member is kDead and the four bytes of its length; the shortest there is, `"":1,`, has just
+// that room. No such byte is written otherwise.
 constexpr uint8_t kDead = 1;
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 bool is_scalar_byte(uint8_t c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' ||
+         c == 'E';
 }
 
 bool is_surrogate(uint32_t code) { return code >= 0xD800 && code <= 0xDFFF; }
 
-// How far the pass has come. It is handed from function to function by value, so that it stays in registers: a byte that is written may,
-// for all the compiler knows, lie in any object. `in` is null once the text turns out to be no JSON.
+// How far the pass has come. It is handed from function to function by value, so that it stays in
+// registers: a byte that is written may, for all the compiler knows, lie in any object. `in` is
+// null once the text turns out to be no JSON.
 struct At {
   const uint8_t* in;
   uint8_t* out;
@@ -37,7 +40,12 @@ constexpr At kNoJson{nullptr, nullptr};
 At put_character(At at, uint32_t code) {
   const auto put = [&](uint32_t byte) { *at.out++ = static_cast<uint8_t>(byte); };
   if (code < 0x20 || code == '"' || code == '\\') {
-    const char letter = code == '\b' ? 'b' : code == '\f' ? 'f' : code == '\n' ? 'n' : code == '\r' ? 'r' : code == '\t' ? 't' : '\0';
+    const char letter = code == '\b'   ? 'b'
+                        : code == '\f' ? 'f'
+                        : code == '\n' ? 'n'
+                        : code == '\r' ? 'r'
+                        : code == '\t' ? 't'
+                                       : '\0';
     put('\\');
     if (code >= 0x20) {
       put(code);
@@ -72,7 +80,8 @@ At copy_escape(At at, const uint8_t* end) {
   if (left < 2) return kNoJson;
   const uint8_t c = at.in[1];
   if (c != 'u') {
-    if (c == '"' || c == '\\' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't') *at.out++ = '\\';
+    if (c == '"' || c == '\\' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't')
+      *at.out++ = '\\';
     else if (c != '/') return kNoJson;
     *at.out++ = c;
     at.in += 2;
@@ -97,8 +106,8 @@ PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   const uint64_t ones = ~uint64_t{0} / 255;
   const uint64_t quotes = eight ^ ones * '"';
   const uint64_t backslashes = eight ^ ones * '\\';
-  const uint64_t found =
-      ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes) | ((eight - ones * 0x20) & ~eight);
+  const uint64_t found = ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes) |
+                         ((eight - ones * 0x20) & ~eight);
   return (found & ones * 0x80) != 0;
 }
 
@@ -153,7 +162,8 @@ class Normaliser {
   size_t run(const uint8_t* text, const uint8_t* end) noexcept {
     At at = value({text, target_}, end);
     if (at.in != nullptr) at = skip_space(at, end);
-    if (at.in == nullptr || at.in != end) return out_of_memory_ ? kNormaliseOutOfMemory : kNotNormal;
+    if (at.in == nullptr || at.in != end)
+      return out_of_memory_ ? kNormaliseOutOfMemory : kNotNormal;
     return static_cast<size_t>((has_dead_ ? bury(at.out) : at.out) - target_);
   }
 
@@ -263,7 +273,8 @@ uint8_t* Normaliser::bury(uint8_t* end) noexcept {
   const uint8_t* from = target_;
   uint8_t* to = target_;
   for (;;) {
-    const auto* dead = static_cast<const uint8_t*>(std::memchr(from, kDead, static_cast<size_t>(end - from)));
+    const auto* dead =
+        static_cast<const uint8_t*>(std::memchr(from, kDead, static_cast<size_t>(end - from)));
     const auto live = static_cast<size_t>((dead == nullptr ? end : dead) - from);
     std::memmove(to, from, live);
     to += live;

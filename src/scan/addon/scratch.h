@@ -1,5 +1,5 @@
-// Memory for a list that grows and shrinks at its end: some of it in place, so that what is short takes none from the heap.
-// `push` answers false when there is no more. For plain values only.
+// Memory for a list that grows and shrinks at its end: some of it in place, so that what is short
+// takes none from the heap. `push` answers false when there is no more. For plain values only.
 
 #pragma once
 

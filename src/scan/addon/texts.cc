@@ -1,8 +1,10 @@
-// normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Writes the plain form of body[start, end) to the target from `at`
-// on, which has room for as many bytes as are read. Answers the bytes written; -1: no JSON, or too deep; -2: no memory.
+// normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Writes the plain form of
+// body[start, end) to the target from `at` on, which has room for as many bytes as are read.
+// Answers the bytes written; -1: no JSON, or too deep; -2: no memory.
 
 //
-// repair(body: Uint8Array, until, text: Uint8Array, places: Uint32Array, progress: Uint32Array): undefined. See Scanner.repair in table.ts.
+// repair(body: Uint8Array, until, text: Uint8Array, places: Uint32Array, progress: Uint32Array):
+// undefined. See Scanner.repair in table.ts.
 
 #include "texts.h"
 
@@ -32,14 +34,17 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], start) ||
       !get_offset(env, arguments[2], end) || !get_body(env, arguments[3], target) ||
       !get_offset(env, arguments[4], at)) {
-    napi_throw_type_error(env, nullptr, "normalise: takes a Uint8Array, two offsets, a Uint8Array and an offset");
+    napi_throw_type_error(env, nullptr,
+                          "normalise: takes a Uint8Array, two offsets, a Uint8Array and an offset");
     return nullptr;
   }
   if (start > end || end > body.length || at > target.length || end - start > target.length - at) {
-    napi_throw_type_error(env, nullptr, "normalise: the offsets lie outside, or the target is too small");
+    napi_throw_type_error(env, nullptr,
+                          "normalise: the offsets lie outside, or the target is too small");
     return nullptr;
   }
-  const bool apart = target.bytes + target.length <= body.bytes || body.bytes + body.length <= target.bytes;
+  const bool apart =
+      target.bytes + target.length <= body.bytes || body.bytes + body.length <= target.bytes;
   if (!apart && body.length != 0 && target.length != 0) {
     napi_throw_type_error(env, nullptr, "normalise: the target overlaps the body");
     return nullptr;
@@ -56,7 +61,9 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
 bool get_words(napi_env env, napi_value value, Table& words) {
   napi_typedarray_type type;
   void* data = nullptr;
-  if (napi_get_typedarray_info(env, value, &type, &words.length, &data, nullptr, nullptr) != napi_ok) return false;
+  if (napi_get_typedarray_info(env, value, &type, &words.length, &data, nullptr, nullptr) !=
+      napi_ok)
+    return false;
   words.words = static_cast<uint32_t*>(data);
   return type == napi_uint32_array;
 }
@@ -73,7 +80,8 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], until) ||
       !get_body(env, arguments[2], text) || !get_words(env, arguments[3], places) ||
       !get_words(env, arguments[4], progress) || progress.length != 3) {
-    napi_throw_type_error(env, nullptr, "repair: takes a Uint8Array, an offset, a Uint8Array and two Uint32Arrays");
+    napi_throw_type_error(
+        env, nullptr, "repair: takes a Uint8Array, an offset, a Uint8Array and two Uint32Arrays");
     return nullptr;
   }
   Utf8Repair repair{progress.words[0], progress.words[1], progress.words[2]};
@@ -82,11 +90,13 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
     napi_throw_type_error(env, nullptr, "repair: the progress lies outside");
     return nullptr;
   }
-  const bool fits = repair_utf8(body.bytes, body.length, until, repair, text.bytes, text.length, places.words, places.length);
+  const bool fits = repair_utf8(body.bytes, body.length, until, repair, text.bytes, text.length,
+                                places.words, places.length);
   progress.words[0] = static_cast<uint32_t>(repair.read);
   progress.words[1] = static_cast<uint32_t>(repair.written);
   progress.words[2] = repair.malformed;
-  if (!fits) napi_throw_type_error(env, nullptr, "repair: there is no room for the text or its places");
+  if (!fits)
+    napi_throw_type_error(env, nullptr, "repair: there is no room for the text or its places");
   return nullptr;
 }
 
@@ -94,10 +104,12 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
 
 bool set_texts(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      {"normalise", nullptr, normalise_call, nullptr, nullptr, nullptr, napi_default_method, nullptr},
+      {"normalise", nullptr, normalise_call, nullptr, nullptr, nullptr, napi_default_method,
+       nullptr},
       {"repair", nullptr, repair_call, nullptr, nullptr, nullptr, napi_default_method, nullptr},
   };
-  return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) == napi_ok;
+  return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
+         napi_ok;
 }
 
 }  // namespace penstock

@@ -57,8 +57,9 @@ Utf8Faults count_utf8_faults(const uint8_t* text, size_t length) noexcept {
   return faults;
 }
 
-bool repair_utf8(const uint8_t* text, size_t length, size_t until, Utf8Repair& repair, uint8_t* target,
-                 size_t target_length, uint32_t* places, size_t place_count) noexcept {
+bool repair_utf8(const uint8_t* text, size_t length, size_t until, Utf8Repair& repair,
+                 uint8_t* target, size_t target_length, uint32_t* places,
+                 size_t place_count) noexcept {
   while (repair.read < until) {
     const size_t left = length - repair.read;
     const size_t run = ascii_run(text + repair.read, until - repair.read);

@@ -1,0 +1,100 @@
+// Checks our C++, with what the machine has: clang-format compares it with .clang-format, and each of
+// g++ and clang++ compiles it with every warning below as an error. What has not changed is skipped.
+//   npm run check         the format only: compiling takes half a minute, and few changes touch C++
+//   npm run check:cpp     both, as CI does
+// The addons' own builds ask for no such warnings: a newer compiler has newer ones, and they must not
+// keep anybody from running Penstock.
+
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { modulesDir, pinnedNodeDir, root } from "./lib/project.mjs";
+import { filesUnder, keyOf, stampIs, writeStamp } from "./lib/stamps.mjs";
+
+const warnings = [
+  ...["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion"],
+  ...["-Wold-style-cast", "-Wcast-qual", "-Wcast-align", "-Wnon-virtual-dtor"],
+  ...["-Woverloaded-virtual", "-Wnull-dereference", "-Wformat=2", "-Wundef"],
+  ...["-Wimplicit-fallthrough", "-Wextra-semi", "-Wdouble-promotion", "-Wswitch-enum"],
+];
+const scanDir = join(root, "src", "scan", "addon");
+const fuzzDir = join(root, "tools", "fuzz");
+const nodeHeaders = join(pinnedNodeDir(), "include", "node");
+// Headers that are not ours give no warnings. Optimised, or g++ does not follow values.
+const common = [
+  ...["-O2", "-c", "-o", "/dev/null", "-Werror", ...warnings, "-DNAPI_VERSION=8"],
+  ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
+  ...["-I", scanDir, "-I", fuzzDir],
+];
+/** V8's headers need the newer standard. */
+const parts = [
+  { folder: scanDir, standard: "-std=c++17" },
+  { folder: fuzzDir, standard: "-std=c++17" },
+  { folder: join(root, "src", "http", "addon"), standard: "-std=c++20" },
+];
+
+function versionLine(program) {
+  try {
+    return execFileSync(program, ["--version"], { encoding: "utf8", stdio: "pipe" }).split("\n")[0];
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs a program to its end. Answers what it said where it failed. */
+async function failureOf(program, args) {
+  try {
+    await promisify(execFile)(program, args, { cwd: root });
+    return undefined;
+  } catch (error) {
+    return error.stderr || error.message;
+  }
+}
+
+/** With one compiler all sources, one after another; the compilers run beside one another. */
+async function compileAll(compiler) {
+  const failures = [];
+  for (const { folder, standard } of parts) {
+    for (const source of filesUnder(folder, (name) => name.endsWith(".cc"))) {
+      failures.push(await failureOf(compiler, [standard, ...common, relative(root, source)]));
+    }
+  }
+  return failures;
+}
+
+/** The names of those that are there, each with its version. */
+function toolsOf(names) {
+  const tools = new Map(names.map((name) => [name, versionLine(name)]));
+  const missing = names.filter((name) => tools.get(name) === undefined);
+  for (const name of missing) {
+    console.log(`check: C++ is checked without ${name}, which is not installed`);
+    tools.delete(name);
+  }
+  return tools;
+}
+
+function checkWith(name, sources) {
+  if (name === "clang-format") return failureOf(name, ["--dry-run", "-Werror", ...sources]);
+  if (existsSync(nodeHeaders)) return compileAll(name);
+  console.log(`check: C++ is not compiled, there are no headers in ${nodeHeaders}`);
+  return undefined;
+}
+
+async function main() {
+  const isAll = !process.argv.includes("--format");
+  const tools = toolsOf([...(isAll ? ["g++", "clang++"] : []), "clang-format"]);
+  const ours = parts.flatMap(({ folder }) => filesUnder(folder, (name) => /\.(cc|h)$/.test(name)));
+  const inputs = [...ours, join(root, ".clang-format"), fileURLToPath(import.meta.url)];
+  const key = keyOf(inputs, [JSON.stringify([...tools])]);
+  const stamp = isAll ? "check-cpp" : "check-cpp-format";
+  if (stampIs(stamp, key)) return 0;
+  const checks = [...tools.keys()].map((name) => checkWith(name, ours));
+  const failures = (await Promise.all(checks)).flat().filter((text) => text !== undefined);
+  for (const failure of failures) console.error(failure);
+  if (failures.length === 0) writeStamp(stamp, key);
+  return failures.length === 0 ? 0 : 1;
+}
+
+process.exitCode = await main();
