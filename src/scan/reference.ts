@@ -21,6 +21,7 @@ import {
   Header,
   malformedMax,
   NotNormal,
+  type Repair,
   Row,
   rowsMax,
   ScanStatus,
@@ -75,11 +76,6 @@ function isJson(body: Buffer): boolean {
   }
 }
 
-function normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number {
-  const text = normaliseText(body.toString("utf8", start, end));
-  return text === undefined ? NotNormal.NotJson : target.write(text, at);
-}
-
 function replaceLineBreaks(body: Buffer): void {
   for (let at = 0; at < body.length; at += 1) {
     if (body[at] === Ascii.LineFeed || body[at] === Ascii.CarriageReturn) body[at] = Ascii.Space;
@@ -93,19 +89,90 @@ function replaceLineBreaks(body: Buffer): void {
  * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
-  const table = new Uint32Array(tableWords(rows));
-  const header = table.subarray(0, Header.Words);
-  let items: readonly JsonChild[] = [];
-  let tree: JsonTree | undefined;
-  let depth = 0;
-  let itemsEnd = 0;
-  let delivered = 0;
-  let lastLength: number | undefined;
+  return new ReferenceScanner(rows);
+}
 
-  function fillRows(): void {
-    header[Header.FirstItem] = delivered;
-    const count = Math.min(rows, itemsEnd - delivered);
-    header[Header.RowCount] = count;
+class ReferenceScanner implements BackgroundScanner {
+  readonly table: Uint32Array;
+  readonly #rows: number;
+  readonly #header: Uint32Array;
+  /** The last body's items and tree, as long as rows of it are left. */
+  #items: readonly JsonChild[] = [];
+  #tree: JsonTree | undefined = undefined;
+  #depth = 0;
+  #itemsEnd = 0;
+  #delivered = 0;
+  #lastLength: number | undefined = undefined;
+
+  constructor(rows: number) {
+    this.#rows = rows;
+    this.table = new Uint32Array(tableWords(rows));
+    this.#header = this.table.subarray(0, Header.Words);
+  }
+
+  scan(body: Buffer): ScanStatus {
+    const header = this.#header;
+    header.fill(0);
+    this.#items = [];
+    this.#itemsEnd = 0;
+    this.#delivered = 0;
+    this.#lastLength = body.length;
+    const utf8Fault = findUtf8Fault(body);
+    if (utf8Fault !== undefined) {
+      header[Header.ErrorOffset] = utf8Fault;
+      measureRepair(header, body);
+      return ScanStatus.InvalidUtf8;
+    }
+    const tree = parseTree(body);
+    if ((typeof tree === "object") !== isJson(body)) {
+      throw new Error(
+        "Scanning a body: the reference scanner and JSON.parse disagree on whether it is JSON",
+      );
+    }
+    if (typeof tree === "number") {
+      if (/^[ \t\n\r]*$/.test(body.toString("latin1"))) return ScanStatus.Empty;
+      header[Header.ErrorOffset] = tree;
+      return ScanStatus.InvalidJson;
+    }
+    const { items, depth } = fillHeader(header, body, tree.root);
+    this.#tree = tree;
+    this.#items = items;
+    this.#depth = depth;
+    this.#itemsEnd = items.length;
+    header[Header.ItemCount] = items.length;
+    this.#fillRows();
+    replaceLineBreaks(body);
+    return ScanStatus.Ok;
+  }
+
+  scanMore(body: Buffer): void {
+    if (body.length !== this.#lastLength)
+      throw new Error("scanMore takes the body of the last scan: another length");
+    this.#fillRows();
+  }
+
+  async scanInBackground(body: Buffer): Promise<ScanStatus> {
+    return this.scan(body);
+  }
+
+  async scanMoreInBackground(body: Buffer): Promise<void> {
+    this.scanMore(body);
+  }
+
+  normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number {
+    const text = normaliseText(body.toString("utf8", start, end));
+    return text === undefined ? NotNormal.NotJson : target.write(text, at);
+  }
+
+  repair(body: Buffer, until: number, repair: Repair): void {
+    repairMalformed(body, until, repair);
+  }
+
+  #fillRows(): void {
+    const { table } = this;
+    this.#header[Header.FirstItem] = this.#delivered;
+    const count = Math.min(this.#rows, this.#itemsEnd - this.#delivered);
+    this.#header[Header.RowCount] = count;
     for (let index = 0; index < count; index += 1) {
       const start = Header.Words + index * Row.Words;
       const extra = extraOf(table, start);
@@ -113,65 +180,23 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
         row: table.subarray(start, start + Row.Words),
         extra: table.subarray(extra, extra + Extra.Words),
       };
-      fillItem(words, items[delivered + index]!.node, tree!, depth);
+      const { node } = this.#items[this.#delivered + index]!;
+      fillItem(words, node, this.#tree!, this.#depth);
     }
-    delivered += count;
+    this.#delivered += count;
     // The tree of a large body is kept only while rows of it are left.
-    if (delivered === itemsEnd) {
-      items = [];
-      tree = undefined;
+    if (this.#delivered === this.#itemsEnd) {
+      this.#items = [];
+      this.#tree = undefined;
     }
   }
+}
 
-  function scan(body: Buffer): ScanStatus {
-    header.fill(0);
-    items = [];
-    itemsEnd = 0;
-    delivered = 0;
-    lastLength = body.length;
-    const utf8Fault = findUtf8Fault(body);
-    if (utf8Fault !== undefined) {
-      header[Header.ErrorOffset] = utf8Fault;
-      const text = body.toString("latin1").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
-      if (/^(?:\{.*\}|\[.*\])$/s.test(text)) {
-        const { malformed, bytes } = countMalformed(body, malformedMax);
-        header[Header.Malformed] = malformed;
-        header[Header.RepairedBytes] = bytes;
-      }
-      return ScanStatus.InvalidUtf8;
-    }
-    const parsed = parseTree(body);
-    if ((typeof parsed === "object") !== isJson(body)) {
-      throw new Error(
-        "Scanning a body: the reference scanner and JSON.parse disagree on whether it is JSON",
-      );
-    }
-    if (typeof parsed === "number") {
-      if (/^[ \t\n\r]*$/.test(body.toString("latin1"))) return ScanStatus.Empty;
-      header[Header.ErrorOffset] = parsed;
-      return ScanStatus.InvalidJson;
-    }
-    tree = parsed;
-    ({ items, depth } = fillHeader(header, body, tree.root));
-    header[Header.ItemCount] = itemsEnd = items.length;
-    fillRows();
-    replaceLineBreaks(body);
-    return ScanStatus.Ok;
-  }
-
-  function scanMore(body: Buffer): void {
-    if (body.length !== lastLength)
-      throw new Error("scanMore takes the body of the last scan: another length");
-    fillRows();
-  }
-
-  return {
-    table,
-    scan,
-    scanMore,
-    scanInBackground: async (body) => scan(body),
-    scanMoreInBackground: async (body) => scanMore(body),
-    normalise,
-    repair: repairMalformed,
-  };
+/** What the repair of a body takes that looks like JSON but for its malformed bytes. */
+function measureRepair(header: Uint32Array, body: Buffer): void {
+  const text = body.toString("latin1").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
+  if (!/^(?:\{.*\}|\[.*\])$/s.test(text)) return;
+  const { malformed, bytes } = countMalformed(body, malformedMax);
+  header[Header.Malformed] = malformed;
+  header[Header.RepairedBytes] = bytes;
 }
