@@ -23,7 +23,7 @@ import { GroupPublisher } from "../publish/publisher.ts";
 import { createNativeScanner, loadAddon } from "../scan/native.ts";
 import { createReferenceScanner } from "../scan/reference.ts";
 import type { Config } from "../settings/config.ts";
-import { createProjectShares, type WatchedShares } from "../streams/project-shares.ts";
+import { WatchedShares } from "../streams/project-shares.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
@@ -48,7 +48,7 @@ export async function openDataPath(
     ...{ link, config, monotonicMs, processId, metrics, admission, log, streams },
   });
   closers.add(() => publisher.close());
-  const shares = createProjectShares({
+  const shares = new WatchedShares({
     link,
     config,
     projectsKnown: () => registry.projectsKnown,

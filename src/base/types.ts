@@ -337,6 +337,11 @@ export interface FrameWaiter {
 export interface ProjectShares {
   /** Undefined while the project may add to its stream. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
+  /**
+   * So many bytes more of a large request are in the publisher's hands; less than 0: so many are
+   * not any more, whatever became of them.
+   */
+  addUnderWay(lane: Lane, projectId: string, bytes: number): void;
   /** Lines of the project were stored. */
   stored(lane: Lane, projectId: string, bytes: number): void;
 }

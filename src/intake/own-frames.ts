@@ -45,7 +45,7 @@ export abstract class OwnFrames implements RequestFrames {
     if (frame === undefined) return;
     this.frame = undefined;
     const { pending, exchange } = this.work;
-    pending.expectFrame();
+    pending.expectFrame(frame.length);
     this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
   }
 

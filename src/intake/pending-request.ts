@@ -65,6 +65,8 @@ export class PendingRequest implements FrameWaiter {
   /** Events that an earlier sending of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
+  /** In frames of its own that have no outcome yet. */
+  #bytesUnderWay = 0;
   /** The stream is not fit for events any more that were under way to it. */
   #isUnfit = false;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
@@ -78,9 +80,19 @@ export class PendingRequest implements FrameWaiter {
     this.#reports = reports;
   }
 
-  /** One more frame carries lines of this request. */
-  expectFrame(): void {
+  /**
+   * One more frame carries lines of this request; `ownBytes`: so many, in a frame of its own. What
+   * is under way counts for the project's share before it is stored: a large request has megabytes
+   * in frames ahead of the first acknowledgement.
+   */
+  expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
+    if (ownBytes > 0) this.#addUnderWay(ownBytes);
+  }
+
+  #addUnderWay(bytes: number): void {
+    this.#bytesUnderWay += bytes;
+    this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
   /** The rest of it is not placed. */
@@ -96,6 +108,7 @@ export class PendingRequest implements FrameWaiter {
 
   /** Fulfilled when at most so many of its frames are without an outcome. One caller at a time. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
+    this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
     return new Promise((resolve) => {
       this.#room = { framesMax, resolve };
@@ -108,6 +121,7 @@ export class PendingRequest implements FrameWaiter {
     events: number,
     bytes: number,
   ): void {
+    if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
       // It outweighs refused: the client must not be told less doubt than there is, and `timeout`
       // is the one code that says so.
@@ -133,13 +147,15 @@ export class PendingRequest implements FrameWaiter {
     this.release();
   }
 
-  /** The rest of a request whose project has come to its share is not placed any more. */
   #countShare(bytes: number): void {
-    const { shares } = this.#reports;
-    if (shares === undefined) return;
-    shares.stored(this.#lane, this.#project.id, bytes);
+    this.#reports.shares?.stored(this.#lane, this.#project.id, bytes);
+    this.#holdToShare();
+  }
+
+  /** The rest of a request whose project has come to its share is not placed any more. */
+  #holdToShare(): void {
     if (this.#isPlaced) return;
-    const full = shares.refusalOf(this.#lane, this.#project.id);
+    const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
     if (full !== undefined) this.fail(full.code);
   }
 

@@ -4,59 +4,57 @@
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 
-export interface SubjectBytes {
-  /**
-   * Reads some messages anew for `isFresh`, else only where none has been read yet. Rejects when
-   * JetStream does not answer.
-   */
-  ask(jsm: JetStreamManager, subject: string, isFresh: boolean): Promise<number>;
-}
-
 const samplesMax = 6;
 /** What a message takes in a stream's file beside its subject, headers and payload. */
 const messageOverheadBytes = 30;
 
-export function createSubjectBytes(stream: string): SubjectBytes {
-  const means = new Map<string, number>();
+export class SubjectBytes {
+  readonly #stream: string;
+  readonly #means = new Map<string, number>();
 
-  async function meanBytes(
-    jsm: JetStreamManager,
+  constructor(stream: string) {
+    this.#stream = stream;
+  }
+
+  /**
+   * Reads some messages anew for `isFresh`, else only where none has been read yet. Rejects when
+   * JetStream does not answer.
+   */
+  async ask(manager: JetStreamManager, subject: string, isFresh: boolean): Promise<number> {
+    const { state } = await manager.streams.info(this.#stream, { subjects_filter: subject });
+    const messages = state.subjects?.[subject] ?? 0;
+    if (messages === 0) return 0;
+    const mean = isFresh ? undefined : this.#means.get(subject);
+    if (mean !== undefined) return messages * mean;
+    const read = await this.#meanBytes(manager, subject, state);
+    if (read !== undefined) this.#means.set(subject, read);
+    return messages * (read ?? state.bytes / Math.max(1, state.messages));
+  }
+
+  async #meanBytes(
+    manager: JetStreamManager,
     subject: string,
     state: StreamInfo["state"],
   ): Promise<number | undefined> {
     let bytes = 0;
     let found = 0;
-    async function read(seq: number): Promise<void> {
-      const message = await jsm.direct
-        .getMessage(stream, { seq, next_by_subj: subject })
+    const read = async (seq: number): Promise<void> => {
+      const message = await manager.direct
+        .getMessage(this.#stream, { seq, next_by_subj: subject })
         .catch(() => null);
       if (message === null) return;
       bytes +=
         message.data.length + subject.length + messageOverheadBytes + headerBytes(message.header);
       found++;
-    }
+    };
     const span = state.last_seq - state.first_seq + 1;
     for (let sample = 0; sample < samplesMax; sample++) {
       await read(state.first_seq + Math.floor(((sample + Math.random()) * span) / samplesMax));
     }
-    // All of them lie before the first place that was looked at: others have filled the stream
-    // since.
+    // All of them lie before the first place that was read at: others have filled the stream since.
     if (found === 0) await read(state.first_seq);
     return found > 0 ? bytes / found : undefined;
   }
-
-  return {
-    async ask(jsm, subject, isFresh) {
-      const { state } = await jsm.streams.info(stream, { subjects_filter: subject });
-      const messages = state.subjects?.[subject] ?? 0;
-      if (messages === 0) return 0;
-      const mean = isFresh ? undefined : means.get(subject);
-      if (mean !== undefined) return messages * mean;
-      const read = await meanBytes(jsm, subject, state);
-      if (read !== undefined) means.set(subject, read);
-      return messages * (read ?? state.bytes / Math.max(1, state.messages));
-    },
-  };
 }
 
 /**

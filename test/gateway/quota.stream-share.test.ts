@@ -92,8 +92,8 @@ describe("a project fills its share", () => {
     const jsm = await jetstreamManager(client);
     const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
     expect(state.bytes).toBeGreaterThan(0.7 * max);
-    // The frames that were placed ahead, and those that were stored while the stream was asked.
-    expect(state.bytes).toBeLessThan(0.9 * max);
+    // Frames that are under way count already; what the samples of the count are off does not.
+    expect(state.bytes).toBeLessThan(0.85 * max);
     expect(await send(other, 5, larger)).toBe("stored");
   });
 

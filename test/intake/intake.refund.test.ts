@@ -67,6 +67,7 @@ beforeEach(() => {
     publisher: publisher(),
     shares: {
       refusalOf: () => undefined,
+      addUnderWay() {},
       stored(_lane, _project, bytes) {
         sharedBytes += bytes;
       },

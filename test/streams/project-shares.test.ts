@@ -5,7 +5,7 @@
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createProjectShares, type WatchedShares } from "../../src/streams/project-shares.ts";
+import { WatchedShares } from "../../src/streams/project-shares.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { mebibyte } from "../../testkit/publisher-rig.ts";
 
@@ -57,7 +57,7 @@ async function rigOf(frameScope: "project" | "partition", everyMs = 10): Promise
   const callback = (_: unknown, message: Msg): void =>
     void (message.string().includes("subjects_filter") || looks++);
   const subscription = connection.subscribe(`$JS.API.STREAM.INFO.${name}`, { callback });
-  const shares = createProjectShares({
+  const shares = new WatchedShares({
     link: { connection, connected: true },
     config: { subjectPrefix, partitions: 1, frameScope, projectShare: 75 },
     projectsKnown: () => 4,
@@ -163,4 +163,18 @@ test("whoever is over is let in by the look of the next second, not by that of a
   await purge("flood");
   await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
   expect(shares.projectsOver).toBe(0);
+});
+
+test("what is under way counts until it has an outcome", async () => {
+  const { shares, add, looked } = await rigOf("project");
+  for (let times = 0; times < 4; times++) await add("flood");
+  // Four of eight are stored, of which six may be one project's.
+  shares.addUnderWay("live", "flood", mebibyte);
+  await looked();
+  expect(shares.refusalOf("live", "flood")).toBe(undefined);
+  shares.addUnderWay("live", "flood", 2 * mebibyte);
+  expect(shares.refusalOf("live", "flood")?.code).toBe("project_full");
+  expect(shares.refusalOf("live", "quiet")).toBe(undefined);
+  shares.addUnderWay("live", "flood", -3 * mebibyte);
+  await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
 });
