@@ -10,8 +10,8 @@ import { lanes, streamName } from "./names.ts";
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Monotonic milliseconds. Until then frames for it are refused without a publish. */
-  fullUntilMs: number;
+  /** Until then frames for it are refused without a publish. */
+  fullUntilMonotonicMs: number;
   /**
    * Why it would not keep what a 200 promises: nothing is sent to it, and what it acknowledges does
    * not count.
@@ -23,31 +23,26 @@ export interface StreamState {
   domain: string | undefined;
   /** The highest sequence that an acknowledgement has named. */
   sequence: number;
-  /** Monotonic milliseconds of the last acknowledgement. */
-  ackedAtMs: number;
-  /**
-   * Monotonic milliseconds: since then a frame has come to its deadline without an answer, and no
-   * acknowledgement has come.
-   */
-  silentAtMs: number | undefined;
+  /** When the last acknowledgement came. */
+  ackedMonotonicMs: number;
+  /** Since then a frame has come to its deadline unanswered, and no acknowledgement has come. */
+  silentMonotonicMs: number | undefined;
   /**
    * Why its events are refused while it answers questions and acknowledges nothing, but for a
    * request at times. Ends with an acknowledgement.
    */
   silence: Problem | undefined;
-  /** Monotonic milliseconds: from then on the next request is sent to it all the same. */
-  probeAtMs: number;
+  /** From then on the next request is sent to it all the same. */
+  probeMonotonicMs: number;
   /**
    * An acknowledgement has shown that what the stream had before is gone. Stays until a leader's
    * reading has judged it.
    */
   wentBack: WentBack | undefined;
-  /**
-   * Monotonic milliseconds of the last time it went back: frames from before it prove nothing more.
-   */
-  wentBackAtMs: number;
-  /** Monotonic milliseconds: whoever sends a frame from then on has the stream asked for. */
-  askAtMs: number;
+  /** When it went back the last time: frames from before it prove nothing more. */
+  wentBackMonotonicMs: number;
+  /** Whoever sends a frame from then on has the stream asked for. */
+  askMonotonicMs: number;
   /** Asks for the stream now. Set by whoever watches it. */
   ask: () => void;
 }
@@ -83,22 +78,22 @@ export interface StreamStates {
    * One stream with room is enough for undefined: a full history must not cost live events, nor the
    * other way round.
    */
-  refusalOfAll(nowMs: () => number): "store_full" | "unavailable" | undefined;
+  refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined;
 }
 
 /** Why nothing may be sent to the stream now. */
 export function refusalNow(
-  { refusal, fullUntilMs }: StreamState,
-  nowMs: number,
+  { refusal, fullUntilMonotonicMs }: StreamState,
+  monotonicMs: number,
 ): ErrorCode | undefined {
-  return refusal?.code ?? (nowMs < fullUntilMs ? "store_full" : undefined);
+  return refusal?.code ?? (monotonicMs < fullUntilMonotonicMs ? "store_full" : undefined);
 }
 
 /** From now on nothing is sent to it, until its leader has said what it has and how it is set. */
-export function doubt(state: StreamState, wentBack: WentBack, nowMs: number): void {
+export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;
   state.wentBack = wentBack;
-  state.wentBackAtMs = nowMs;
+  state.wentBackMonotonicMs = monotonicMs;
   const detail = `Stream ${state.name} gave sequence ${to} after ${from}: it is asked what it still has`;
   state.refusal ??= { code: "unavailable", detail };
   state.ask();
@@ -111,15 +106,15 @@ const probeEveryMs = 1_000;
  * From now on its requests are refused, and the first of each second finds out whether that is
  * still right.
  */
-export function refuseSilent(state: StreamState, silence: Problem, nowMs: number): void {
+export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
-  state.probeAtMs = nowMs + probeEveryMs;
+  state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
 /** Undefined for the request that is to find out. */
-export function silenceNow(state: StreamState, nowMs: number): Problem | undefined {
-  if (nowMs < state.probeAtMs) return state.silence;
-  state.probeAtMs = nowMs + probeEveryMs;
+export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
+  if (monotonicMs < state.probeMonotonicMs) return state.silence;
+  state.probeMonotonicMs = monotonicMs + probeEveryMs;
   return undefined;
 }
 
@@ -130,18 +125,18 @@ export function createStreamStates(subjectPrefix: string, partitions: number): S
       return {
         name: streamName(subjectPrefix, lane, partition),
         lane,
-        fullUntilMs: 0,
+        fullUntilMonotonicMs: 0,
         refusal: undefined,
         messageBytesMax: Number.POSITIVE_INFINITY,
         domain: undefined,
         sequence: 0,
-        ackedAtMs: Number.NEGATIVE_INFINITY,
-        silentAtMs: undefined,
+        ackedMonotonicMs: Number.NEGATIVE_INFINITY,
+        silentMonotonicMs: undefined,
         silence: undefined,
-        probeAtMs: 0,
+        probeMonotonicMs: 0,
         wentBack: undefined,
-        wentBackAtMs: Number.NEGATIVE_INFINITY,
-        askAtMs: Number.POSITIVE_INFINITY,
+        wentBackMonotonicMs: Number.NEGATIVE_INFINITY,
+        askMonotonicMs: Number.POSITIVE_INFINITY,
         ask: () => {},
       };
     }),
@@ -150,13 +145,14 @@ export function createStreamStates(subjectPrefix: string, partitions: number): S
     all,
     of: (lane, partition) => all[lanes.indexOf(lane) * partitions + partition]!,
     allFullUntil(untilMs) {
-      for (const state of all) state.fullUntilMs = untilMs;
+      for (const state of all) state.fullUntilMonotonicMs = untilMs;
     },
-    refusalOfAll(nowMs) {
+    refusalOfAll(monotonicMs) {
       let unfit = false;
       for (const state of all) {
         if (state.refusal !== undefined) unfit = true;
-        else if (state.fullUntilMs === 0 || nowMs() >= state.fullUntilMs) return undefined;
+        else if (state.fullUntilMonotonicMs === 0 || monotonicMs() >= state.fullUntilMonotonicMs)
+          return undefined;
       }
       return unfit ? "unavailable" : "store_full";
     },

@@ -25,24 +25,27 @@ export class AckInbox {
   readonly #prefix = `${createInbox()}.`;
   #subscription: Subscription;
   #timer: NodeJS.Timeout | undefined;
-  #hearsSinceMs: number;
+  #hearsSinceMonotonicMs: number;
 
   constructor(options: AckInboxOptions) {
     this.#options = options;
-    this.#hearsSinceMs = options.monotonicMs();
+    this.#hearsSinceMonotonicMs = options.monotonicMs();
     this.#subscription = this.#subscribe();
   }
 
   /**
-   * On the monotonic clock: what was sent before may have been answered into a connection that was
-   * lost. Infinity while the subscription is closed.
+   * What was sent before may have been answered into a connection that was lost. Infinity while the
+   * subscription is closed.
    */
-  get hearsSinceMs(): number {
-    return this.#hearsSinceMs;
+  get hearsSinceMonotonicMs(): number {
+    return this.#hearsSinceMonotonicMs;
   }
 
   reconnected(): void {
-    this.#hearsSinceMs = Math.max(this.#hearsSinceMs, this.#options.monotonicMs());
+    this.#hearsSinceMonotonicMs = Math.max(
+      this.#hearsSinceMonotonicMs,
+      this.#options.monotonicMs(),
+    );
   }
 
   replySubject(token: string): string {
@@ -64,7 +67,7 @@ export class AckInbox {
   #resubscribe(): void {
     if (this.#options.link.connection.isClosed()) return;
     this.#subscription = this.#subscribe();
-    this.#hearsSinceMs = this.#options.monotonicMs();
+    this.#hearsSinceMonotonicMs = this.#options.monotonicMs();
   }
 
   #hear(error: Error | null, message: Msg): void {
@@ -76,7 +79,7 @@ export class AckInbox {
       { reason: error.message },
       "the subscription to PubAcks was closed: it is made again",
     );
-    this.#hearsSinceMs = Number.POSITIVE_INFINITY;
+    this.#hearsSinceMonotonicMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#resubscribe(), resubscribeMs).unref();
   }

@@ -112,15 +112,15 @@ export class Frame implements FrameSink {
    * stored.
    */
   refusals = 0;
-  firstSentMs = 0;
+  firstSentMonotonicMs = 0;
   /**
    * The highest sequence that its stream had acknowledged when it was first sent: its own is
    * higher.
    */
   sequenceBefore = 0;
   /** When to send it again if nothing is heard before. */
-  retryAtMs = Number.POSITIVE_INFINITY;
-  /** The last send was answered with a refusal; it waits for retryAtMs. */
+  retryMonotonicMs = Number.POSITIVE_INFINITY;
+  /** The last send was answered with a refusal; it waits for retryMonotonicMs. */
   pausing = false;
 
   constructor(queue: FrameQueue, memory: Buffer) {

@@ -79,9 +79,9 @@ export class InFlight {
   /** Publishes a frame for the first time. Only while connected. */
   send(frame: Frame, monotonicMs: number): void {
     frame.token = (++this.#lastToken).toString(36);
-    frame.firstSentMs = monotonicMs;
+    frame.firstSentMonotonicMs = monotonicMs;
     const { stream } = frame.queue;
-    if (monotonicMs >= stream.askAtMs) stream.ask();
+    if (monotonicMs >= stream.askMonotonicMs) stream.ask();
     frame.sequenceBefore = stream.sequence;
     this.#frames.set(frame.token, frame);
     this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
@@ -92,7 +92,7 @@ export class InFlight {
   tick(monotonicMs: number): void {
     for (const frame of this.#frames.values()) {
       if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
-      const isDue = monotonicMs >= frame.retryAtMs && this.#link.connected;
+      const isDue = monotonicMs >= frame.retryMonotonicMs && this.#link.connected;
       if (isDue && this.#frames.has(frame.token)) this.#retry(frame, monotonicMs, "timeout");
     }
   }
@@ -123,7 +123,7 @@ export class InFlight {
 
   #attempt(frame: Frame, monotonicMs: number): void {
     frame.pausing = false;
-    frame.retryAtMs = monotonicMs + this.#ackTimeoutMs;
+    frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
       // The server we came to takes less than the one the frame was made for.
@@ -193,7 +193,7 @@ export class InFlight {
 
   #pause(frame: Frame, pauseMs: number): void {
     frame.pausing = true;
-    frame.retryAtMs = this.#monotonicMs() + pauseMs;
+    frame.retryMonotonicMs = this.#monotonicMs() + pauseMs;
   }
 
   #acknowledge(frame: Frame, ack: PubAck): void {
@@ -225,7 +225,7 @@ export class InFlight {
   #finishAcked(frame: Frame, ack: PubAck, monotonicMs: number): void {
     const { lane } = frame.queue;
     if (ack.duplicate === true) this.#metrics.duplicateFrame(lane, frame.events);
-    this.#metrics.frameAcked(lane, (monotonicMs - frame.firstSentMs) / 1_000);
+    this.#metrics.frameAcked(lane, (monotonicMs - frame.firstSentMonotonicMs) / 1_000);
     this.#finish(frame, outcomeOf(frame, ack), undefined);
   }
 
@@ -237,7 +237,7 @@ export class InFlight {
   #wentBack(frame: Frame, sequence: number): void {
     const { sequenceBefore, queue } = frame;
     const { stream } = queue;
-    if (frame.firstSentMs > stream.wentBackAtMs) {
+    if (frame.firstSentMonotonicMs > stream.wentBackMonotonicMs) {
       this.#log.error(
         { stream: stream.name, acknowledged: sequenceBefore, now: sequence },
         "a stream gave a sequence for the second time: its events are refused until its leader was asked",
@@ -305,7 +305,8 @@ export class InFlight {
 
   #giveUp(frame: Frame): void {
     const monotonicMs = this.#monotonicMs();
-    const waitedMs = monotonicMs - Math.max(frame.firstSentMs, this.#inbox.hearsSinceMs);
+    const waitedMs =
+      monotonicMs - Math.max(frame.firstSentMonotonicMs, this.#inbox.hearsSinceMonotonicMs);
     const couldHear = this.#link.connected && waitedMs >= this.#ackTimeoutMs;
     this.#lateAcks.giveUp(frame, { monotonicMs, couldHear });
   }

@@ -24,11 +24,12 @@ export class LateAcks {
    * stream: others were just sent too late.
    */
   giveUp(frame: Frame, { monotonicMs, couldHear }: GivenUp): void {
-    const { token, firstSentMs, queue } = frame;
+    const { token, firstSentMonotonicMs, queue } = frame;
     const { stream } = queue;
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);
-    if (couldHear && firstSentMs > stream.ackedAtMs) stream.silentAtMs = monotonicMs;
+    if (couldHear && firstSentMonotonicMs > stream.ackedMonotonicMs)
+      stream.silentMonotonicMs = monotonicMs;
   }
 
   /** A reply to a frame that is settled. */
@@ -44,7 +45,7 @@ export class LateAcks {
 
 /** The stream has acknowledged what it had not stored before. */
 export function heardFrom(stream: StreamState, monotonicMs: number): void {
-  stream.ackedAtMs = monotonicMs;
-  stream.silentAtMs = undefined;
+  stream.ackedMonotonicMs = monotonicMs;
+  stream.silentMonotonicMs = undefined;
   stream.silence = undefined;
 }

@@ -313,9 +313,9 @@ export class GroupPublisher implements Publisher {
   }
 
   #storeFull(frame: Frame, isWholeServer: boolean): void {
-    const fullUntilMs = this.#monotonicMs() + fullPauseMs;
-    frame.queue.stream.fullUntilMs = fullUntilMs;
-    if (isWholeServer) this.#streams.allFullUntil(fullUntilMs);
+    const fullUntilMonotonicMs = this.#monotonicMs() + fullPauseMs;
+    frame.queue.stream.fullUntilMonotonicMs = fullUntilMonotonicMs;
+    if (isWholeServer) this.#streams.allFullUntil(fullUntilMonotonicMs);
   }
 
   #tick(): void {

@@ -136,7 +136,7 @@ export class StreamHistory {
 
   #tell(cause: RegressionCause, { from, to }: WentBack): void {
     const { state, metrics, log, monotonicMs } = this.#options;
-    state.wentBackAtMs = monotonicMs();
+    state.wentBackMonotonicMs = monotonicMs();
     metrics.streamWentBack(state.lane, cause);
     const isNew = cause === "made_anew";
     log.error(

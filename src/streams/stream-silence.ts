@@ -36,9 +36,9 @@ export class StreamSilence {
     const now = monotonicMs();
     // An answer to an earlier question may have come before an acknowledgement that is here too.
     const isSilent =
-      state.silentAtMs !== undefined &&
-      state.silentAtMs <= askedMonotonicMs &&
-      now - state.silentAtMs <= silentMsMax;
+      state.silentMonotonicMs !== undefined &&
+      state.silentMonotonicMs <= askedMonotonicMs &&
+      now - state.silentMonotonicMs <= silentMsMax;
     const fault = hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name);
     const detail = `S${fault.slice(1)}`;
     // Said once. It goes on, also while nobody sends anything, until an acknowledgement ends it.
@@ -58,7 +58,7 @@ export class StreamSilence {
   forget(): void {
     const { state } = this.#options;
     this.#toldUnder = undefined;
-    state.silentAtMs = undefined;
+    state.silentMonotonicMs = undefined;
     state.silence = undefined;
   }
 }

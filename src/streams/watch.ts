@@ -76,7 +76,7 @@ export class StreamWatch {
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
     const unheard = this.#streams.filter(
-      (stream) => stream.unheard !== undefined && stream.state.ackedAtMs < sinceMonotonicMs,
+      (stream) => stream.unheard !== undefined && stream.state.ackedMonotonicMs < sinceMonotonicMs,
     );
     if (unheard.length === this.#streams.length)
       return [`JetStream does not answer: ${unheard[0]!.unheard}`];
@@ -143,7 +143,7 @@ export class StreamWatch {
     const now = monotonicMs();
     const streams = this.#streams;
     for (const stream of streams)
-      if (stream.isRefused && now >= stream.state.askAtMs) void stream.ask();
+      if (stream.isRefused && now >= stream.state.askMonotonicMs) void stream.ask();
     for (let count = Math.min(idleAtOnce, streams.length); count > 0; count--) {
       this.#nextIdle = (this.#nextIdle + 1) % streams.length;
       void streams[this.#nextIdle]!.ask();
@@ -158,7 +158,7 @@ export class StreamWatch {
     const { link, log, monotonicMs } = this.#options;
     const now = monotonicMs();
     const isServed = this.#streams.some(
-      ({ isStuck, state }) => !isStuck || now - state.ackedAtMs < stuckMsMax,
+      ({ isStuck, state }) => !isStuck || now - state.ackedMonotonicMs < stuckMsMax,
     );
     if (isServed || !link.connected) {
       this.#stuckSinceMonotonicMs = undefined;

@@ -65,7 +65,7 @@ export class WatchedStream {
     this.state = state;
     this.#history = new StreamHistory(options);
     this.#silence = new StreamSilence(options);
-    state.askAtMs = monotonicMs();
+    state.askMonotonicMs = monotonicMs();
     state.ask = () => void this.ask();
   }
 
@@ -116,7 +116,7 @@ export class WatchedStream {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
     const { sequence, wentBack } = state;
-    state.askAtMs = monotonicMs + this.#options.askEveryMs;
+    state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#hear({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
       // Found while the question was under way: so it is asked again.

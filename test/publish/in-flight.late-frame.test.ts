@@ -100,14 +100,14 @@ describe("a frame sent late makes no stream silent", () => {
       pass(Math.max(withinMs, 0));
     }
     expect(outcomes).toEqual(["unknown", "unknown", "unknown"]);
-    expect(stream.silentAtMs).toBeUndefined();
+    expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
   test("unacknowledged for as long as an acknowledgement may take: its stream is silent", () => {
     const { stream, send, pass } = startInFlight();
     send(ackTimeoutMs);
     pass(ackTimeoutMs);
-    expect(stream.silentAtMs).toBe(ackTimeoutMs);
+    expect(stream.silentMonotonicMs).toBe(ackTimeoutMs);
   });
 
   test("an acknowledgement that comes too late for its waiters ends the silence all the same", () => {
@@ -119,11 +119,11 @@ describe("a frame sent late makes no stream silent", () => {
     reply(to, { stream: "ANOTHER", seq: 1 });
     reply(to, { stream: stream.name, seq: 0, duplicate: true });
     reply(`${to}x`, { stream: stream.name, seq: 1 });
-    expect(stream.silentAtMs).toBeDefined();
+    expect(stream.silentMonotonicMs).toBeDefined();
     pass(10);
     reply(to, { stream: stream.name, seq: 1 });
-    expect(stream.ackedAtMs).toBe(ackTimeoutMs + 10);
-    expect(stream.silentAtMs).toBeUndefined();
+    expect(stream.ackedMonotonicMs).toBe(ackTimeoutMs + 10);
+    expect(stream.silentMonotonicMs).toBeUndefined();
     expect(stream.silence).toBeUndefined();
     expect(outcomes).toEqual(["unknown"]);
   });
@@ -135,9 +135,9 @@ describe("a frame sent late makes no stream silent", () => {
     const last = send(ackTimeoutMs);
     pass(ackTimeoutMs);
     reply(first, { stream: stream.name, seq: 1 });
-    expect(stream.silentAtMs).toBeDefined();
+    expect(stream.silentMonotonicMs).toBeDefined();
     reply(last, { stream: stream.name, seq: 2 });
-    expect(stream.silentAtMs).toBeUndefined();
+    expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
   test("past its deadline at a reconnect: it may have been acknowledged to the connection that was lost", () => {
@@ -148,7 +148,7 @@ describe("a frame sent late makes no stream silent", () => {
     reconnect();
     pass(1_000);
     expect(outcomes).toEqual(["unknown", "unknown"]);
-    expect(stream.silentAtMs).toBeUndefined();
+    expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
   test("while the acknowledgements cannot be heard", () => {
@@ -159,6 +159,6 @@ describe("a frame sent late makes no stream silent", () => {
     reconnect();
     pass(3_000);
     expect(outcomes).toEqual(["unknown"]);
-    expect(stream.silentAtMs).toBeUndefined();
+    expect(stream.silentMonotonicMs).toBeUndefined();
   });
 });

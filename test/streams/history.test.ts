@@ -185,7 +185,7 @@ describe("a stream that went back is told", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
     const state = rig.streams.states.of("live", 0);
     state.sequence = 900;
-    state.wentBackAtMs = Number.POSITIVE_INFINITY;
+    state.wentBackMonotonicMs = Number.POSITIVE_INFINITY;
     expect((await rig.send("live", "two")).outcome).toBe("unknown");
     expect(state.wentBack).toBeUndefined();
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();

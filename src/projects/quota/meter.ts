@@ -52,18 +52,18 @@ class TokenBucket {
   #perSecond: number;
   #burst: number;
   #level: number;
-  #atMs: number;
+  #filledMonotonicMs: number;
 
-  constructor({ perSecond, burst }: Rate, nowMs: number) {
+  constructor({ perSecond, burst }: Rate, monotonicMs: number) {
     this.#perSecond = perSecond;
     this.#burst = burst;
     this.#level = burst;
-    this.#atMs = nowMs;
+    this.#filledMonotonicMs = monotonicMs;
   }
 
   /** Tokens and debt stay, so that a change of limits gives nobody a second burst. */
-  change({ perSecond, burst }: Rate, nowMs: number): void {
-    this.#fill(nowMs);
+  change({ perSecond, burst }: Rate, monotonicMs: number): void {
+    this.#fill(monotonicMs);
     this.#perSecond = perSecond;
     this.#burst = burst;
     this.#level = Math.max(-burst, Math.min(this.#level, burst));
@@ -82,8 +82,8 @@ class TokenBucket {
    * 0 while there is a token and the debt would not come to more than a burst, else how long until
    * that is so, at least 1.
    */
-  waitMs(tokens: number, nowMs: number): number {
-    this.#fill(nowMs);
+  waitMs(tokens: number, monotonicMs: number): number {
+    this.#fill(monotonicMs);
     const due = Math.max(0, tokens - this.#burst);
     return this.#level > 0 && this.#level >= due
       ? 0
@@ -97,14 +97,14 @@ class TokenBucket {
   }
 
   /** Never above the burst, whatever has come back by itself in the meantime. */
-  giveBack(tokens: number, nowMs: number): void {
-    this.#fill(nowMs);
+  giveBack(tokens: number, monotonicMs: number): void {
+    this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
   }
 
-  #fill(nowMs: number): void {
-    const elapsedMs = nowMs - this.#atMs;
-    this.#atMs = nowMs;
+  #fill(monotonicMs: number): void {
+    const elapsedMs = monotonicMs - this.#filledMonotonicMs;
+    this.#filledMonotonicMs = monotonicMs;
     // A clock that went back gives nothing, and takes nothing.
     if (elapsedMs > 0)
       this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
@@ -112,11 +112,11 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  readonly #nowMs: () => number;
+  readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
   #expansionBytesLeft = expansionBytesAMinute;
-  #expansionAtMs = Number.NEGATIVE_INFINITY;
+  #expansionMonotonicMs = Number.NEGATIVE_INFINITY;
   #stored = 0;
   #storedBytes = 0;
   #unknown = 0;
@@ -125,12 +125,9 @@ export class Meter implements ProjectMeter {
   #rateLimitedEvents = 0;
   #rateLimitedBytes = 0;
 
-  /**
-   * `nowMs`: monotonic milliseconds; read only where there are limits, and for bodies that expand
-   * far.
-   */
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs;
+  /** `monotonicMs` is read only where there is a quota, and for bodies that expand far. */
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
   }
 
   /** From now on these limits hold. The same ones again change nothing. */
@@ -144,19 +141,19 @@ export class Meter implements ProjectMeter {
 
   #bucketOf(bucket: TokenBucket | undefined, rate: Rate | undefined): TokenBucket | undefined {
     if (rate === undefined) return undefined;
-    if (bucket === undefined) return new TokenBucket(rate, this.#nowMs());
-    bucket.change(rate, this.#nowMs());
+    if (bucket === undefined) return new TokenBucket(rate, this.#monotonicMs());
+    bucket.change(rate, this.#monotonicMs());
     return bucket;
   }
 
   takesExpansion(bytes: number): boolean {
-    const nowMs = this.#nowMs();
-    const back = ((nowMs - this.#expansionAtMs) / minuteMs) * expansionBytesAMinute;
+    const monotonicMs = this.#monotonicMs();
+    const back = ((monotonicMs - this.#expansionMonotonicMs) / minuteMs) * expansionBytesAMinute;
     this.#expansionBytesLeft = Math.min(
       expansionBytesAMinute,
       this.#expansionBytesLeft + Math.max(0, back),
     );
-    this.#expansionAtMs = nowMs;
+    this.#expansionMonotonicMs = monotonicMs;
     if (bytes > this.#expansionBytesLeft) return false;
     this.#expansionBytesLeft -= bytes;
     return true;
@@ -164,11 +161,11 @@ export class Meter implements ProjectMeter {
 
   admit(cost: RequestCost): number {
     if (this.#events === undefined && this.#bytes === undefined) return 0;
-    const nowMs = this.#nowMs();
+    const monotonicMs = this.#monotonicMs();
     const tokens = eventTokens(cost.events);
     const waitMs = Math.max(
-      this.#events?.waitMs(tokens, nowMs) ?? 0,
-      this.#bytes?.waitMs(cost.bytes, nowMs) ?? 0,
+      this.#events?.waitMs(tokens, monotonicMs) ?? 0,
+      this.#bytes?.waitMs(cost.bytes, monotonicMs) ?? 0,
     );
     if (waitMs > 0) {
       this.#rateLimitedRequests++;
@@ -182,9 +179,9 @@ export class Meter implements ProjectMeter {
   }
 
   limitHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
-    const nowMs = this.#nowMs();
-    const eventsMs = this.#events?.waitMs(eventTokens(events), nowMs) ?? 0;
-    const bytesMs = this.#bytes?.waitMs(bytes, nowMs) ?? 0;
+    const monotonicMs = this.#monotonicMs();
+    const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
+    const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
     return eventsMs >= bytesMs
       ? { what: "events", perSecond: this.#events?.perSecond ?? 0 }
       : { what: "bytes", perSecond: this.#bytes?.perSecond ?? 0 };
@@ -196,9 +193,12 @@ export class Meter implements ProjectMeter {
 
   giveBack({ events, bytes, eventsTaken, bytesTaken }: RequestCost, kept: number): void {
     if (this.#events === undefined && this.#bytes === undefined) return;
-    const nowMs = this.#nowMs();
-    this.#events?.giveBack(eventsTaken - kept, nowMs);
-    this.#bytes?.giveBack(kept === 0 ? bytesTaken : bytesTaken - (bytes * kept) / events, nowMs);
+    const monotonicMs = this.#monotonicMs();
+    this.#events?.giveBack(eventsTaken - kept, monotonicMs);
+    this.#bytes?.giveBack(
+      kept === 0 ? bytesTaken : bytesTaken - (bytes * kept) / events,
+      monotonicMs,
+    );
   }
 
   countStored(events: number, bytes: number): void {
@@ -212,7 +212,10 @@ export class Meter implements ProjectMeter {
 
   countDropped(events: number, cost: RequestCost): void {
     this.#dropped += events;
-    this.#events?.giveBack(cost.eventsTaken - eventTokens(cost.events - events), this.#nowMs());
+    this.#events?.giveBack(
+      cost.eventsTaken - eventTokens(cost.events - events),
+      this.#monotonicMs(),
+    );
   }
 
   get counts(): Counts {
