@@ -7,8 +7,8 @@ import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { startGateway } from "../src/app/gateway.ts";
 import { createLog } from "../src/base/log.ts";
-import type { Lane, ProjectLimits } from "../src/base/types.ts";
-import { addProject, setLimits } from "../src/projects/registry/commands.ts";
+import type { Lane, ProjectQuota } from "../src/base/types.ts";
+import { addProject, setQuota } from "../src/projects/registry/commands.ts";
 import type { Config } from "../src/settings/config.ts";
 import { readConfig } from "../src/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
@@ -38,8 +38,8 @@ export interface TestGateway {
   readonly config: Config;
   /** A new project with a key of its own, known to the gateway. */
   project(): Promise<TestProject>;
-  /** Sets the project's limits; the gateway knows them within a second. */
-  limit(project: TestProject, limits: ProjectLimits | undefined): Promise<void>;
+  /** Sets the project's quota; the gateway knows them within a second. */
+  limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
   /** All frames stored for the project on the lane, in stream order. */
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
   events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
@@ -87,9 +87,9 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     return { id, key };
   }
 
-  async function limit({ id }: TestProject, limits: ProjectLimits | undefined): Promise<void> {
+  async function limit({ id }: TestProject, quota: ProjectQuota | undefined): Promise<void> {
     await withClient((connection) =>
-      setLimits(connection, { prefix: config.subjectPrefix, id, limits, replicas: 1 }),
+      setQuota(connection, { prefix: config.subjectPrefix, id, quota, replicas: 1 }),
     );
   }
 

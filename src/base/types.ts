@@ -17,13 +17,13 @@ export interface Project {
   readonly name: string;
   readonly keys: readonly string[];
   readonly enabled: boolean;
-  readonly limits?: ProjectLimits | undefined;
+  readonly quota?: ProjectQuota | undefined;
 }
 
 /**
  * What an operator lets a project send to each gateway process. A rate that is absent has no limit.
  */
-export interface ProjectLimits {
+export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
   /** Bytes of bodies, after decompression. */
   readonly bytesPerSecond?: number | undefined;
@@ -34,7 +34,7 @@ export interface ProjectLimits {
   readonly burstSeconds: number;
 }
 
-/** What a request costs its project, and what of it the limits have taken: filled in by `admit`. */
+/** What a request costs its project, and what of its quota that has taken: filled in by `admit`. */
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
@@ -43,7 +43,7 @@ export interface RequestCost {
   bytesTaken: number;
 }
 
-/** In what a request is more than its project's limits let through at once, ever. */
+/** In what a request is more than its project's quota lets through at once, ever. */
 export interface Excess {
   readonly what: "events" | "bytes";
   /** The limit it is about. */
@@ -53,27 +53,27 @@ export interface Excess {
 }
 
 /**
- * Holds what a project sends to this process against its limits, and counts what becomes of it. No
+ * Holds what a project sends to this process against its quota, and counts what becomes of it. No
  * call waits or throws.
  */
 export interface ProjectMeter {
   /**
-   * Once a request. 0: it is within the limits, and counts against them. Else it is not, and counts
+   * Once a request. 0: it is within the quota, and counts against it. Else it is not, and counts
    * as refused: so many milliseconds from now there is room.
    */
   admit(cost: RequestCost): number;
   /**
-   * Which limit it was that a request was over which `admit` has just refused: of two, the one that
+   * Which rate it was that a request was over which `admit` has just refused: of two, the one that
    * has to be waited for longer.
    */
-  limitHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
+  rateHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
   /**
    * For a request of which far more would be stored than was sent: whether it may be, all the same.
    * Takes so many bytes out of what the project has for such ones.
    */
   takesExpansion(bytes: number): boolean;
   /**
-   * What of a request is more than the project's limits let through at once, ever. To be asked
+   * What of a request is more than the project's quota lets through at once, ever. To be asked
    * before `admit`.
    */
   exceeds(cost: RequestCost): Excess | undefined;

@@ -3,7 +3,7 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../base/types.ts";
-import { burstSecondsDefault, limitsText, limitsValue } from "../projects/quota/quota.ts";
+import { burstSecondsDefault, quotaText, quotaValue } from "../projects/quota/quota.ts";
 import type { BucketPlace } from "../projects/registry/bucket.ts";
 import {
   addProject,
@@ -11,7 +11,7 @@ import {
   retireKeys,
   rotateKey,
   setEnabled,
-  setLimits,
+  setQuota,
 } from "../projects/registry/commands.ts";
 import { onceLed } from "../projects/registry/leader-wait.ts";
 import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
@@ -84,7 +84,7 @@ export function remove(id: string): never {
   );
 }
 
-/** What is named takes the place of all limits there are. */
+/** What is named takes the place of the whole quota there is. */
 export async function limit(
   command: ProjectCommand,
   id: string,
@@ -97,12 +97,12 @@ export async function limit(
       "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
     throw new CommandError(message, usageExitCode);
   }
-  const limits = none
+  const quota = none
     ? undefined
     : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
-  await atNats(command, (connection, place) => setLimits(connection, { ...place, id, limits }));
+  await atNats(command, (connection, place) => setQuota(connection, { ...place, id, quota }));
   const each =
-    limits === undefined ? "no limits" : `limits, for each gateway process: ${limitsText(limits)}`;
+    quota === undefined ? "no quota" : `a quota, for each gateway process: ${quotaText(quota)}`;
   say(command, `project ${id} has ${each}`);
 }
 
@@ -147,15 +147,15 @@ function say({ context }: ProjectCommand, line: string): void {
   context.stdout.write(`${forTerminal(line)}\n`);
 }
 
-function projectJson({ limits, ...project }: Project): object {
-  return limits === undefined ? project : { ...project, limits: limitsValue(limits) };
+function projectJson({ quota, ...project }: Project): object {
+  return quota === undefined ? project : { ...project, limits: quotaValue(quota) };
 }
 
 function projectTable(projects: readonly Project[]): string[] {
   return table([
-    ["ID", "STATE", "LIMITS", "KEYS", "NAME"],
-    ...projects.map(({ id, enabled, limits, keys, name }) => [
-      ...[id, enabled ? "enabled" : "disabled", limitsText(limits) || "-", keys.join(","), name],
+    ["ID", "STATE", "QUOTA", "KEYS", "NAME"],
+    ...projects.map(({ id, enabled, quota, keys, name }) => [
+      ...[id, enabled ? "enabled" : "disabled", quotaText(quota) || "-", keys.join(","), name],
     ]),
   ]);
 }

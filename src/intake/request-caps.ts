@@ -78,7 +78,7 @@ const personParts = [
 
 /** The meter has just not admitted the request: there is room in so many milliseconds. */
 export function overRate({ project, cost }: CappedWork, retryAfterMs: number): Problem {
-  const { what, perSecond } = project.meter.limitHit(cost);
+  const { what, perSecond } = project.meter.rateHit(cost);
   const detail = `The project is over its limit of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs };
 }

@@ -55,7 +55,7 @@ export function intakeOnFrames(
       admit: () => 0,
       takesExpansion: () => true,
       exceeds: () => undefined,
-      limitHit: () => ({ what: "events" as const, perSecond: 1 }),
+      rateHit: () => ({ what: "events" as const, perSecond: 1 }),
     },
     giveBack: () => void given.givenBack++,
     countStored(events: number) {

@@ -70,7 +70,7 @@ export class IntakeKit {
     const meter: ProjectMeter = {
       ...{ admit: () => 0, takesExpansion: () => true, exceeds: () => undefined, giveBack() {} },
       ...{ countStored() {}, countUnknown() {}, countDropped() {} },
-      limitHit: () => ({ what: "events", perSecond: 1 }),
+      rateHit: () => ({ what: "events", perSecond: 1 }),
     };
     const projects = new Map<string, MeteredProject>(
       ["a", "b", "c", "d"].map((id) => [

@@ -27,7 +27,7 @@ const meter = {
   admit: ({ events }: { events: number }) => admitted.push(events) && 0,
   takesExpansion: () => true,
   exceeds: () => undefined,
-  limitHit: () => ({ what: "events" as const, perSecond: 1 }),
+  rateHit: () => ({ what: "events" as const, perSecond: 1 }),
   giveBack() {},
   countStored() {},
   countUnknown() {},

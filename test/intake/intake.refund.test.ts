@@ -93,7 +93,7 @@ beforeEach(() => {
 
 /** So many events are left of the project's burst, which is never less than 100. */
 function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}): void {
-  meter.limit({ eventsPerSecond: 100, burstSeconds: 1, ...limits });
+  meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1, ...limits });
   expect(meter.admit(costOf(100 - events, 0))).toBe(0);
 }
 
@@ -248,7 +248,7 @@ test("what is given back never comes to more than a burst, nor than what was tak
     expect(meter.admit(cost)).toBe(0);
     return cost;
   };
-  meter.limit({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
+  meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
   const small = admitted(1, 1);
   meter.giveBack(admitted(199, 131_070), 0);
   meter.giveBack(small, 0);

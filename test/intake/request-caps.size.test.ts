@@ -98,11 +98,11 @@ describe("a request has a size that its bytes do not show", () => {
 
   test("a project's limits bound a request as well", () => {
     const meter = new Meter(() => 0);
-    meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
     expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();
     expect(codeOf(2_001, 2_000_000, 2_000_000, meter)).toBe("too_many_events");
     expect(codeOf(1, 2_000_001, 2_000_001, meter)).toBe("body_too_large");
-    meter.limit({ eventsPerSecond: 0.5, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 0.5, burstSeconds: 1 });
     expect(problemOf(201, 1, 1, meter)?.detail).toBe(
       "The request holds 201 events, the limit of the project, 0.5 events a second, lets through 200 at once",
     );

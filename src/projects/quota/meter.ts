@@ -1,8 +1,8 @@
-// What one project has sent to this process: token buckets that hold it against its limits, and
+// What one project has sent to this process: token buckets that hold it against its quota, and
 // counts for its usage record. Plain numbers: a request costs a few additions, no timer, no memory.
 // Must not know requests or NATS.
 
-import type { Excess, ProjectLimits, ProjectMeter, RequestCost } from "../../base/types.ts";
+import type { Excess, ProjectMeter, ProjectQuota, RequestCost } from "../../base/types.ts";
 
 /** What a project's requests have come to, in this process. */
 export interface Counts {
@@ -61,7 +61,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Tokens and debt stay, so that a change of limits gives nobody a second burst. */
+  /** Tokens and debt stay, so that a change of the quota gives nobody a second burst. */
   change({ perSecond, burst }: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#perSecond = perSecond;
@@ -130,8 +130,8 @@ export class Meter implements ProjectMeter {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** From now on these limits hold. The same ones again change nothing. */
-  limit({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectLimits = unlimited): void {
+  /** From now on this quota holds. The same one again changes nothing. */
+  setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
     this.#events = this.#bucketOf(
       this.#events,
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
@@ -178,7 +178,7 @@ export class Meter implements ProjectMeter {
     return 0;
   }
 
-  limitHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
+  rateHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
@@ -231,7 +231,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-const unlimited: ProjectLimits = { burstSeconds: 0 };
+const noQuota: ProjectQuota = { burstSeconds: 0 };
 
 function rateOf(
   perSecond: number | undefined,

@@ -1,22 +1,24 @@
 // What a project may send, as the registry's entry says it and as a person reads it. Counting is
 // done in meter.ts.
 
-import type { ProjectLimits } from "../../base/types.ts";
+import type { ProjectQuota } from "../../base/types.ts";
 
 /** Without a burst of its own: as long as SDKs gather events before they send them. */
 export const burstSecondsDefault = 10;
 
 /**
- * Limits, undefined for none, or what is wrong with them, in words that hold nothing of their
- * content.
+ * A quota, undefined for none, or what is wrong with it, in words that hold nothing of its content.
  */
-export type ParsedLimits =
-  | { readonly ok: true; readonly limits: ProjectLimits | undefined }
+export type ParsedQuota =
+  | { readonly ok: true; readonly quota: ProjectQuota | undefined }
   | { readonly ok: false; readonly fault: string };
 
-/** Fields nobody knows are left to newer versions. */
-export function parseLimits(value: unknown): ParsedLimits {
-  if (value === undefined) return { ok: true, limits: undefined };
+/**
+ * `value`: the field `limits` of an entry, which has this name in what is stored. Fields nobody
+ * knows are left to newer versions.
+ */
+export function parseQuota(value: unknown): ParsedQuota {
+  if (value === undefined) return { ok: true, quota: undefined };
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { ok: false, fault: "limits is not an object" };
   }
@@ -30,19 +32,19 @@ export function parseLimits(value: unknown): ParsedLimits {
       return { ok: false, fault: `limits.${name} is not a positive number` };
     }
   }
-  const limits = {
+  const quota = {
     eventsPerSecond: events_per_second as number | undefined,
     bytesPerSecond: bytes_per_second as number | undefined,
     burstSeconds: (burst_seconds as number | undefined) ?? burstSecondsDefault,
   };
-  return { ok: true, limits };
+  return { ok: true, quota };
 }
 
-export function limitsValue({
+export function quotaValue({
   eventsPerSecond,
   bytesPerSecond,
   burstSeconds,
-}: ProjectLimits): object {
+}: ProjectQuota): object {
   return {
     events_per_second: eventsPerSecond,
     bytes_per_second: bytesPerSecond,
@@ -51,9 +53,9 @@ export function limitsValue({
 }
 
 /** As a line for people, "" for none. */
-export function limitsText(limits: ProjectLimits | undefined): string {
-  if (limits === undefined) return "";
-  const { eventsPerSecond, bytesPerSecond, burstSeconds } = limits;
+export function quotaText(quota: ProjectQuota | undefined): string {
+  if (quota === undefined) return "";
+  const { eventsPerSecond, bytesPerSecond, burstSeconds } = quota;
   return [
     ...(eventsPerSecond === undefined ? [] : [`${eventsPerSecond} events/s`]),
     ...(bytesPerSecond === undefined ? [] : [`${bytesPerSecond} bytes/s`]),

@@ -7,7 +7,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import type { Project } from "../../base/types.ts";
 import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
-import { limitsValue, parseLimits } from "../quota/quota.ts";
+import { parseQuota, quotaValue } from "../quota/quota.ts";
 import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
@@ -204,21 +204,21 @@ export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
     return { ok: false, fault: "keys is not a list of keys" };
   }
-  const parsedLimits = parseLimits(limits);
-  if (!parsedLimits.ok) return parsedLimits;
+  const quota = parseQuota(limits);
+  if (!quota.ok) return quota;
   return {
     ok: true,
-    project: { id, name, keys: keys as string[], enabled, limits: parsedLimits.limits },
+    project: { id, name, keys: keys as string[], enabled, quota: quota.quota },
   };
 }
 
-export function projectValue({ id, name, keys, enabled, limits }: Project): string {
+export function projectValue({ id, name, keys, enabled, quota }: Project): string {
   return JSON.stringify({
     id,
     name,
     keys,
     enabled,
-    ...(limits === undefined ? {} : { limits: limitsValue(limits) }),
+    ...(quota === undefined ? {} : { limits: quotaValue(quota) }),
   });
 }
 
@@ -228,7 +228,7 @@ export function projectValue({ id, name, keys, enabled, limits }: Project): stri
  */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as object;
-  const limits =
-    "limits" in changed ? { limits: changed.limits && limitsValue(changed.limits) } : {};
-  return JSON.stringify({ ...entry, ...changed, ...limits });
+  const { quota, ...others } = changed;
+  const limits = "quota" in changed ? { limits: quota && quotaValue(quota) } : {};
+  return JSON.stringify({ ...entry, ...others, ...limits });
 }

@@ -8,7 +8,7 @@ import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Project, ProjectLimits } from "../../base/types.ts";
+import type { Project, ProjectQuota } from "../../base/types.ts";
 import { apiCodes, isApiError } from "../../nats/api.ts";
 import { lossOfAll, storedEvents } from "../usage/events-before.ts";
 import {
@@ -51,10 +51,10 @@ export interface SetEnabled extends BucketPlace {
   readonly enabled: boolean;
 }
 
-export interface SetLimits extends BucketPlace {
+export interface SetQuota extends BucketPlace {
   readonly id: string;
   /** In place of those there are; undefined for none. */
-  readonly limits: ProjectLimits | undefined;
+  readonly quota: ProjectQuota | undefined;
 }
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -165,9 +165,9 @@ export async function setEnabled(
   return await change(connection, options, () => ({ enabled }));
 }
 
-export async function setLimits(connection: NatsConnection, options: SetLimits): Promise<Project> {
-  const { limits } = options;
-  return await change(connection, options, () => ({ limits }));
+export async function setQuota(connection: NatsConnection, options: SetQuota): Promise<Project> {
+  const { quota } = options;
+  return await change(connection, options, () => ({ quota }));
 }
 
 /**

@@ -41,7 +41,7 @@ interface Known {
 
 export interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
-  /** The project with its meter, which holds it to its limits from now on. */
+  /** The project with its meter, which holds it to its quota from now on. */
   readonly metered: (project: Project) => MeteredProject;
   readonly onGone: (projectId: string) => void;
 }

@@ -169,7 +169,7 @@ export class Registry implements ProjectLookup {
 
   #metered(project: Project): MeteredProject {
     const meter = this.#meters.of(project.id);
-    meter.limit(project.limits);
+    meter.setQuota(project.quota);
     return { ...project, meter };
   }
 

@@ -28,12 +28,12 @@ describe("a quota holds whatever the clock does", () => {
     meter = new Meter(() => {
       throw new Error("read");
     });
-    meter.limit(undefined);
+    meter.setQuota(undefined);
     expect(meter.admit(costOf(1e9, 1e12))).toBe(0);
   });
 
   test.each([1, 7, 100, 2_000])("the rate holds for requests of %i events", (events) => {
-    meter.limit({ eventsPerSecond: 1_000, burstSeconds: 2 });
+    meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 2 });
     const admitted = offer(600_000, 1, events);
     // Of 600 s: the burst, the rate, and the one request that may go over.
     expect(admitted).toBeGreaterThanOrEqual(600_000);
@@ -60,7 +60,7 @@ describe("a quota holds whatever the clock does", () => {
     const property = fc.property(anyLimit, anyRequests, (limits, requests) => {
       nowMs = 0;
       meter = new Meter(() => nowMs);
-      meter.limit(limits);
+      meter.setQuota(limits);
       const passed = { events: 0, bytes: 0 };
       while (nowMs < 600_000) {
         for (const { everyMs, events, bytes, times } of requests) {
@@ -92,7 +92,7 @@ describe("a quota holds whatever the clock does", () => {
       fc.array(sent, { maxLength: 20 }),
       (limits, requests) => {
         meter = new Meter(() => nowMs);
-        meter.limit(limits);
+        meter.setQuota(limits);
         for (const { events, bytes } of requests) {
           const cost = costOf(events, bytes);
           if (meter.exceeds(cost) === undefined) meter.admit(cost);
@@ -111,7 +111,7 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test("after a pause of any length a burst is let through at once, and no more", () => {
-    meter.limit({ eventsPerSecond: 100, burstSeconds: 5 });
+    meter.setQuota({ eventsPerSecond: 100, burstSeconds: 5 });
     for (const pauseMs of [0, 5_000, 3_600_000]) {
       nowMs += pauseMs;
       for (let count = 0; count < 500; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
@@ -120,19 +120,19 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test("of two limits the one is named that has to be waited for longer", () => {
-    meter.limit({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     expect(meter.admit(costOf(100, 1))).toBe(0);
     expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-    expect(meter.limitHit(costOf(1, 1))).toEqual({ what: "events", perSecond: 100 });
+    expect(meter.rateHit(costOf(1, 1))).toEqual({ what: "events", perSecond: 100 });
     nowMs += 10;
     expect(meter.admit(costOf(1, 131_000))).toBe(0);
-    expect(meter.limitHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
-    meter.limit({ bytesPerSecond: 65_536, burstSeconds: 1 });
-    expect(meter.limitHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
+    expect(meter.rateHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
+    meter.setQuota({ bytesPerSecond: 65_536, burstSeconds: 1 });
+    expect(meter.rateHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
   });
 
   test("a request larger than the burst passes, and is paid off before the next", () => {
-    meter.limit({ eventsPerSecond: 100, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(meter.admit(costOf(150, 1))).toBe(0);
     const waitMs = meter.admit(costOf(1, 1));
     expect(waitMs).toBeCloseTo(500);
@@ -143,7 +143,7 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test("a request of up to two bursts passes when what it owes is a burst at most, and is told until when it has to wait", () => {
-    meter.limit({ eventsPerSecond: 100, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(meter.admit(costOf(200, 1))).toBe(0);
     expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
     nowMs += 1_400;
@@ -157,7 +157,7 @@ describe("a quota holds whatever the clock does", () => {
   test.each([1_000, 20_000, 33_000_000])(
     "a request of %i events shuts nobody out for longer than a burst",
     (events) => {
-      meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
+      meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
       for (let count = 0; count < 3; count++) meter.admit(costOf(events, events * 3));
       expect(meter.admit(costOf(1, 1))).toBeLessThanOrEqual(10_000);
       nowMs += 10_001;
@@ -166,7 +166,7 @@ describe("a quota holds whatever the clock does", () => {
   );
 
   test("what is more than two bursts is said to be too large, but never what an SDK sends at once", () => {
-    meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
+    meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
     expect(meter.exceeds(costOf(4_000, 4_000_000))).toBeUndefined();
     expect(meter.exceeds(costOf(4_001, 1))).toEqual({
       what: "events",
@@ -178,7 +178,7 @@ describe("a quota holds whatever the clock does", () => {
       perSecond: 1_000_000,
       requestMax: 4_000_000,
     });
-    meter.limit({ eventsPerSecond: 0.1, bytesPerSecond: 1, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 0.1, bytesPerSecond: 1, burstSeconds: 1 });
     expect(meter.exceeds(costOf(200, 131_072))).toBeUndefined();
     expect(meter.exceeds(costOf(201, 1))).toMatchObject({
       what: "events",
@@ -186,14 +186,14 @@ describe("a quota holds whatever the clock does", () => {
       requestMax: 200,
     });
     expect(meter.exceeds(costOf(1, 131_073))).toMatchObject({ what: "bytes", perSecond: 1 });
-    meter.limit(undefined);
+    meter.setQuota(undefined);
     expect(meter.exceeds(costOf(1e9, 1e12))).toBeUndefined();
   });
 
   test.each([100, 200])(
     "%i dropped events cost their bytes, and of events the one that a request costs",
     (events) => {
-      meter.limit({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
+      meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
       const cost = costOf(events, 50_000);
       expect(meter.admit(cost)).toBe(0);
       meter.countDropped(events, cost);
@@ -206,7 +206,7 @@ describe("a quota holds whatever the clock does", () => {
   );
 
   test("of two limits each holds", () => {
-    meter.limit({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
+    meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
     const bytesBound = offer(100_000, 1, 1, 100);
     expect(bytesBound).toBeGreaterThanOrEqual(10_000);
     expect(bytesBound).toBeLessThanOrEqual(11_001);
@@ -217,13 +217,13 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test("a request without events counts as one", () => {
-    meter.limit({ eventsPerSecond: 10, burstSeconds: 10 });
+    meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
     for (let count = 0; count < 100; count++) expect(meter.admit(costOf(0, 2))).toBe(0);
     expect(meter.admit(costOf(0, 2))).toBeGreaterThan(0);
   });
 
   test("a clock that stands or goes back lets through no more than a burst, and goes on when it does", () => {
-    meter.limit({ eventsPerSecond: 10, burstSeconds: 10 });
+    meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
     for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
     nowMs -= 500_000;
     expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
@@ -236,23 +236,23 @@ describe("a quota holds whatever the clock does", () => {
 
   test("the same limits again give nothing new; others keep what is owed; none owe nothing", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
-    meter.limit(limits);
+    meter.setQuota(limits);
     expect(meter.admit(costOf(200, 1))).toBe(0);
     const owedMs = meter.admit(costOf(1, 1));
-    meter.limit({ ...limits });
+    meter.setQuota({ ...limits });
     expect(meter.admit(costOf(1, 1))).toBe(owedMs);
-    meter.limit({ eventsPerSecond: 100, burstSeconds: 60 });
+    meter.setQuota({ eventsPerSecond: 100, burstSeconds: 60 });
     expect(meter.admit(costOf(1, 1))).toBeCloseTo(owedMs / 10);
-    meter.limit(undefined);
+    meter.setQuota(undefined);
     expect(meter.admit(costOf(1, 1))).toBe(0);
-    meter.limit({ eventsPerSecond: 100, burstSeconds: 60 });
-    meter.limit({ eventsPerSecond: 1, burstSeconds: 2 });
+    meter.setQuota({ eventsPerSecond: 100, burstSeconds: 60 });
+    meter.setQuota({ eventsPerSecond: 1, burstSeconds: 2 });
     expect(meter.admit(costOf(100, 1))).toBe(0);
     expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
   });
 
   test("what is refused is counted, and nothing else by it", () => {
-    meter.limit({ eventsPerSecond: 1, burstSeconds: 1 });
+    meter.setQuota({ eventsPerSecond: 1, burstSeconds: 1 });
     meter.admit(costOf(105, 100));
     meter.admit(costOf(7, 200));
     meter.admit(costOf(0, 20));

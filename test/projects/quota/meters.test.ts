@@ -11,16 +11,16 @@ const rig = registryRig();
 const soon = { timeout: 10_000, interval: 10 };
 
 describe("a project that comes back keeps its meter", () => {
-  test("its usage goes on, also while it is gone, and its limits hold", async () => {
+  test("its usage goes on, also while it is gone, and its quota holds", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
-    const limits = { eventsPerSecond: 1, burstSeconds: 3_600 };
+    const quota = { eventsPerSecond: 1, burstSeconds: 3_600 };
     const value = projectValue({
       id: "shop",
       name: "Shop",
       keys: ["phc_shop"],
       enabled: true,
-      limits,
+      quota,
     });
     await bucket.put("shop", value);
     const registry = await registryOn(rig, place);

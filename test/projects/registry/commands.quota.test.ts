@@ -1,4 +1,4 @@
-// Limits are part of a project's entry: changes of anything else leave them as they are, with what
+// A quota is part of a project's entry: changes of anything else leave it as it is, with what
 // only a newer version knows; damaged ones are told and cost the project nothing; a meter outlives
 // every change.
 
@@ -10,14 +10,14 @@ import {
   listProjects,
   rotateKey,
   setEnabled,
-  setLimits,
+  setQuota,
 } from "../../../src/projects/registry/commands.ts";
 import { costOf } from "../../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 const soon = { timeout: 10_000, interval: 10 };
-const limits = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2 };
+const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2 };
 
 describe("a quota is kept with its project", () => {
   test("set, kept by other changes, taken off", async () => {
@@ -30,15 +30,13 @@ describe("a quota is kept with its project", () => {
       keys: ["phc_shop"],
       enabled: true,
     });
-    expect((await setLimits(rig.connection, { ...place, id: "shop", limits })).limits).toEqual(
-      limits,
-    );
+    expect((await setQuota(rig.connection, { ...place, id: "shop", quota })).quota).toEqual(quota);
     await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
     await rotateKey(rig.connection, { ...place, id: "shop", key: "phc_other" });
     expect(await listProjects(rig.connection, place)).toMatchObject([
-      { keys: ["phc_other"], enabled: false, limits },
+      { keys: ["phc_other"], enabled: false, quota },
     ]);
-    await setLimits(rig.connection, { ...place, id: "shop", limits: undefined });
+    await setQuota(rig.connection, { ...place, id: "shop", quota: undefined });
     expect((await bucket.get("shop"))?.json()).toEqual({
       id: "shop",
       name: "shop",
@@ -55,7 +53,7 @@ describe("a quota is kept with its project", () => {
       "shop",
       JSON.stringify({ ...entry, limits: { events_per_second: 5, persons_per_day: 7 } }),
     );
-    const { limits: read } = await setEnabled(rig.connection, {
+    const { quota: read } = await setEnabled(rig.connection, {
       ...place,
       id: "shop",
       enabled: false,
@@ -90,7 +88,7 @@ describe("a quota is kept with its project", () => {
     await addProject(rig.connection, { ...place, id: "after", key: "phc_after" });
     await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
     expect(registry.byKey("phc_fresh")).toBeUndefined();
-    expect(registry.byKey("phc_known")?.limits?.eventsPerSecond).toBe(1);
+    expect(registry.byKey("phc_known")?.quota?.eventsPerSecond).toBe(1);
     const told = registry.lines.filter(({ message }) => message.includes("ignored"));
     expect(told.map(({ fields }) => String((fields as { fault: string }).fault))).toEqual([
       expect.stringMatching(/^limits/),
@@ -98,18 +96,18 @@ describe("a quota is kept with its project", () => {
     ]);
   });
 
-  test("a meter stays the project's own through changes and a new reading, and takes new limits at once", async () => {
+  test("a meter stays the project's own through changes and a new reading, and takes new quota at once", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
-    await setLimits(rig.connection, {
+    await setQuota(rig.connection, {
       ...place,
       id: "shop",
-      limits: { ...limits, burstSeconds: 3_600 },
+      quota: { ...quota, burstSeconds: 3_600 },
     });
     const registry = await registryOn(rig, place);
     const before = registry.byKey("phc_shop")!;
     // Two bursts: one of tokens, one of debt.
-    const { eventsPerSecond = 0 } = limits;
+    const { eventsPerSecond = 0 } = quota;
     expect(before.meter.admit(costOf(eventsPerSecond * 3_600 * 2, 1))).toBe(0);
     await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });
     await expect.poll(() => registry.byKey("phc_shop")?.enabled, soon).toBe(false);
@@ -122,7 +120,7 @@ describe("a quota is kept with its project", () => {
     await addProject(operator, { ...place, id: "after", key: "phc_after" });
     await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
     expect(registry.byKey("phc_shop")?.meter).toBe(before.meter);
-    await setLimits(operator, { ...place, id: "shop", limits: undefined });
+    await setQuota(operator, { ...place, id: "shop", quota: undefined });
     await expect.poll(() => before.meter.admit(costOf(1, 1)), soon).toBe(0);
   });
 });

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../src/base/types.ts";
 import { openBucket } from "../../../src/projects/registry/bucket.ts";
-import { setEnabled, setLimits } from "../../../src/projects/registry/commands.ts";
+import { setEnabled, setQuota } from "../../../src/projects/registry/commands.ts";
 import { type Clash, KeyMap } from "../../../src/projects/registry/key-map.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
@@ -24,10 +24,10 @@ describe("contested keys are nobody's", () => {
     await expect.poll(() => registry.byKey("phc_same"), soon).toBeUndefined();
     const told = () => registry.lines.filter(({ message }) => message.includes("claim one key"));
     for (const id of ["a", "z"]) {
-      await setLimits(rig.connection, {
+      await setQuota(rig.connection, {
         ...place,
         id,
-        limits: { eventsPerSecond: 9, burstSeconds: 1 },
+        quota: { eventsPerSecond: 9, burstSeconds: 1 },
       });
       await setEnabled(rig.connection, { ...place, id, enabled: false });
       await expect.poll(() => registry.byKey(`phc_${id}`)?.enabled, soon).toBe(false);

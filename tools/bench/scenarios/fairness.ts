@@ -4,7 +4,7 @@
 // alone, durable.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { setLimits } from "../../../src/projects/registry/commands.ts";
+import { setQuota } from "../../../src/projects/registry/commands.ts";
 import type { Bench } from "../harness/bench.ts";
 import { singleBody } from "../harness/bodies.ts";
 import { type Load, type LoadRun, runLoad } from "../harness/load.ts";
@@ -49,12 +49,12 @@ export async function fairness(bench: Bench): Promise<void> {
   try {
     const other = await openSession({ variant: "ceiling", sync: "lazy", closedLoop });
     try {
-      const limits = { eventsPerSecond: limitPerSecond, burstSeconds };
-      await setLimits(session.nats!.connection, {
+      const quota = { eventsPerSecond: limitPerSecond, burstSeconds };
+      await setQuota(session.nats!.connection, {
         prefix,
         replicas: 1,
         id: projectIdOf(limited),
-        limits,
+        quota,
       });
       await session.warmUp(loadOf(neighbour, neighbourPerSecond), 1);
       for (let round = 1; round <= rounds; round++) {
