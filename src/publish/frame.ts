@@ -203,65 +203,11 @@ export function frameOf(sink: FrameSink): Frame {
   return sink;
 }
 
+/** What a frame's memory has to have for so many bytes of lines. */
+export function memoryBytesFor(lineBytes: number): number {
+  return headRoomBytes + lineBytes + CRLF.length;
+}
+
 function roomForLines(memory: Buffer): Buffer {
   return memory.subarray(headRoomBytes, memory.length - CRLF.length);
-}
-
-/** What the pool keeps for reuse; past it buffers are left to the garbage collector. */
-const pooledBytesMax = 16 * 1_048_576;
-/** With no frame given back for so long, the pool keeps nothing. */
-const idleMs = 10_000;
-const smallBytes = 4_096;
-const mediumBytes = 65_536;
-/** The frames of large requests. */
-const largeBytes = 262_144;
-
-export interface MemoryPool {
-  /** Memory of a frame for at least `lineBytes` of lines, with whatever it held before. */
-  take(lineBytes: number): Buffer;
-  /** Takes it back. Nobody may hold on to it: not the client either. */
-  give(memory: Buffer): void;
-}
-
-/** Four size classes, the largest being a full frame; larger memory is made for the occasion. */
-export function createMemoryPool(frameBytesMax: number): MemoryPool {
-  const sizes = [smallBytes, mediumBytes, largeBytes, frameBytesMax]
-    .filter((size) => size <= frameBytesMax)
-    .map(memoryBytes);
-  const free = new Map<number, Buffer[]>(sizes.map((size) => [size, []]));
-  let pooledBytes = 0;
-  let idleTimer: NodeJS.Timeout | undefined;
-
-  function emptyPool(): void {
-    idleTimer = undefined;
-    pooledBytes = 0;
-    for (const kept of free.values()) {
-      // To the allocator now, which passes it on: an idle process collects no garbage.
-      for (const memory of kept.splice(0))
-        if (memory.buffer instanceof ArrayBuffer) memory.buffer.transfer(0);
-    }
-  }
-
-  return {
-    take(lineBytes) {
-      const needed = memoryBytes(lineBytes);
-      const size = sizes.find((candidate) => candidate >= needed) ?? needed;
-      const memory = free.get(size)?.pop();
-      if (memory === undefined) return Buffer.allocUnsafeSlow(size);
-      pooledBytes -= size;
-      return memory;
-    },
-    give(memory) {
-      const kept = free.get(memory.length);
-      if (kept === undefined || pooledBytes + memory.length > pooledBytesMax) return;
-      pooledBytes += memory.length;
-      kept.push(memory);
-      if (idleTimer === undefined) idleTimer = setTimeout(emptyPool, idleMs).unref();
-      else idleTimer.refresh();
-    },
-  };
-}
-
-function memoryBytes(lineBytes: number): number {
-  return headRoomBytes + lineBytes + CRLF.length;
 }

@@ -26,7 +26,8 @@ import {
 } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import { createMemoryPool, Frame, type FrameQueue, frameOf, type MemoryPool } from "./frame.ts";
+import { Frame, type FrameQueue, frameOf } from "./frame.ts";
+import { FrameMemory } from "./frame-memory.ts";
 import { createFrameQueues, type FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
@@ -70,7 +71,7 @@ export class GroupPublisher implements Publisher {
   readonly #monotonicMs: () => number;
   readonly #processId: string;
   readonly #admission: Admission;
-  readonly #memory: MemoryPool;
+  readonly #memory: FrameMemory;
   readonly #settlement: Settlement;
   readonly #streams: StreamStates;
   readonly #queues: FrameQueues;
@@ -95,7 +96,7 @@ export class GroupPublisher implements Publisher {
     this.#monotonicMs = options.monotonicMs;
     this.#processId = options.processId;
     this.#admission = admission;
-    this.#memory = createMemoryPool(config.frameBytesMax);
+    this.#memory = new FrameMemory(config.frameBytesMax);
     this.#settlement = new Settlement({ admission, memory: this.#memory, log });
     this.#streams = options.streams ?? createStreamStates(config.subjectPrefix, config.partitions);
     this.#queues = createFrameQueues(config, this.#streams);

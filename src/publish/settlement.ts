@@ -5,11 +5,12 @@ import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Admission, FrameOutcome } from "../base/types.ts";
 import { type Expiry, shareWords, takeExpired } from "./expiry.ts";
-import type { Frame, MemoryPool } from "./frame.ts";
+import type { Frame } from "./frame.ts";
+import type { FrameMemory } from "./frame-memory.ts";
 
 export interface SettlementOptions {
   readonly admission: Admission;
-  readonly memory: MemoryPool;
+  readonly memory: FrameMemory;
   readonly log: Pick<Log, "error">;
 }
 
@@ -18,7 +19,7 @@ type Told = Pick<Frame, "waiters" | "shares">;
 
 export class Settlement {
   readonly #admission: Admission;
-  readonly #memory: MemoryPool;
+  readonly #memory: FrameMemory;
   readonly #log: Pick<Log, "error">;
   #isFailureLogged = false;
 

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createMemoryPool } from "../../src/publish/frame.ts";
+import { FrameMemory } from "../../src/publish/frame-memory.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("frame memory goes back when idle", () => {
   test("memory that is given back soon is used again", () => {
-    const pool = createMemoryPool(524_288);
+    const pool = new FrameMemory(524_288);
     const memory = pool.take(1_000);
     pool.give(memory);
     vi.advanceTimersByTime(9_000);
@@ -14,7 +14,7 @@ describe("frame memory goes back when idle", () => {
   });
 
   test("memory that nobody took for ten seconds goes back to the system", () => {
-    const pool = createMemoryPool(524_288);
+    const pool = new FrameMemory(524_288);
     const memory = pool.take(500_000);
     pool.give(memory);
     vi.advanceTimersByTime(10_000);
@@ -23,7 +23,7 @@ describe("frame memory goes back when idle", () => {
   });
 
   test("the pool keeps memory as long as frames come by", () => {
-    const pool = createMemoryPool(524_288);
+    const pool = new FrameMemory(524_288);
     const large = pool.take(500_000);
     pool.give(large);
     for (let round = 0; round < 5; round++) {

@@ -1,0 +1,96 @@
+// Blocks of memory that are used again: fresh memory costs a page fault every 4 KiB, more than ten
+// times what copying into it does. Keeps so much at most, and nothing when nobody came by for a
+// while.
+
+export interface MemoryPoolOptions {
+  /** What is beyond is given back to the system at once, the smallest blocks first. */
+  readonly keptBytesMax: number;
+  /** With no block given back for so long, the pool keeps nothing. */
+  readonly idleMs: number;
+  /** A block is not spent on what needs less than this share of it; 1: sizes have to be the same. */
+  readonly wasteFactor: number;
+}
+
+/** The blocks that are kept of one size. */
+interface Shelf {
+  readonly size: number;
+  readonly blocks: Buffer[];
+}
+
+/** With more sizes than this, those of which no block is kept are forgotten. */
+const shelvesMax = 16;
+
+export class MemoryPool {
+  readonly #options: MemoryPoolOptions;
+  /** Ascending by size. */
+  #shelves: Shelf[] = [];
+  #keptBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: MemoryPoolOptions) {
+    this.#options = options;
+  }
+
+  get keptBytes(): number {
+    return this.#keptBytes;
+  }
+
+  /** A block of at least `bytes`, with anything in it. */
+  take(bytes: number): Buffer {
+    for (let place = 0; place < this.#shelves.length; place++) {
+      const { size, blocks } = this.#shelves[place]!;
+      if (size > this.#options.wasteFactor * bytes) break;
+      if (size < bytes || blocks.length === 0) continue;
+      this.#keptBytes -= size;
+      return blocks.pop()!;
+    }
+    return Buffer.allocUnsafeSlow(bytes);
+  }
+
+  /** Takes a block back. Nobody may read or write it any more. */
+  give(block: Buffer): void {
+    const { keptBytesMax, idleMs } = this.#options;
+    if (block.length > keptBytesMax) {
+      discard(block);
+      return;
+    }
+    this.#shelfOf(block.length).blocks.push(block);
+    this.#keptBytes += block.length;
+    while (this.#keptBytes > keptBytesMax) this.#dropSmallest();
+    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#empty(), idleMs).unref();
+    else this.#timer.refresh();
+  }
+
+  #shelfOf(size: number): Shelf {
+    const known = this.#shelves.find((shelf) => shelf.size === size);
+    if (known !== undefined) return known;
+    if (this.#shelves.length >= shelvesMax)
+      this.#shelves = this.#shelves.filter(({ blocks }) => blocks.length > 0);
+    const larger = this.#shelves.findIndex((shelf) => shelf.size > size);
+    const shelf = { size, blocks: [] };
+    this.#shelves.splice(larger < 0 ? this.#shelves.length : larger, 0, shelf);
+    return shelf;
+  }
+
+  #dropSmallest(): void {
+    const { size, blocks } = this.#shelves[0]!;
+    const block = blocks.pop();
+    if (blocks.length === 0) this.#shelves.shift();
+    if (block === undefined) return;
+    this.#keptBytes -= size;
+    discard(block);
+  }
+
+  #empty(): void {
+    this.#timer = undefined;
+    while (this.#shelves.length > 0) this.#dropSmallest();
+  }
+}
+
+/**
+ * Gives the memory back to the system now: left to the collector, blocks of 20 MB would pile up,
+ * and an idle process collects no garbage.
+ */
+function discard(block: Buffer): void {
+  if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
+}

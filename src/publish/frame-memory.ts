@@ -1,0 +1,36 @@
+// Memory for frames, in four sizes, of which the largest is a full frame; larger memory is made for
+// the occasion.
+
+import { MemoryPool } from "../base/memory-pool.ts";
+import { memoryBytesFor } from "./frame.ts";
+
+const keptBytesMax = 16 * 1_048_576;
+const idleMs = 10_000;
+const smallBytes = 4_096;
+const mediumBytes = 65_536;
+/** The frames of large requests. */
+const largeBytes = 262_144;
+
+export class FrameMemory {
+  readonly #pool = new MemoryPool({ keptBytesMax, idleMs, wasteFactor: 1 });
+  /** Ascending. */
+  readonly #sizes: readonly number[];
+
+  constructor(frameBytesMax: number) {
+    this.#sizes = [smallBytes, mediumBytes, largeBytes, frameBytesMax]
+      .filter((size) => size <= frameBytesMax)
+      .map(memoryBytesFor);
+  }
+
+  /** Memory of a frame for at least `lineBytes` of lines, with whatever it held before. */
+  take(lineBytes: number): Buffer {
+    const needed = memoryBytesFor(lineBytes);
+    for (const size of this.#sizes) if (size >= needed) return this.#pool.take(size);
+    return Buffer.allocUnsafeSlow(needed);
+  }
+
+  /** Takes it back. Nobody may hold on to it: not the client either. */
+  give(memory: Buffer): void {
+    if (this.#sizes.includes(memory.length)) this.#pool.give(memory);
+  }
+}
