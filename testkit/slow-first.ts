@@ -14,6 +14,7 @@ const slowFiles: Readonly<Record<string, number>> = {
   "embedded/data-lock": 35,
   "http/framing.one-end": 30,
   "gateway/keys.secret": 25,
+  "docs/blocks": 40,
   "deploy/prometheus.alerts": 24,
   "clients/outage": 17,
 };

@@ -4,14 +4,13 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { generatedPages } from "../../tools/docs/pages.ts";
-import { anchorsOf, blocksOf, markdownFiles, proseOf, read, root } from "./docs-kit.ts";
+import { generatedPages } from "../tools/docs/pages.ts";
+import { anchorsOf, blocksOf, markdownFiles, proseOf, read, root } from "./docs/docs-kit.ts";
 
 const files = markdownFiles();
 
 test.each([...generatedPages()])("%s is as new as its table", (file, text) => {
-  // If it is not: npm run docs.
-  expect(read(file)).toBe(text);
+  expect(read(file), "older than its table: npm run docs").toBe(text);
 });
 
 test.each(files)("every link of %s leads somewhere", (file) => {
