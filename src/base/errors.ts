@@ -15,13 +15,13 @@ export const errorTable = {
   empty_body: {
     status: 400,
     title: "The body is empty",
-    when: "nothing but white space, or a GET without data",
+    when: "the body holds nothing but white space, or a GET comes without data",
     remedy: "Send the event or the batch in the body of the request, as JSON.",
   },
   invalid_framing: {
     status: 400,
     title: "The body's length or chunks are not as they may be",
-    when: "Content-Length, Transfer-Encoding or Host sent twice, together or empty; a Transfer-Encoding other than chunked; a body that comes in chunks of a few bytes; what of it the HTTP library refuses before, it answers 400 with a page of its own. The connection is closed",
+    when: "Content-Length, Transfer-Encoding or Host is doubled or empty, the first two are both there, the coding is not chunked, or the body comes in chunks of a few bytes. The connection is closed. What of this the HTTP library finds first, it answers 400 with a page of its own",
     remedy:
       "Let a common HTTP library or proxy write Content-Length, Transfer-Encoding and Host, each once. Behind a proxy, look for a header that it adds a second time.",
   },
@@ -35,27 +35,27 @@ export const errorTable = {
   invalid_json: {
     status: 400,
     title: "The body is not valid JSON",
-    when: "not JSON; detail says where it stops to be, what is wrong there, and shows some characters around it, never a key",
+    when: "the body is not JSON; the detail says where it goes wrong and how, and shows some characters around that place, never a key",
     remedy:
       "Look at the place that the detail names: it says what is wrong there and shows a few characters around it. Write the body with a JSON library rather than by hand.",
   },
   invalid_header: {
     status: 400,
     title: "A header says something else than it should",
-    when: "a header of the newer protocol that says something else than it should",
+    when: "a header of the newer protocol is there and does not say what it should",
     remedy: "Write the header that the detail names as the newer protocol asks.",
   },
   invalid_payload: {
     status: 400,
     title: "The body is not an event or a batch",
-    when: "not an event or a batch; detail says the field",
+    when: "the body is neither an event nor a batch; the detail names the field",
     remedy:
       'Send one event, as {"api_key": ..., "event": ..., "distinct_id": ...}, or a batch, as {"api_key": ..., "batch": [...]}. The detail names the field.',
   },
   invalid_properties: {
     status: 400,
     title: "A field that must be an object is not",
-    when: "a field that must be an object is not",
+    when: "a field that must be an object, as properties or $set, is something else",
     remedy: "Make it an object, or leave it out. The detail names the field.",
   },
   missing_alias: {
@@ -111,20 +111,20 @@ export const errorTable = {
   unreadable_event: {
     status: 400,
     title: "The gateway fails at this event",
-    when: "an event that shows up a fault of the gateway, which logs it; its neighbours are stored",
+    when: "the event shows up a fault of the gateway, which logs it; its neighbours are stored",
     remedy: "Report it, with the event if you can. Sending it again gives the same answer.",
   },
   missing_api_key: {
     status: 401,
     title: "No API key was sent",
-    when: "no key, or not a string; in an array, no event has one",
+    when: "no key was sent, or one that is not a string; in an array, no event has one",
     remedy:
       "Put the key of the project into api_key, beside event or batch. The detail names a member that looks like it, if there is one.",
   },
   unknown_api_key: {
     status: 401,
     title: "The API key is not known",
-    when: "no project has this key; or the events of an array have more than one; detail says how it begins (8 characters at most), how long it is, and what looks wrong with it",
+    when: "no project has this key, or the events of an array have more than one; the detail says how the key begins (8 characters at most), how long it is, and what looks wrong with it",
     remedy:
       "Compare the key with the project's: the detail says how it begins, how long it is and what looks wrong with it. Whoever runs this gateway lists projects with penstock project list.",
   },
@@ -137,33 +137,33 @@ export const errorTable = {
   not_found: {
     status: 404,
     title: "There is nothing at this path",
-    when: "no such path, or no such script; detail names the path, and one that is near",
+    when: "there is no such path, or no such script; the detail names the path, and one that is near",
     remedy:
       "Send events to /capture/ or /batch/. The detail names the path as it came, and one that is near.",
   },
   method_not_allowed: {
     status: 405,
     title: "This path does not take this method",
-    when: "another method than the path takes, which Allow names",
+    when: "the path takes other methods than this one, which Allow names",
     remedy: "Use a method that the Allow header names.",
   },
   body_too_large: {
     status: 413,
     title: "The body is too large",
-    when: "more bytes than PENSTOCK_BODY_BYTES_MAX; or than two bursts of the project's quota",
+    when: "the body has more bytes than PENSTOCK_BODY_BYTES_MAX, or than two bursts of the project's quota",
     remedy:
       "Send fewer events at a time. The detail says how large the body is and how large it may be.",
   },
   inflated_too_large: {
     status: 413,
     title: "The body is too large after decompression",
-    when: "more bytes after decompression than PENSTOCK_INFLATED_BYTES_MAX; or than 8 MiB and 1,032 times the compressed ones, which equal events alone come to (200 times, where the first 4 KiB show no known api_key: put it before batch)",
+    when: "the body has more bytes after decompression than PENSTOCK_INFLATED_BYTES_MAX; or than 8 MiB and 1,032 times the compressed ones, which equal events alone come to (200 times, where the first 4 KiB show no known api_key: put it before batch)",
     remedy: "Send fewer events at a time, and put api_key before batch.",
   },
   too_many_events: {
     status: 413,
     title: "The request holds too many events",
-    when: "more events than PENSTOCK_REQUEST_EVENTS_MAX; or than two bursts of the project's quota",
+    when: "the request has more events than PENSTOCK_REQUEST_EVENTS_MAX, or than two bursts of the project's quota",
     remedy:
       "Send fewer events at a time. The detail says how many there are and how many there may be.",
   },
@@ -177,20 +177,20 @@ export const errorTable = {
   event_too_large: {
     status: 413,
     title: "The event is too large to be stored",
-    when: "an event larger than the store takes",
+    when: "the event is larger than the store takes",
     remedy:
       "Send less in one event: the detail says what its record takes and what the store takes.",
   },
   unsupported_encoding: {
     status: 415,
     title: "The content encoding is not supported",
-    when: "a content encoding that is not in the list",
+    when: "Content-Encoding names a coding that is not one of gzip, deflate, br and zstd",
     remedy: "Use one of gzip, deflate, br and zstd, or send the body as it is.",
   },
   rate_limited: {
     status: 429,
     title: "The project is over its quota",
-    when: "the project is over the quota that was set for it; nothing of the request is stored; detail names the quota",
+    when: "the project is over the quota that was set for it; nothing of the request is stored; the detail names the quota",
     remedy:
       "Wait for the seconds that Retry-After says, and send it again. The detail names the quota; whoever runs this gateway can raise it (penstock project limit).",
   },
@@ -231,7 +231,7 @@ export const errorTable = {
   timeout: {
     status: 503,
     title: "The store did not acknowledge in time",
-    when: "the store did not acknowledge in time: stored or not, nobody knows; or the time was over before anything was stored, as detail says",
+    when: "the store did not acknowledge in time, so nobody knows whether it is stored; or the time was over before anything was stored, as the detail says",
     remedy:
       "Wait for the seconds that Retry-After says, and send it again, with the same uuids: what may have been stored can be told by them.",
   },
