@@ -9,6 +9,7 @@ import { describe, expect, test } from "vitest";
 import { metricNames, metricTable } from "../src/admin/metrics/metric-table.ts";
 import { dropTable, errorTable, warningTable } from "../src/base/errors.ts";
 import { settings, variableOf } from "../src/settings/config.ts";
+import { generatedPages } from "../tools/docs/pages.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -133,6 +134,10 @@ describe("a source file", () => {
       ).not.toMatch(/(?<![.\w])process\./);
     }
   });
+});
+
+test.each([...generatedPages()])("%s is as new as its table", (file, text) => {
+  expect(read(file), "older than its table: npm run docs").toBe(text);
 });
 
 test("the README is short", () => {
