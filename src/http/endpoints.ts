@@ -1,6 +1,7 @@
 // The paths that take events, and what each is called in metrics. Bodies are treated alike on all
 // of them, with one exception: see Exchange.isEngage.
 
+import { Ascii } from "../base/ascii.ts";
 import type { Route } from "../base/types.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
@@ -31,6 +32,6 @@ export const endpoints: readonly (readonly [path: string, route: Route])[] = Obj
  */
 export function withOneSlash(path: string): string {
   let slashes = 0;
-  while (path.charCodeAt(slashes) === 0x2f) slashes++;
+  while (path.charCodeAt(slashes) === Ascii.Slash) slashes++;
   return slashes > 1 ? path.slice(slashes - 1) : path;
 }

@@ -3,6 +3,7 @@
 // not shown is counted.
 
 import type { JsMsg } from "@nats-io/jetstream";
+import { RateWindow } from "../../base/rate-window.ts";
 import { type ShownEvent, shownEvent } from "./shown-event.ts";
 
 export interface Feed {
@@ -22,7 +23,6 @@ export interface Batch {
 }
 
 export const eventsPerSecondMax = 50;
-const secondMs = 1_000;
 const recentMax = 50;
 const lineFeed = 0x0a;
 
@@ -31,24 +31,14 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
   const recent: ShownEvent[] = [];
   let events: ShownEvent[] = [];
   let skipped = 0;
-  let secondStartMs = Number.NEGATIVE_INFINITY;
-  let inSecond = 0;
-
-  function roomNow(): number {
-    const nowMs = monotonicMs();
-    if (nowMs - secondStartMs >= secondMs) {
-      secondStartMs = nowMs;
-      inSecond = 0;
-    }
-    return eventsPerSecondMax - inSecond;
-  }
+  const rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
 
   function take(message: JsMsg, wasThere = false): void {
     const isShared = message.subject.endsWith(".~");
     const count = Number(message.headers?.get("Penstock-Events"));
     // What was there is a few messages, once, and is not to take the room of what comes now.
-    const room = wasThere ? recentMax : roomNow();
-    if (room === 0) {
+    const room = wasThere ? recentMax : rate.left;
+    if (room <= 0) {
       // Whose they are would have to be looked up in each.
       if (project === undefined || !isShared) skipped += count;
       return;
@@ -62,7 +52,7 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
       const shown = wasThere ? { ...event, wasThere } : event;
       events.push(shown);
       recent.push(shown);
-      if (!wasThere) inSecond++;
+      if (!wasThere) rate.spend(1);
     }
     recent.splice(0, recent.length - recentMax);
     if (wasThere) return;

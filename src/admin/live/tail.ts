@@ -12,6 +12,7 @@ import {
   type OrderedConsumerOptions,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { RateWindow } from "../../base/rate-window.ts";
 import { nanosPerMs } from "../../nats/api.ts";
 
 export interface TailSource {
@@ -43,9 +44,8 @@ const inactiveMs = 30_000;
 const leaveMs = 500;
 
 interface Budget {
-  startMs: number;
-  bytes: number;
-  messages: number;
+  readonly bytes: RateWindow;
+  readonly messages: RateWindow;
 }
 
 /**
@@ -54,7 +54,11 @@ interface Budget {
  */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
-  const budget: Budget = { startMs: performance.now(), bytes: 0, messages: 0 };
+  const monotonicMs = (): number => performance.now();
+  const budget: Budget = {
+    bytes: new RateWindow({ max: bytesPerSecondMax, monotonicMs }),
+    messages: new RateWindow({ max: messagesPerSecondMax, monotonicMs }),
+  };
   const followed = Promise.all(
     options.sources.map((source) => follow({ ...options, js, budget }, source)),
   );
@@ -156,13 +160,7 @@ function lastSequence({ seq, info }: JsMsg): number {
 }
 
 function isSpent(budget: Budget, message: JsMsg): boolean {
-  const nowMs = performance.now();
-  if (nowMs - budget.startMs >= secondMs) {
-    budget.startMs = nowMs;
-    budget.bytes = 0;
-    budget.messages = 0;
-  }
-  budget.bytes += message.data.length;
-  budget.messages++;
-  return budget.bytes >= bytesPerSecondMax || budget.messages >= messagesPerSecondMax;
+  budget.bytes.spend(message.data.length);
+  budget.messages.spend(1);
+  return budget.bytes.isSpent || budget.messages.isSpent;
 }

@@ -4,6 +4,7 @@
 // counts. No value of an event is kept, and no key: of a key that nobody has, only its beginning.
 
 import { errorTable, type Problem } from "../../base/errors.ts";
+import { RateWindow } from "../../base/rate-window.ts";
 import type { ClientWarning, ClientWarningOrigin, ClientWarningTaker } from "../../base/types.ts";
 
 export interface ClientWarnings extends ClientWarningTaker {
@@ -19,29 +20,17 @@ export interface ClientWarningsClock {
 
 const keptMax = 50;
 const perSecondMax = 20;
-const secondMs = 1_000;
 
 export function createClientWarnings({ wallMs, monotonicMs }: ClientWarningsClock): ClientWarnings {
   const kept: ClientWarning[] = [];
-  let secondStartMs = Number.NEGATIVE_INFINITY;
-  let inSecond = 0;
-
-  /** Of this second. */
-  function used(): number {
-    const nowMs = monotonicMs();
-    if (nowMs - secondStartMs >= secondMs) {
-      secondStartMs = nowMs;
-      inSecond = 0;
-    }
-    return inSecond;
-  }
+  const rate = new RateWindow({ max: perSecondMax, monotonicMs });
 
   function keep(
     origin: ClientWarningOrigin,
     what: Pick<ClientWarning, "status" | "code" | "detail" | "events">,
   ): void {
-    if (used() >= perSecondMax) return;
-    inSecond++;
+    if (rate.isSpent) return;
+    rate.spend(1);
     const { projectId, path, client } = origin;
     const warning = { atMs: wallMs(), projectId, path, client, times: 1, ...what };
     const at = kept.findIndex((earlier) => isAlike(earlier, warning));
@@ -56,7 +45,7 @@ export function createClientWarnings({ wallMs, monotonicMs }: ClientWarningsCloc
 
   return {
     get hasRoom() {
-      return used() < perSecondMax;
+      return !rate.isSpent;
     },
     refused(origin, { code, detail }: Problem) {
       keep(origin, { code, detail, status: errorTable[code].status, events: 0 });

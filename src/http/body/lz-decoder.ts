@@ -4,6 +4,7 @@
 // UTF-16 units, written as UTF-8 each by itself; surrogates are put together in a second pass,
 // where there are any.
 
+import { Ascii } from "../../base/ascii.ts";
 import type { Problem } from "../../base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
@@ -52,8 +53,6 @@ const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-const SPACE = 0x20;
-const PLUS = 0x2b;
 const PADDING = 0x3d;
 
 /**
@@ -70,7 +69,7 @@ for (const [value, letter] of [
   );
 }
 // A form took plus signs for spaces.
-bitsOf[SPACE] = bitsOf[PLUS]!;
+bitsOf[Ascii.Space] = bitsOf[Ascii.Plus]!;
 
 export class LzDecoder implements StepDecoder {
   readonly #text: Buffer;

@@ -2,6 +2,7 @@
 // around it. Headers and content types are not believed where the bytes say it: JSON begins with a
 // brace, gzip with its magic bytes. Decodes no more than a few bytes.
 
+import { Ascii } from "../../base/ascii.ts";
 import { type Compression, looksGzipped } from "./codings.ts";
 import { type FormFields, fieldsOf } from "./form-fields.ts";
 
@@ -19,13 +20,10 @@ export type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "bas
 const SPACE_BYTES_MAX = 1_024;
 /** So much of a text that may be base64 is decoded for a peek. */
 const SAMPLE_BYTES = 64;
-/** `{` and `[`. */
-const OPEN_BRACE = 0x7b;
-const OPEN_BRACKET = 0x5b;
 
 /** Whether the body begins as JSON that holds events: all that is asked of a plain body. */
 export function beginsAsJson(first: number | undefined): boolean {
-  return first === OPEN_BRACE || first === OPEN_BRACKET;
+  return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
 /** `layers` are those taken off; `named` is the compression that the request names, if any. */
@@ -51,7 +49,12 @@ function payloadStart(bytes: Buffer): number {
 }
 
 function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+  return (
+    byte === Ascii.Space ||
+    byte === Ascii.LineFeed ||
+    byte === Ascii.CarriageReturn ||
+    byte === Ascii.Tab
+  );
 }
 
 /**

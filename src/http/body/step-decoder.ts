@@ -2,6 +2,7 @@
 // so that a body of 20 MB holds up nobody. Both write over what they read, which is never shorter,
 // so they take no memory. A piece takes some tenths of a millisecond.
 
+import { Ascii } from "../../base/ascii.ts";
 import type { Problem } from "../../base/errors.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
@@ -25,8 +26,6 @@ export interface StepDecoder {
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
-const PLUS = 0x2b;
-const SPACE = 0x20;
 
 /**
  * Takes a value of a form out of the form, to the beginning of `bytes`. A `%` that begins no escape
@@ -56,7 +55,7 @@ export class PercentDecoder implements StepDecoder {
     let written = this.#written;
     while (read < stepEnd) {
       const byte = bytes[read++]!;
-      if (byte === PLUS) bytes[written++] = SPACE;
+      if (byte === Ascii.Plus) bytes[written++] = Ascii.Space;
       else if (byte !== PERCENT) bytes[written++] = byte;
       else {
         const value =
@@ -130,7 +129,7 @@ export class Base64Decoder implements StepDecoder {
 }
 
 function isLineBreak(byte: number): boolean {
-  return byte === 0x0a || byte === 0x0d;
+  return byte === Ascii.LineFeed || byte === Ascii.CarriageReturn;
 }
 
 const notBase64 = invalidEncoding("base64", "cut short, or a character that is not of base64");

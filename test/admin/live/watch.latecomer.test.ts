@@ -97,8 +97,11 @@ test("events that wait for the next push", async () => {
   const [first, later] = [viewerOf(), viewerOf()];
   watch.add(first, undefined);
   await until(async () => (await consumersOn(gateway.nats)) === 1);
+  let isAdded = false;
   onTake = () => {
-    onTake = () => {};
+    // The feed may ask more than once while it takes the event.
+    if (isAdded) return;
+    isAdded = true;
     expect(first.events).toEqual([]);
     watch.add(later, undefined);
   };

@@ -1,0 +1,42 @@
+// How much of something is let through in a window of time: what was spent is there again when the
+// window is over. The next one begins with what is asked for then.
+
+export interface RateWindowOptions {
+  readonly max: number;
+  /** A second unless given. */
+  readonly windowMs?: number;
+  readonly monotonicMs: () => number;
+}
+
+export class RateWindow {
+  readonly #max: number;
+  readonly #windowMs: number;
+  readonly #monotonicMs: () => number;
+  #startMs = Number.NEGATIVE_INFINITY;
+  #spent = 0;
+
+  constructor({ max, windowMs = 1_000, monotonicMs }: RateWindowOptions) {
+    this.#max = max;
+    this.#windowMs = windowMs;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** What this window still lets through; 0 or less when it is spent. */
+  get left(): number {
+    const now = this.#monotonicMs();
+    if (now - this.#startMs >= this.#windowMs) {
+      this.#startMs = now;
+      this.#spent = 0;
+    }
+    return this.#max - this.#spent;
+  }
+
+  get isSpent(): boolean {
+    return this.left <= 0;
+  }
+
+  /** Spends an amount of this window, also where it has less. */
+  spend(amount: number): void {
+    this.#spent = this.#max - this.left + amount;
+  }
+}
