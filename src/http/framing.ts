@@ -1,8 +1,8 @@
-// Where a request ends, and whether a proxy before us could see it end elsewhere: what follows
-// would then be a request to one of us and a body to the other. uWS reads framing more loosely than
-// RFC 9112 asks (of several lengths the first, any transfer coding as chunked, an empty length as
-// none, header lines behind one without a name not at all). Reads the head only; who answers is the
-// caller's.
+// Judges where a request ends, and whether a proxy before us could see it end elsewhere: what
+// follows would then be a request to one of us and a body to the other. uWS reads framing more
+// loosely than RFC 9112 asks: it takes the first of several lengths, any transfer coding as
+// chunked, an empty length as none, and ignores header lines behind one without a name. Reads the
+// head only; the caller answers.
 
 import type { Problem } from "../base/errors.ts";
 import type { HttpRequest } from "./uws.ts";

@@ -1,6 +1,6 @@
-// What a request says of itself in its query, as browser SDKs do: the payload itself, how it is
-// compressed, when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`, what
-// a proxy adds) are passed over.
+// Reads what a request says of itself in its query, as browser SDKs do: the payload itself, how it
+// is compressed, when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`,
+// what a proxy adds) are ignored.
 
 import { type Compression, compressionNamed } from "./body/codings.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";

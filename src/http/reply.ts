@@ -1,4 +1,4 @@
-// What goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides
+// Writes what goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides
 // nothing about requests and counts nothing. A response is written in one cork, so that it is one
 // system call.
 

@@ -1,6 +1,6 @@
-// What SDKs and browsers ask for beside taking events: flags, configuration, scripts, places for
-// recordings and logs. A closed table from path to answer. Nothing here is stored, nothing waits
-// for the store, and no body is read for what is in it.
+// Answers what SDKs and browsers ask for beside taking events: flags, configuration, scripts,
+// places for recordings and logs, by a closed table from path to answer. Nothing is stored, nothing
+// waits for the store, and no body is read for what is in it.
 
 import type { Problem } from "../base/errors.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
@@ -19,7 +19,7 @@ export type SdkRouteLabel = (typeof labels)[number];
 const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
 const labelSet: ReadonlySet<string> = new Set(labels);
 
-/** Whether requests of the label are answered here, and take no events. */
+/** Says whether requests of the label are answered here, and take no events. */
 export function isSdkRoute(label: string): label is SdkRouteLabel {
   return labelSet.has(label);
 }

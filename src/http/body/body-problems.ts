@@ -1,4 +1,4 @@
-// What can be wrong with a body, in the words that its client hears.
+// Lists what can be wrong with a body, in the words that its client hears.
 
 import { type ErrorCode, errorTable, type Problem } from "../../base/errors.ts";
 import type { Coding, Compression } from "./codings.ts";

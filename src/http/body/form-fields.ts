@@ -1,12 +1,12 @@
-// The fields of an application/x-www-form-urlencoded body that mean something: `data`, and
-// `compression`, which says how that is packed. Found in the bytes; `data` is not decoded here.
-// Reads a bounded number of them, but for the search of the end of `data`.
+// Finds the fields of an application/x-www-form-urlencoded body that mean something: `data`, and
+// `compression`, which says how that is packed. It decodes nothing of `data`, and reads a bounded
+// number of bytes, but for the search of the end of `data`.
 
 import { type Compression, compressionNamed } from "./codings.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
 export interface FormFields {
-  /** Where the value of `data` stands, percent-encoded. */
+  /** The value of `data` stands from here to `dataEnd`, percent-encoded. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;

@@ -1,7 +1,7 @@
-// The bodies that still grow, as they arrive in pieces or inflate, and which of them are evicted
-// where the budget is full: first those too slow to wait for; then those that show no key of a
-// project, from the addresses that hold the most; then the large ones that came last, so that the
-// first of many come to an end. None is evicted in vain. Knows nothing of the budget.
+// Holds the bodies that still grow, as they arrive in pieces or inflate, and says which of them are
+// evicted where the budget is full: first those too slow to wait for; then those that show no key
+// of a project, from the addresses that hold the most; then the large ones that came last, so that
+// the first of many come to an end. None is evicted in vain. Knows nothing of the budget.
 
 /**
  * A small body, and a large one, has so long before it counts as slow; from then on it must come to

@@ -1,12 +1,12 @@
-// What a body is, as its first bytes show: the payload, or a form, a text or a compressed body
-// around it. Headers and content types are not believed where the bytes say it: JSON begins with a
-// brace, gzip with its magic bytes. Decodes no more than a few bytes.
+// Tells by its first bytes what a body is: the payload, or a form, a text or a compressed body
+// around it. The bytes are believed before headers and content types: JSON begins with a brace,
+// gzip with its magic bytes. Decodes no more than a few bytes.
 
 import { Ascii } from "../../base/ascii.ts";
 import { type Compression, looksGzipped } from "./codings.ts";
 import { type FormFields, fieldsOf } from "./form-fields.ts";
 
-/** What has been taken off a body already, as bits: each comes once. */
+/** The layers that have been taken off a body already, as bits: each comes once. */
 export const Layer = {
   /** gzip, deflate, br, zstd or lz64: one of them, or a few bytes would be a bomb of bombs. */
   Compressed: 1,
@@ -21,7 +21,7 @@ const SPACE_BYTES_MAX = 1_024;
 /** So much of a text that may be base64 is decoded for a peek. */
 const SAMPLE_BYTES = 64;
 
-/** Whether the body begins as JSON that holds events: all that is asked of a plain body. */
+/** Says whether a body begins as JSON that holds events: no more is asked of a plain body. */
 export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }

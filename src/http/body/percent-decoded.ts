@@ -1,7 +1,7 @@
-// Percent-encoding in short texts of a request's head, which are of ASCII where they mean anything.
-// Payloads are decoded elsewhere.
+// Decodes percent-encoding in short texts of a request's head, which are ASCII where they mean
+// anything. Payloads are decoded elsewhere: see step-decoder.ts.
 
-/** What is no percent-encoding stays as it is; a byte past ASCII becomes a character past it. */
+/** Leaves what is no percent-encoding as it is; a byte past ASCII becomes a character past it. */
 export function percentDecoded(text: string): string {
   if (!text.includes("%")) return text;
   return text.replaceAll(/%([\da-f]{2})/gi, (_whole, hex: string) =>

@@ -18,7 +18,7 @@ const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** What is wrong with the frame, or undefined. */
+/** Says what is wrong with the frame; undefined for one that is whole. */
 export function zstdFrameFault(body: Uint8Array): string | undefined {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   if (body.length < 6) return "unexpected end of data";

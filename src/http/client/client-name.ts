@@ -13,8 +13,8 @@ const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
 /**
- * As `posthog-node 5.9.1` or `Chrome 141`; "" for what says none. Holds nothing of the header's
- * memory.
+ * Returns a name like `posthog-node 5.9.1` or `Chrome 141`; "" where there is none. It holds nothing
+ * of the header's memory.
  */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
@@ -25,8 +25,8 @@ export function clientName(userAgent: string): string {
 }
 
 /**
- * As `posthog-rs 1.2.3`, of what is sent as `posthog-rs/1.2.3`; "" for anything else. Holds nothing
- * of the header's memory.
+ * Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for anything else. It holds nothing of the
+ * header's memory.
  */
 export function sdkName(sdkInfo: string): string {
   const [, name, version] = sdk.exec(sdkInfo) ?? [];

@@ -1,6 +1,6 @@
-// What each error means and what to do about it, as one page: where the `type` of a problem leads.
-// Made once, of the error table; nothing that a client sent is ever in it, and it loads and runs
-// nothing.
+// Makes the page that the `type` of a problem leads to: what each error means and what to do about
+// it. It is made once, of the error table; nothing that a client sent is ever in it, and it loads
+// and runs nothing.
 
 import {
   dropTable,

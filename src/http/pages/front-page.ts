@@ -1,5 +1,5 @@
-// What a person sees who opens the public port in a browser, and what a crawler is told. Says what
-// this is and where the documents are, and nothing of this installation.
+// Shows a person who opens the public port in a browser what this is and where the documents are,
+// and tells crawlers to stay away. Says nothing of this installation.
 
 import { type FixedAnswer, fixedPage, nosniff } from "./fixed-answer.ts";
 

@@ -1,6 +1,6 @@
-// What SDKs ask for when they start: which server-side features there are. There is one, capture;
-// so flags are none, and recording, surveys and the like are off, autocapture is on. The same for
-// every key, and no secret: a config is no proof that a key is known.
+// Tells SDKs when they start which server-side features there are. There is one, capture:
+// so there are no flags, recording, surveys and the like are off, and autocapture is on. The answer
+// is the same for every key, and no secret: a config is no proof that a key is known.
 
 import { randomUUID } from "node:crypto";
 
