@@ -4,10 +4,22 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "../base/types.ts";
-import type { Frame } from "./frame.ts";
 
 /** The parts of a frame's `shares` that one waiter has. */
 export const shareWords = 3;
+
+/** What of a frame a deadline concerns. */
+export interface ExpiringFrame {
+  /** The first of its waiters' deadlines. */
+  deadlineMs: number;
+  waiters: FrameWaiter[];
+  /** Deadline, events and bytes of each waiter. */
+  shares: number[];
+  joinedBytes: number;
+  joinedEvents: number;
+  readonly buffer: Buffer;
+  rollback(): void;
+}
 
 /** What the waiters hear whose deadline is past. */
 export interface Expiry {
@@ -24,7 +36,10 @@ export interface Expired {
 }
 
 /** Whether no waiter is left that still has time: the frame itself is at its end. */
-export function isPast({ deadlineMs, shares }: Frame, monotonicMs: number): boolean {
+export function isPast(
+  { deadlineMs, shares }: Pick<ExpiringFrame, "deadlineMs" | "shares">,
+  monotonicMs: number,
+): boolean {
   if (deadlineMs > monotonicMs) return false;
   for (let at = 0; at < shares.length; at += shareWords)
     if (shares[at]! > monotonicMs) return false;
@@ -35,7 +50,11 @@ export function isPast({ deadlineMs, shares }: Frame, monotonicMs: number): bool
  * Takes the waiters out whose deadline is past, and their lines too where the outcome is `refused`.
  * Lines that nobody has joined with go.
  */
-export function takeExpired(frame: Frame, monotonicMs: number, { outcome }: Expiry): Expired {
+export function takeExpired(
+  frame: ExpiringFrame,
+  monotonicMs: number,
+  { outcome }: Expiry,
+): Expired {
   const { waiters, shares, buffer } = frame;
   const cuts = outcome === "refused";
   const gone: FrameWaiter[] = [];
