@@ -14,7 +14,7 @@ import { proxyProtocolNeedsAddon } from "../http/client/address-source.ts";
 import { type ConnectionId, loadConnectionId } from "../http/client/connection-id.ts";
 import type { CertificateFiles } from "../http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../http/pages/static-files.ts";
-import { createHttpServer, type HttpServer } from "../http/server.ts";
+import { HttpServer } from "../http/server.ts";
 import { createAdmission } from "../intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../intake/intake.ts";
 import { createPeek } from "../intake/peek.ts";
@@ -85,7 +85,7 @@ async function openHttp(
   if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
   const files = readStaticFiles(config.posthogJs);
   if (worker !== "joining") tellScripts(files, config.posthogJs, log);
-  const http = createHttpServer({
+  const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
     peek: createPeek(registry),

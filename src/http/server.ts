@@ -55,10 +55,6 @@ export interface HttpServerOptions {
   readonly certificate?: CertificateFiles | undefined;
 }
 
-export function createHttpServer(options: HttpServerOptions): HttpServer {
-  return new HttpServer(options);
-}
-
 /**
  * Clients that had their last answer before the drain send the next request on the same connection:
  * they get an answer, not a reset.

@@ -1,5 +1,5 @@
-// The answer to a request whose end is in doubt comes in a turn of its own. Until then it gives way
-// to nobody: a body that wants its room in the same turn must not have it answered a second time.
+// The answer to a request whose end is in doubt comes in a turn of its own. Until then it is not
+// evicted: a body that wants its room in the same turn must not have it answered a second time.
 
 import { expect, test } from "vitest";
 import type { MeteredProject } from "../../src/base/types.ts";

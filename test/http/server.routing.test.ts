@@ -65,7 +65,7 @@ describe("routing comes before room", () => {
     server.admission.release(server.admission.bytes - before);
   });
 
-  test("a request that is refused for its method has nobody give way", async () => {
+  test("a request that is refused for its method has no body evicted", async () => {
     const server = await startTestServer({
       bodyBytesMax: 900_000,
       peek: () => ({ projectId: undefined, lane: undefined }),

@@ -37,7 +37,7 @@ async function statusOf(
   return status;
 }
 
-test("senders of tiny chunks are rejected: an address is told a few times a second, and then turned away until that is over", async () => {
+test("senders of tiny chunks are rejected: an address is told a few times a second, and then rejected until that is over", async () => {
   let now = 0;
   const server = await startTestServer({ monotonicMs: () => now });
   for (let count = 0; count < toldMax; count++) expect(await statusOf(server, tiny)).toBe(400);

@@ -74,7 +74,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect((await first.reply()).status).toBe(200);
   });
 
-  test("nobody gives way in vain: where all together hold too little, only the body that lacks room is refused", async () => {
+  test("no body is evicted in vain: where all together hold too little, only the body that lacks room is refused", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires: Wire[] = [];
     for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
@@ -109,7 +109,7 @@ describe("later bodies are evicted for earlier ones", () => {
     senderAddress: "",
   });
 
-  test("slow bodies give way to all that are not, the last of them first", () => {
+  test("slow bodies are evicted for all that are not, the last of them first", () => {
     const slow = arriving(30_000, 1_000_000);
     const alsoSlow = arriving(10_000, 1_000_000);
     const fast = arriving(10_000, 20_000_000);
@@ -152,7 +152,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("a small body is slow after a second, and never gives way for having come later", () => {
+  test("a small body is slow after a second, and never evicted for having come later", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);
@@ -162,7 +162,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("who shows no key gives way to who does, those of the address that holds the most first", () => {
+  test("bodies that show no key are evicted for one that does, those of the address that holds the most first", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
       ...{ isKnown: false, senderAddress, bytesHeld },
@@ -203,7 +203,7 @@ describe("later bodies are evicted for earlier ones", () => {
     );
   });
 
-  test("who comes in small pieces has others give way for some of them at once", async () => {
+  test("a body in small pieces has others evicted for some of them at once", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
@@ -220,7 +220,7 @@ describe("later bodies are evicted for earlier ones", () => {
     server.admission.take(taken);
     const known = await connectTo(server);
     known.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("k")]));
-    await until(() => server.admission.bytes === taken + 6_001, "two have given way");
+    await until(() => server.admission.bytes === taken + 6_001, "two are evicted");
     known.write("k");
     expect((await known.reply()).status).toBe(200);
     server.admission.release(taken);
