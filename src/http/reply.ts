@@ -5,9 +5,9 @@
 import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../base/errors.ts";
 import type { IntakeReport } from "../base/types.ts";
 import { problemType } from "./pages/errors-page.ts";
+import { type FixedAnswer, JSON_TYPE } from "./pages/fixed-answer.ts";
 import type { HttpResponse } from "./uws.ts";
 
-const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /**
@@ -24,9 +24,10 @@ export function methodsAt(isV1: boolean): string {
   return isV1 ? v1Methods : allowedMethods;
 }
 
-const statusLines = {
+export const statusLines = {
   200: "200 OK",
   204: "204 No Content",
+  304: "304 Not Modified",
   400: "400 Bad Request",
   401: "401 Unauthorized",
   404: "404 Not Found",
@@ -35,7 +36,7 @@ const statusLines = {
   415: "415 Unsupported Media Type",
   429: "429 Too Many Requests",
   503: "503 Service Unavailable",
-} as const satisfies Record<200 | 204 | ErrorRow["status"], string>;
+} as const satisfies Record<FixedAnswer["status"] | ErrorRow["status"], string>;
 
 /**
  * An answer `to be closed` is whole, and the caller is to close its connection once the client has

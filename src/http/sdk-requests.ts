@@ -7,7 +7,7 @@ import { percentDecoded } from "./body/percent-decoded.ts";
 import { namedPath } from "./named-path.ts";
 import type { NearPaths } from "./near-path.ts";
 import { errorsPage, errorsPath } from "./pages/errors-page.ts";
-import { type FixedAnswer, nosniff } from "./pages/fixed-answer.ts";
+import { type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./pages/fixed-answer.ts";
 import { favicon, frontPage, robots } from "./pages/front-page.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
@@ -45,8 +45,6 @@ interface Entry {
   readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
 }
 
-const JSON_TYPE = "application/json";
-const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];

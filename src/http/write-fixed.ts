@@ -4,7 +4,7 @@
 
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax, writePiecewise } from "./piecewise.ts";
-import { endHead, writeCorsHeaders } from "./reply.ts";
+import { endHead, statusLines, writeCorsHeaders } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 
 export interface FixedAnswerOptions {
@@ -20,8 +20,6 @@ export interface FixedAnswerOptions {
    */
   readonly sent: (mustClose: boolean) => void;
 }
-
-const statusLines = { 200: "200 OK", 204: "204 No Content", 304: "304 Not Modified" } as const;
 
 /**
  * For a long answer returns the function that stops the writing, to be called when the client is

@@ -103,14 +103,14 @@ function errorText(code: ErrorCode): string {
   return `<h3 id="${code}"><code>${code}</code></h3>
 <p><strong>${escaped(title)}.</strong> ${escaped(sentence(when))}</p>
 <p>${escaped(remedy)}</p>
-<p class="soft">${againWords(status)}</p>`;
+<p class="soft">${retryWords(status)}</p>`;
 }
 
 function noteText(code: string, when: string, remedy: string): string {
   return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${escaped(sentence(when))}</p>\n<p>${escaped(remedy)}</p>`;
 }
 
-function againWords(status: ErrorRow["status"]): string {
+function retryWords(status: ErrorRow["status"]): string {
   switch (status) {
     case 413:
       return "Send it again in smaller parts.";

@@ -10,6 +10,9 @@ export interface FixedAnswer {
   readonly body: string | Uint8Array;
 }
 
+export const JSON_TYPE = "application/json";
+export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
+
 export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
 export interface PageParts {

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../base/posthog-js.ts";
-import { type FixedAnswer, nosniff } from "./fixed-answer.ts";
+import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
 
 /** What a request says that it has already, and can read. */
 export interface FileRequest {
@@ -93,7 +93,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
     ["Vary", "Accept-Encoding"],
     ["Cross-Origin-Resource-Policy", "cross-origin"],
   ] as const;
-  const type = ["Content-Type", "text/javascript; charset=utf-8"] as const;
+  const type = ["Content-Type", SCRIPT_TYPE] as const;
   const headers = [type, nosniff, ...own, ...kept];
   return {
     etag,
