@@ -57,19 +57,20 @@ async function answered(at: string, asked: Asked, base = gateway.url): Promise<n
 }
 
 describe("openapi says what is answered", () => {
-  test("it is valid by the schema of OpenAPI 3.1", () => {
+  test("it is valid by the schema of OpenAPI 3.1", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     // Ajv finds another anchor than the one that is meant.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
-    expect(ajv.validate(schema, api) ? [] : ajv.errors).toEqual([]);
+    const isOpenapi = ajv.compile(schema);
+    expect(isOpenapi(api) ? [] : isOpenapi.errors).toEqual([]);
     for (const [name, one] of Object.entries(api.components.schemas)) {
-      expect([name, ajv.validateSchema(one) ? [] : ajv.errors]).toEqual([name, []]);
+      expect([name, (await ajv.validateSchema(one)) ? [] : ajv.errors]).toEqual([name, []]);
     }
-    expect(
-      ajv.validate(schema, { ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } }),
-    ).toBe(false);
+    expect(isOpenapi({ ...api, paths: { "/x": { get: { responses: { "2000": {} } } } } })).toBe(
+      false,
+    );
   });
 
   const eventPaths = endpoints.filter(([, route]) => route !== "v1").map(([at]) => at);

@@ -78,14 +78,15 @@ export function startOnLeash(
 }
 
 function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>): Promise<number> {
-  const pid = new Promise<number>((resolve, reject) => {
+  const printed = new Promise<number>((resolve) => {
     shell.stdout
       ?.setEncoding("utf8")
       .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
-    ended.then(({ said }) =>
-      reject(new EmbeddedError(`start nats-server: it ended: ${said.trim()}`)),
-    );
   });
+  const failed = ended.then(({ said }): never => {
+    throw new EmbeddedError(`start nats-server: it ended: ${said.trim()}`);
+  });
+  const pid = Promise.race([printed, failed]);
   // Whoever awaits it hears of it; nobody has to.
   pid.catch(() => {});
   return pid;

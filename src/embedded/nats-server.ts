@@ -204,7 +204,8 @@ interface PortWait {
 async function portOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<number> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
-  server.ended.then(({ said }) => {
+  // It never rejects.
+  void server.ended.then(({ said }) => {
     died = said.trim();
   });
   for (let sinceMs = performance.now(); ; ) {

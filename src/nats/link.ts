@@ -119,6 +119,11 @@ function watch(connection: NatsConnection, log: Log): NatsLink {
     for (const listener of listeners) listener(now);
   }
 
+  /** A connection that drains or is closed refuses: it is left at any rate. */
+  function leave(): void {
+    connection.reconnect().catch(() => {});
+  }
+
   async function follow(): Promise<void> {
     for await (const status of connection.status()) {
       switch (status.type) {
@@ -128,7 +133,7 @@ function watch(connection: NatsConnection, log: Log): NatsLink {
           break;
         case "reconnect":
           if (status.server === leaving.server && leaving.tries-- > 0) {
-            void connection.reconnect();
+            leave();
             break;
           }
           leaving = { server: "", tries: 0 };
@@ -167,7 +172,7 @@ function watch(connection: NatsConnection, log: Log): NatsLink {
       const others = protocol.servers.length() - 1;
       if (!connected || others < 1) return false;
       leaving = { server: connection.getServer(), tries: others };
-      void connection.reconnect();
+      leave();
       return true;
     },
     onChange: (listener) => void listeners.push(listener),

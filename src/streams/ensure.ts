@@ -71,16 +71,14 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
     });
   }
 
-  function ensureAgain(): void {
+  async function ensureAgain(): Promise<void> {
     // After a reconnect the store may be a new one, as when a server came back on an empty disk.
     if (ensuring) return;
     ensuring = true;
     // One that cannot be used keeps none of the others from being made.
-    Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain))).finally(
-      () => {
-        ensuring = false;
-      },
-    );
+    const made = await Promise.allSettled(wanted.map((config) => ensureReady(config, undefined)));
+    for (const one of made) if (one.status === "rejected") failedAgain(one.reason);
+    ensuring = false;
   }
 
   function failedAgain(error: unknown): void {
@@ -93,7 +91,8 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
       if (followsReconnects) return;
       followsReconnects = true;
       link.onChange((connected) => {
-        if (connected) ensureAgain();
+        // It never rejects: what fails is logged.
+        if (connected) void ensureAgain();
       });
     },
   };

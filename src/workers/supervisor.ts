@@ -105,7 +105,8 @@ export function createSupervisor({ config, program, log, signal }: SupervisorOpt
       () => log.info({ worker: index, pid: worker.pid }, "worker takes connections"),
       () => {},
     );
-    worker.ended.then(() => {
+    // It never rejects.
+    void worker.ended.then(() => {
       running.delete(index);
       merged.ended(index);
     });

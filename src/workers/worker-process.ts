@@ -74,7 +74,8 @@ export function startWorkerProcess({
       else if (message.type === "counts") onMetrics(message.metrics);
       else pending.get(message.id)?.(message.answer);
     });
-    ended.then((end) => {
+    // It never rejects.
+    void ended.then((end) => {
       reject(new Error(end.reason ?? `start worker ${start.index}: it ended, ${wordsFor(end)}`));
       for (const settle of pending.values()) settle(undefined);
     });

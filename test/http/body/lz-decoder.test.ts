@@ -1,7 +1,7 @@
 // What lz-string's compressToBase64 makes: the texts below come from version 1.5.0 of it, the
 // others from an encoder of the tests'.
 
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BodyBuffer } from "../../../src/http/body/body-buffer.ts";
 import { BodyMemory } from "../../../src/http/body/body-memory.ts";

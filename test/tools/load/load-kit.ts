@@ -2,6 +2,7 @@
 // not what they should be.
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
@@ -44,7 +45,11 @@ export async function load(...args: string[]): Promise<{ code: number | null; re
 
 /** An HTTP server in place of a gateway. Answers its address. */
 export async function standIn(
-  answer: (body: Buffer, response: ServerResponse, request: IncomingMessage) => void,
+  answer: (
+    body: Buffer,
+    response: ServerResponse,
+    request: IncomingMessage,
+  ) => void | Promise<void>,
 ): Promise<string> {
   const server = createServer((request, response) => {
     if (request.method !== "POST") {
@@ -53,7 +58,9 @@ export async function standIn(
     }
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => answer(Buffer.concat(chunks), response, request));
+    const whole = once(request, "end").then(() => Buffer.concat(chunks));
+    // Whoever waits for an answer sees that there is none, and the test that it failed.
+    whole.then((body) => answer(body, response, request)).catch((error) => response.destroy(error));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
