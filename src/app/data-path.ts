@@ -70,8 +70,9 @@ async function openHttp(
   { admission, publisher, shares, connectionId }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
+  const tools = intakeTools(log, clock.monotonicMs);
   const intake = createIntake({
-    ...intakeTools(log, clock.monotonicMs),
+    ...tools,
     ...{ projects: registry, publisher, metrics, shares, clientWarnings },
     caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
   });
@@ -89,6 +90,7 @@ async function openHttp(
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
     peek: createPeek(registry),
+    workMs: tools.workMs,
     random: Math.random,
     refusal: () => publisher.refusal(),
   });

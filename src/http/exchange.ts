@@ -224,7 +224,7 @@ export class HttpExchange implements Exchange {
 
   /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
   abort(): void {
-    this.#shared.chunks.delete(this);
+    this.#shared.chunks.gone(this);
     this.#stopWriting?.();
     if (this.#response === undefined) {
       clearTimeout(this.#closing);
@@ -291,6 +291,7 @@ export class HttpExchange implements Exchange {
     response: HttpResponse,
     status: number,
   ): { close: boolean; sent: (mustClose: boolean) => void } {
+    this.#shared.chunks.answered(this);
     this.#state = AnswerState.Writing;
     const sent = (mustClose: boolean): void => {
       this.#finish();
@@ -312,10 +313,11 @@ export class HttpExchange implements Exchange {
       shared.log.error({ route: this.label }, "Answer a request: it was answered before");
       return undefined;
     }
+    // While there is a response to go on with.
+    shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;
     this.#state = AnswerState.Done;
-    shared.chunks.delete(this);
     this.body.end();
     shared.inflight--;
     if (shared.draining) {

@@ -43,6 +43,8 @@ export interface HttpServerOptions {
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
+  /** Milliseconds for which this thread had a processor; `clock.monotonicMs` unless given. */
+  readonly workMs?: (() => number) | undefined;
   /** From 0 to below 1. */
   readonly random: () => number;
   /** The code to refuse every request with for now, before its body is read. */
@@ -254,7 +256,7 @@ function sharedOf({
     clientWarnings: options.clientWarnings,
     reply: new ReplyWriter(options.random),
     growing: new GrowingBodies(),
-    chunks: new ChunkTurns(setImmediate),
+    chunks: new ChunkTurns({ nextTurn: setImmediate, workMs: options.workMs ?? monotonicMs }),
     chunkSenders: new ChunkSenders(monotonicMs),
     long: new LongAnswers({ admission, monotonicMs }),
     peek: options.peek,

@@ -30,6 +30,8 @@ import { Unpacker } from "./unpacking.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
+/** A smaller piece is no more work to read than to be called back for. */
+const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
 /**
@@ -87,11 +89,15 @@ export class BodyReader {
     const { body } = exchange;
     const bytes = piece.byteLength;
     const isChunk = !isLast && body.bytesDeclared < 0;
-    if (isChunk) this.#options.chunks.count(exchange);
+    const { chunks } = this.#options;
+    if (isChunk) chunks.count(exchange);
+    if (bytes >= LARGE_PIECE_BYTES_MIN) chunks.countLarge(exchange);
     if (exchange.isOver || (bytes === 0 && !isLast)) return;
     body.bytesArrived += bytes;
     body.state = isLast ? BodyState.Whole : BodyState.Arriving;
     body.pieces++;
+    if (isLast) chunks.whole(exchange);
+    else if (body.pieces === 1) chunks.add(exchange);
     const tooMany = isChunk ? this.#tooManyChunks(exchange) : undefined;
     if (tooMany !== undefined) {
       body.discard(tooMany);
@@ -126,7 +132,6 @@ export class BodyReader {
   #tooManyChunks(exchange: HttpExchange): Problem | undefined {
     const { chunks } = this.#options;
     const { pieces, bytesArrived } = exchange.body;
-    if (pieces === 1) chunks.add(exchange);
     if (chunks.isOver) return manyChunks;
     return pieces > PIECES_FREE && bytesArrived < (pieces - PIECES_FREE) * PIECE_BYTES_MIN
       ? tinyChunks

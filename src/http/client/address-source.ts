@@ -11,6 +11,7 @@ import { ConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
+import { NewConnections } from "./new-connections.ts";
 
 export const proxyProtocolNeedsAddon =
   "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
@@ -137,6 +138,7 @@ function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOption
         "tell connections apart: two had one id, their addresses are not held any more",
       ),
     limits,
+    opening: new NewConnections(setImmediate),
     close,
   });
 }

@@ -4,8 +4,9 @@
 
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
+import type { NewConnection, NewConnections } from "./new-connections.ts";
 
-export interface ConnectionAddressesOptions<Response extends object> {
+export interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   /**
    * Asks the response itself; without `atFirstRequest`, at every request for connections that
@@ -21,6 +22,8 @@ export interface ConnectionAddressesOptions<Response extends object> {
   /** Called once, when connections turn out not to be told apart any more. */
   readonly distrusted?: (() => void) | undefined;
   readonly limits?: ConnectionLimits | undefined;
+  /** Has those that open at once be read in turn. */
+  readonly opening?: NewConnections<Response> | undefined;
   /** Ends the connection of a response that is one too many. */
   readonly close?: ((response: Response) => void) | undefined;
 }
@@ -33,7 +36,7 @@ interface Held {
   agent: string;
 }
 
-export class ConnectionAddresses<Response extends object> {
+export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, Held>();
   /** Those that have not sent a request yet. */
@@ -90,12 +93,13 @@ export class ConnectionAddresses<Response extends object> {
    * it closes.
    */
   follow(response: Response, change: number): void {
-    const { connectionId, read, limits, close } = this.#options;
+    const { connectionId, read, limits, opening, close } = this.#options;
     const id = this.#isTrusted ? connectionId(response) : 0;
     if (change < 0) {
       const held = this.#connections.get(id);
       this.#connections.delete(id);
       this.#silent.delete(id);
+      opening?.closed(id);
       limits?.closed(held?.peer);
       return;
     }
@@ -107,6 +111,7 @@ export class ConnectionAddresses<Response extends object> {
     }
     // Closing calls this again, for a connection that closes.
     if (limits?.opened(peer) !== undefined) close?.(response);
+    else if (peer !== undefined) opening?.opened(response, { id, address: peer });
   }
 
   /**
@@ -135,6 +140,7 @@ export class ConnectionAddresses<Response extends object> {
     this.#connections.clear();
     this.#silent.clear();
     this.#options.limits?.forgetAddresses();
+    this.#options.opening?.letGo();
     this.#options.distrusted?.();
   }
 }
