@@ -6,9 +6,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { BodyHint, Lane } from "../base/types.ts";
 
 /**
- * A body that does not show whose it is stands before all history, for as long as a scan takes
- * where not many wait; for longer only before those that do not show it either. Else bodies without
- * a key would hold up everybody's.
+ * So long a body that does not show whose it is holds up all history behind it: as long as a scan
+ * takes where few bodies wait. After that it holds up only those that do not show theirs either, or
+ * a flood without keys would hold up everybody's history.
  */
 const unknownMsMax = 50;
 
@@ -118,7 +118,10 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(place.projectId ?? "");
   }
 
-  /** The last before it: that one waits for those before itself. */
+  /**
+   * The last body before it that it waits for. One is enough, because that one waits for those
+   * before itself.
+   */
   #placeBefore({ projectId, number, wasHidden }: Place): Place | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
@@ -128,7 +131,7 @@ export class Arrivals {
 
   #lastUnknownBefore(number: number): Place | undefined {
     const unknown = this.#lastBefore("", number);
-    // Those before it have been unknown for longer.
+    // Those before it have been unknown for longer, so they need not be asked.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 

@@ -11,8 +11,8 @@ export class BodyFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * By what lines may take, not by what they take: a frame is to be cut at the same item when the
-   * body is sent again.
+   * What its lines may take at most. What they do take may differ when the body is sent again, and
+   * the frame is to be cut at the same item then.
    */
   #bytesPlanned = 0;
 

@@ -3,7 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 
-/** The same memory without it. */
+/** The body without the mark, in the same memory. */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

@@ -62,7 +62,7 @@ export class Checks {
 
   /** The same as `admit`, in the turn in which the body came. */
   admitNow(work: Work): Problem | undefined {
-    // What came in one piece has just got its deadline.
+    // A body that came in one piece has just got its deadline.
     return work.exchange.hint === undefined ? this.#ofQuota(work) : this.admit(work);
   }
 

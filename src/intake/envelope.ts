@@ -58,7 +58,7 @@ export function readEnvelope(
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
     return { code: "invalid_payload", detail: noEvents(body, rootType) };
   }
-  // It is nobody's, so no key is missing.
+  // An empty array is nobody's, so it lacks no key.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
     return { code: "invalid_payload", detail: "The array holds no event" };
   }
@@ -134,7 +134,7 @@ function noProject(key: string, projects: ProjectLookup): Problem {
   return { code: "unknown_api_key", detail: unknownKeyDetail(key) };
 }
 
-/** Without white space around it; "" where there is none, or none that is a string. */
+/** The key without white space around it; "" where there is none, or none that is a string. */
 function keyText(body: Buffer, table: Uint32Array): string {
   const type = table[Header.KeyType]!;
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";

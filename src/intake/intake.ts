@@ -39,14 +39,14 @@ import {
   endOfSlice,
   fewEventsMax,
   littleBytesMax,
-  placedAtOnceMax,
+  placedAtOnceBytesMax,
+  placingBytesOf,
   rowsAtOnceMax,
   scannedAtOnceBytesMax,
-  workOf,
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** `rows`: of its table; more than most bodies have unless given. */
+  /** `rows`: rows of its table; unless given, more than most bodies need. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -119,7 +119,7 @@ class Story {
     this.#scanners = new ScannerQueue({ createScanner, monotonicMs });
   }
 
-  /** Little bodies of few events go through at once, of others as many as the turn has time for. */
+  /** Takes little bodies of few events at once, and as many others as the turn has time for. */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
     if (length <= littleBytesMax) return this.#takeNow(exchange, body);
@@ -172,8 +172,8 @@ class Story {
   }
 
   #isTooMuchNow(work: Work): boolean {
-    const bytes = workOf(work.body.length, work.cost.events, work.protocol.writesAnew);
-    return bytes > placedAtOnceMax || bytes > this.#publisher.frameBytesMax;
+    const bytes = placingBytesOf(work.body.length, work.cost.events, work.protocol.writesAnew);
+    return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
   }
 
   /** History keeps its order: what came before and is still being placed goes first. */
@@ -204,8 +204,8 @@ class Story {
   }
 
   /**
-   * Waits for its turn, without a scanner: as long as the first reading, or a hint before it, says
-   * whose the body is.
+   * Works on the body when it has its turn and a scanner. Where a peek has said whose it is, it
+   * waits for its turn without a scanner.
    */
   async #takeTurn(
     exchange: Exchange,
@@ -230,8 +230,8 @@ class Story {
   }
 
   /**
-   * What is not UTF-8 is scanned again with U+FFFD in its place. If it is no JSON then either, the
-   * first scan's word counts.
+   * Scans a body that is not UTF-8 a second time, with U+FFFD in place of what is malformed. If it
+   * is no JSON then either, the first scan's word counts.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
@@ -246,8 +246,8 @@ class Story {
   }
 
   /**
-   * The scan says otherwise, or more: whether the body has its turn all the same. Else it waits for
-   * it, and is scanned again.
+   * The scan has said more than the peek, or something else: whether the body has its turn all the
+   * same. If not, it waits for its turn and is scanned again.
    */
   #mayGoOn(arrival: Arrival, work: Work): boolean {
     this.#arrivals.know(arrival, whoseIs(work));
@@ -295,15 +295,15 @@ class Story {
     }
   }
 
-  // The steps of both, in their order.
+  // What both ways have in common, in the order of its use.
 
   #protocolOf({ v1 }: Exchange): Protocol {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
   /**
-   * More lines than a frame takes: the request gets frames of its own. Decided by the body alone,
-   * so a retry of it is placed the same way.
+   * Whether the request may have more lines than a frame takes: then it gets frames of its own. The
+   * body alone decides, so a retry of it is placed the same way.
    */
   #fillsFrames({ body, cost }: Work): boolean {
     return recordsBytesMax(body.length, cost.events) > this.#publisher.frameBytesMax;
@@ -329,7 +329,7 @@ class Story {
   }
 }
 
-/** A bug came up. Whoever catches it answers 503. */
+/** A bug ended the request. Whoever catches it answers 503. */
 function giveUp({ frames, pending }: Work): void {
   frames.abandon();
   pending.abandon();

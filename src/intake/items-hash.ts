@@ -25,7 +25,7 @@ export class ItemsHash {
     this.#gathered = Buffer.allocUnsafe(Math.min(gatheredBytesMax, body.length + 1));
   }
 
-  /** `prefix`: what else the name is to be of. */
+  /** `prefix` goes into the name as well. */
   begin(prefix: string): void {
     this.#hash = createHash("sha256").update(prefix);
     this.#gatheredBytes = 0;

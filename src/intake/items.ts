@@ -163,8 +163,8 @@ export class ItemTaker {
   }
 
   /**
-   * The item is one of several, or might be. Told by the body's table: what was normalised is in a
-   * batch of its own.
+   * Whether the item is one of several. The body's table says so, because an item in plain form is
+   * in a batch of its own.
    */
   #isBatch(): boolean {
     const { table } = this.#cursor;

@@ -1,5 +1,5 @@
-// Which SDK made a body, as its first event says: for people who look for whoever sends what is
-// refused. A stranger's word: short, of letters and digits, and nothing is decided by it.
+// Which SDK made a body, as its first event says, so that people find who sends what is refused. It
+// is a stranger's word: it is kept short, of letters and digits, and nothing is decided by it.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../scan/table.ts";

@@ -3,11 +3,10 @@
 // nothing of bodies.
 
 /**
- * Requests that are placed as they come are not held up below this: a read of all sockets brings as
- * much under full load. Of the time that this thread had a processor: by a clock, which goes on
- * while another process has it, batches of a hundred went to the thread pool and cost 6 % more;
- * reckoned from bytes and events it was a quarter of what usual events count as, and three times
- * what some do.
+ * Below this, requests are placed as they come: a read of all sockets brings as much under full
+ * load. It is time for which this thread had a processor. By a clock, which goes on while another
+ * process has it, batches of a hundred went to the thread pool and cost 6 % more. Reckoned from
+ * bytes and events, usual events counted four times what they take, and made ones a third of it.
  */
 const atOnceMsMax = 8;
 /** Slices that wait get so much of a turn, but at least one of them. */
@@ -37,12 +36,12 @@ export class LoopShare {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** This turn has had enough: what is more than a little waits for another. */
+  /** This turn has done its share: a body of more than a little work waits for another. */
   get isSpent(): boolean {
     return this.#spentMs > atOnceMsMax;
   }
 
-  /** So long this thread has worked on what had just come. */
+  /** Counts the time that this thread has worked on what had just come. */
   spend(ms: number): void {
     this.#spentMs += ms;
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();

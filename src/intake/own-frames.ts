@@ -1,5 +1,5 @@
 // Frames that only one request has lines in, one after another: how each is handed over or given
-// back. Where one ends and what it is called is for those who fill it to say.
+// back. Where a frame ends, and what its id is, the subclasses say.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import type { RequestFrames, Work } from "./work.ts";

@@ -83,7 +83,7 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   if (body[range.start] !== Ascii.OpenBrace) return seen;
   const ended = readEvent(body, range, seen) >= 0;
   if (isWhole && !ended) readEnd(body, seen);
-  // What is seen whole has no flag but those seen, and an event has none.
+  // A body that is seen whole has no other flag, and an event has none.
   if (ended && (!seen.isEnvelope || seen.lane === undefined)) seen.lane = "live";
   return seen;
 }

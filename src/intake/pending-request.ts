@@ -27,7 +27,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   unavailable: "The store cannot be reached: send the request again later",
 };
 
-/** What it keeps of the request's work, which holds the body. */
+/** What is kept of a request's work. The work itself is not, because it holds the body. */
 export interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -39,7 +39,7 @@ export interface PendingOf {
 /** Who hears what became of it. */
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
-  /** Says why a stream is not fit for events any more that were under way to it. */
+  /** Says why a stream is no longer fit for events that were under way to it. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
   readonly clientWarnings?: ClientWarningTaker | undefined;
@@ -67,7 +67,7 @@ export class PendingRequest implements FrameWaiter {
   #unknown = 0;
   /** In frames of its own that have no outcome yet. */
   #bytesUnderWay = 0;
-  /** The stream is not fit for events any more that were under way to it. */
+  /** The stream is no longer fit for events that were under way to it. */
   #isUnfit = false;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
@@ -95,7 +95,7 @@ export class PendingRequest implements FrameWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** The rest of it is not placed. */
+  /** No more of the request is placed. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
@@ -221,7 +221,7 @@ export class PendingRequest implements FrameWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // For the retry of what is not stored there is room again.
+    // The retry of what is not stored finds room again.
     if (this.#failure !== undefined || this.#abandoned) {
       meter.giveBack(this.#cost, this.#stored + this.#unknown);
     }

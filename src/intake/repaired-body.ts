@@ -15,7 +15,7 @@ export interface RepairedBody {
 /** Read in one slice: 0.3 ms at most. */
 const bytesPerSlice = 65_536;
 
-/** Whether the scan that ended so found a body that may be worth it. */
+/** Whether a scan with this status found a body that may be worth repairing. */
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
   return status === ScanStatus.InvalidUtf8 && table[Header.Malformed]! > 0;
 }

@@ -45,7 +45,7 @@ export function overCaps(work: CappedWork, caps: RequestCaps): Problem | undefin
 
 /**
  * About what `$set` and its like inside of `properties` take when they stand a second time. Events
- * past the table's rows are taken for alike.
+ * past the table's rows are taken to be like those.
  */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;

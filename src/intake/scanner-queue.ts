@@ -27,7 +27,7 @@ const hugeMax = 2;
 const tableRows = 16_384;
 /** How long scanners are kept that nobody needs: their indexes take tens of megabytes. */
 const scannersIdleMs = 2_000;
-/** How exact deadlines are. */
+/** Deadlines are checked so often. */
 const tickMs = 100;
 
 interface Waiter {

@@ -14,25 +14,25 @@ export const littleBytesMax = 2_048;
 /** More of them, of which 2 KiB hold up to 70, take as long as a body of ten times the bytes. */
 export const fewEventsMax = 8;
 /**
- * A longer body is scanned in the thread pool. On the event loop, of bytes made to that end, so
- * many take 0.8 ms.
+ * A longer body is scanned in the thread pool. On the event loop so many bytes take 0.8 ms, if they
+ * are made to take long.
  */
 export const scannedAtOnceBytesMax = 131_072;
 /**
- * What is placed in the turn in which it came, as `workOf` counts; more goes in slices of as much.
- * Some 0.4 ms.
+ * What is placed in the turn in which it came, by `placingBytesOf`: some 0.4 ms. More goes in slices
+ * of as much.
  */
-export const placedAtOnceMax = 524_288;
+export const placedAtOnceBytesMax = 524_288;
 /** Rows of the table that serves the bodies placed at once. */
-export const rowsAtOnceMax = placedAtOnceMax / recordOverheadBytesMax;
-/** A byte on the slow path takes 5 to 8 ns: as long as this many of work. */
+export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
+/** A byte on the slow path takes 5 to 8 ns: as long as so many that are copied. */
 const slowPathFactor = 8;
 
 /**
  * What placing a body takes at most, in bytes copied, if its items are plain. `isSlow`: each item is
  * written anew, be it plain or not.
  */
-export function workOf(bytes: number, events: number, isSlow: boolean): number {
+export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
@@ -43,12 +43,12 @@ export function endOfSlice(
   { rows, isSlow }: { rows: number; isSlow: boolean },
 ): number {
   let end = start;
-  for (let work = 0; end < rows && work < placedAtOnceMax; end++) {
+  for (let bytes = 0; end < rows && bytes < placedAtOnceBytesMax; end++) {
     const row = Header.Words + end * Row.Words;
     const itemBytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
     const item = { table, row };
     const isQuick = !isSlow && isPlain(item) && !mayNeedMerging(item);
-    work += workOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1, false);
+    bytes += placingBytesOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1, false);
   }
   return end;
 }
