@@ -6,7 +6,7 @@ import { createAdminServer } from "../admin/server.ts";
 import type { Log } from "../base/log.ts";
 import type { CommandContext } from "../cli/context.ts";
 import type { Config } from "../settings/config.ts";
-import { createSupervisor } from "../workers/supervisor.ts";
+import { Supervisor } from "../workers/supervisor.ts";
 import { workerCommand } from "../workers/worker-process.ts";
 import type { Gateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
@@ -18,7 +18,7 @@ export async function startWorkers(
   { log, tryKey }: { readonly log: Log; readonly tryKey?: string | undefined },
 ): Promise<Pick<Gateway, "port" | "adminPort" | "close">> {
   const program = { file: mainFile, args: [workerCommand], env: withoutSettings(env) };
-  const supervisor = createSupervisor({ config, program, log, signal: stop });
+  const supervisor = new Supervisor({ config, program, log, signal: stop });
   const ownMetrics = watchProcess();
   let publicPort: number | undefined;
   const live = livePageOf(config, {

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } 
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
+import { RestartDelay } from "../base/restart-delay.ts";
 import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
@@ -43,25 +44,10 @@ export interface EmbeddedNatsOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface EmbeddedNats {
-  readonly url: string;
-  readonly token: string;
-  /** Of the server that runs now; another one after a restart. */
-  readonly pid: number;
-  /** How often it died and was started again. */
-  readonly restarts: number;
-  /** Stops the server, waits until it is gone, and gives the folder back. */
-  close(): Promise<void>;
-}
-
 const stopGraceSeconds = 10;
 const orphanWaitMs = (stopGraceSeconds + 2) * 1_000;
 const pollMs = 15;
 const slowStartLogMs = 5_000;
-const restartDelayMsMin = 100;
-const restartDelayMsMax = 5_000;
-/** A server that ran this long is healthy: the next death waits the shortest time again. */
-const steadyMs = 30_000;
 
 /** Throws an EmbeddedError when it cannot start for a reason the user can do something about. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
@@ -78,86 +64,134 @@ export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<E
     await waitForOrphan(dataDir, host);
     const storeBytesMax = storeRoom(dataDir, options);
     const access = await accessOf({ dataDir, port, token, version: options.binary.version, log });
-    return await supervise({ ...options, dataDir, access, storeBytesMax, lock });
+    const embedded = new EmbeddedNats({ ...options, dataDir, access, storeBytesMax, lock });
+    await embedded.start();
+    return embedded;
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-interface SuperviseOptions extends EmbeddedNatsOptions {
+interface ServerOptions extends EmbeddedNatsOptions {
   readonly access: EmbeddedAccess;
   readonly storeBytesMax: number;
   readonly lock: DataLock;
 }
 
-async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
-  const { dataDir, binary, host, log, signal, access, storeBytesMax, lock } = options;
-  const { token } = access;
-  const closing = new AbortController();
-  let server: LeashedServer;
-  let pid = 0;
-  /**
-   * Of the server, taken while it surely was the one with that pid; undefined if it never came to
-   * be.
-   */
-  let identity: ProcessIdentity | undefined;
-  let { port } = access;
-  let restarts = 0;
+/** A server that runs, whenever it dies again, until it is closed. */
+export class EmbeddedNats {
+  readonly #options: ServerOptions;
+  readonly #closing = new AbortController();
+  #server: LeashedServer | undefined;
+  #pid = 0;
+  /** Taken while the server surely was the one with that pid; undefined if it never came to be. */
+  #identity: ProcessIdentity | undefined;
+  #port: number;
+  #restarts = 0;
+  #kept: Promise<void> = Promise.resolve();
 
-  /** One start: fulfilled when the server listens. */
-  async function start(stop: AbortSignal | undefined): Promise<void> {
-    identity = undefined;
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#port = options.access.port;
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${this.#port}`;
+  }
+
+  get token(): string {
+    return this.#options.access.token;
+  }
+
+  /** The pid of the server that runs now; another one after a restart. */
+  get pid(): number {
+    return this.#pid;
+  }
+
+  /** How often it died and was started again. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Once. Fulfilled when the server listens. */
+  async start(): Promise<void> {
+    const { log, signal, binary, dataDir } = this.#options;
+    await this.#launch(signal);
+    const started = { version: binary.version, pid: this.#pid, port: this.#port, dataDir };
+    log.info(started, "embedded nats-server started");
+    this.#kept = this.#keepRunning();
+  }
+
+  /** Stops the server, waits until it is gone, and gives the folder back. */
+  async close(): Promise<void> {
+    const { dataDir, lock } = this.#options;
+    if (this.#closing.signal.aborted) return await this.#kept;
+    this.#closing.abort();
+    await this.#end();
+    await this.#kept;
     removePortsFiles(dataDir);
-    const config = writeNatsConfig({
-      dataDir,
-      port,
-      token,
-      storeBytesMax,
-      version: binary.version,
-    });
-    server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fds);
+    removeConnectionNote(dataDir);
+    lock.release();
+  }
+
+  async #launch(stop: AbortSignal | undefined): Promise<void> {
+    const { dataDir, binary, host, log, storeBytesMax, lock } = this.#options;
+    const { version } = binary;
+    const { token } = this;
+    this.#identity = undefined;
+    removePortsFiles(dataDir);
+    const config = writeNatsConfig({ dataDir, port: this.#port, token, storeBytesMax, version });
+    const server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fds);
+    this.#server = server;
     try {
-      pid = await server.pid;
-      identity = identify(pid, host);
+      this.#pid = await server.pid;
+      this.#identity = identify(this.#pid, host);
       // Noted before it listens: whoever takes over from a gateway that dies now has to know of it.
-      if (identity !== undefined) writeConnectionNote(dataDir, { url: "", token, ...identity });
-      port = await portOf(pid, { server, dataDir, log, stop });
-      if (identity !== undefined)
-        writeConnectionNote(dataDir, { url: `nats://127.0.0.1:${port}`, token, ...identity });
+      this.#note("");
+      this.#port = await portOf(this.#pid, { server, dataDir, log, stop });
+      this.#note(this.url);
     } catch (error) {
-      await end();
+      await this.#end();
       throw error;
     }
   }
 
-  /** Waits until the server is gone, and not only the shell that held it. */
-  async function end(): Promise<void> {
-    server.letGo();
-    await server.ended;
-    if (identity !== undefined) await untilGone(identity, host);
+  /** For whoever looks for the server of this folder. */
+  #note(url: string): void {
+    if (this.#identity !== undefined)
+      writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  async function keepRunning(): Promise<void> {
-    let waitMs = restartDelayMsMin;
-    for (;;) {
+  /** Waits until the server is gone, and not only the shell that held it. */
+  async #end(): Promise<void> {
+    this.#server?.letGo();
+    await this.#server?.ended;
+    if (this.#identity !== undefined) await untilGone(this.#identity, this.#options.host);
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { dataDir, log } = this.#options;
+    const { signal } = this.#closing;
+    const restartDelay = new RestartDelay();
+    for (let server = this.#server; server !== undefined; server = this.#server) {
       const sinceMs = performance.now();
       const { status, said } = await server.ended;
-      if (closing.signal.aborted) return;
-      if (performance.now() - sinceMs > steadyMs) waitMs = restartDelayMsMin;
-      restarts += 1;
+      if (signal.aborted) return;
+      const waitMs = restartDelay.afterMs(performance.now() - sinceMs);
+      this.#restarts += 1;
       log.error(
-        { status, said, restarts, waitMs, log: logFileOf(dataDir) },
+        { status, said, restarts: this.#restarts, waitMs, log: logFileOf(dataDir) },
         "the embedded nats-server died",
       );
-      await end();
+      await this.#end();
       try {
-        await delay(waitMs, undefined, { signal: closing.signal });
-        waitMs = Math.min(waitMs * 2, restartDelayMsMax);
-        await start(closing.signal);
-        log.info({ pid, port, restarts }, "the embedded nats-server runs again");
+        await delay(waitMs, undefined, { signal });
+        await this.#launch(signal);
+        const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
+        log.info(running, "the embedded nats-server runs again");
       } catch (error) {
-        if (closing.signal.aborted) return;
+        if (signal.aborted) return;
         log.error(
           { reason: (error as Error).message },
           "the embedded nats-server did not start again",
@@ -165,29 +199,6 @@ async function supervise(options: SuperviseOptions): Promise<EmbeddedNats> {
       }
     }
   }
-
-  await start(signal);
-  log.info({ version: binary.version, pid, port, dataDir }, "embedded nats-server started");
-  const kept = keepRunning();
-  return {
-    url: `nats://127.0.0.1:${port}`,
-    token,
-    get pid() {
-      return pid;
-    },
-    get restarts() {
-      return restarts;
-    },
-    async close() {
-      if (closing.signal.aborted) return await kept;
-      closing.abort();
-      await end();
-      await kept;
-      removePortsFiles(dataDir);
-      removeConnectionNote(dataDir);
-      lock.release();
-    },
-  };
 }
 
 interface PortWait {

@@ -18,7 +18,7 @@ export interface Feed {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** Events that have come and are not among them; of what was not looked at, at least so many. */
+  /** Events that have come and are not among them; where frames were skipped whole, at least so many. */
   readonly skipped: number;
 }
 
@@ -39,7 +39,7 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
     // What was there is a few messages, once, and is not to take the room of what comes now.
     const room = wasThere ? recentMax : rate.left;
     if (room <= 0) {
-      // Whose they are would have to be looked up in each.
+      // Only each event says whose it is.
       if (project === undefined || !isShared) skipped += count;
       return;
     }

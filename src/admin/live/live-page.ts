@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { isOwnHost, isSameHost } from "./host.ts";
 import { readPage } from "./page.ts";
 import { createViewer } from "./viewer.ts";
-import { createWatch, type WatchOptions } from "./watch.ts";
+import { Watch, type WatchOptions } from "./watch.ts";
 
 export interface LivePageOptions extends WatchOptions {
   /** What the admin port listens on. */
@@ -33,7 +33,7 @@ const foreignHost =
 
 export function createLivePage(options: LivePageOptions): LivePage {
   const page = readPage();
-  const watch = createWatch(options);
+  const watch = new Watch(options);
   let closed = false;
 
   function answer(request: IncomingMessage, response: ServerResponse): boolean {

@@ -5,7 +5,7 @@
 import type { MetricSnapshot } from "../../base/sample.ts";
 import type { ClientWarning } from "../../base/types.ts";
 import { type Counts, countsOf } from "./counts.ts";
-import type { StoreLook, StoreSession } from "./store-session.ts";
+import type { StoreSession, StoreSnapshot } from "./store-session.ts";
 
 export interface Readiness {
   readonly ready: number;
@@ -25,13 +25,14 @@ export interface LiveSource {
   readonly showsEvents: boolean;
 }
 
-export interface Look {
+/** What goes to the page at one time, as JSON. */
+export interface PageSnapshot {
   readonly state: string;
   readonly clientWarnings: string;
 }
 
 const waitMs = 900;
-const unknownStore: StoreLook = {
+const unknownStore: StoreSnapshot = {
   connected: false,
   reason: "connecting",
   server: "",
@@ -41,10 +42,10 @@ const unknownStore: StoreLook = {
 };
 
 /** `viewers` is how many watch. Never rejects. */
-export function lookAt(
+export function createSnapshots(
   source: LiveSource,
   session: StoreSession,
-): (viewers: number) => Promise<Look> {
+): (viewers: number) => Promise<PageSnapshot> {
   const counts = remembered<Counts>(async () => countsOf(await source.counts()), countsOf([]));
   const clientWarnings = remembered(source.clientWarnings, []);
   const readiness = remembered(async () => readinessOf(await source.readiness()), {
@@ -52,7 +53,7 @@ export function lookAt(
     workers: 1,
     reasons: ["not known yet"],
   });
-  const store = remembered(session.look, unknownStore);
+  const store = remembered(session.snapshot, unknownStore);
 
   return async (viewers) => {
     await inTime([

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
 
-export interface StreamLook {
+export interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
@@ -16,13 +16,13 @@ export interface StreamLook {
   readonly lastAtMs: number;
 }
 
-export interface StoreLook {
+export interface StoreSnapshot {
   readonly connected: boolean;
   /** Why it is not, where that is known. */
   readonly reason: string;
   readonly server: string;
   readonly version: string;
-  readonly streams: readonly StreamLook[];
+  readonly streams: readonly StreamSnapshot[];
   /** Streams there are, which may be more than are listed. */
   readonly streamsTotal: number;
 }
@@ -31,7 +31,7 @@ export interface StoreSession {
   /** Fulfilled at the first connection; undefined when the session ended before. Never rejects. */
   readonly connection: Promise<NatsConnection | undefined>;
   /** Asks the server. Rejects when it does not answer. */
-  look(): Promise<StoreLook>;
+  snapshot(): Promise<StoreSnapshot>;
   close(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions
     }
   }
 
-  async function look(): Promise<StoreLook> {
+  async function snapshot(): Promise<StoreSnapshot> {
     // So that the first answer is one.
     await tried.promise;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
@@ -101,5 +101,5 @@ export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions
     await (await connection)?.close();
   }
 
-  return { connection, look, close };
+  return { connection, snapshot, close };
 }

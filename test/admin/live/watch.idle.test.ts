@@ -1,10 +1,10 @@
-// Consumers, a connection of its own and looks at the counts are there while somebody watches, one
+// Consumers, a connection of its own and snapshots of the counts are there while somebody watches, one
 // tail a project however many watch it, and gone when the last has left, also when the gateway
 // closes first.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { createWatch, type Watch } from "../../../src/admin/live/watch.ts";
+import { Watch } from "../../../src/admin/live/watch.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 
@@ -31,7 +31,7 @@ test("consumers go with the last viewer", async () => {
   expect(await consumersOn(gateway.nats)).toBe(0);
 });
 
-test("so do the connection and the looks", async () => {
+test("so do the connection and the snapshots", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const connections: NatsConnection[] = [];
@@ -42,10 +42,10 @@ test("so do the connection and the looks", async () => {
     isStuck: () => false,
     end: () => {},
   };
-  function watchOf(onLook: () => void): Watch {
-    return createWatch({
+  function watchOf(onSnapshot: () => void): Watch {
+    return new Watch({
       counts: async () => {
-        onLook();
+        onSnapshot();
         return [];
       },
       clientWarnings: async () => [],
@@ -63,11 +63,11 @@ test("so do the connection and the looks", async () => {
       },
     });
   }
-  let looks = 0;
-  const live = watchOf(() => looks++);
-  expect([looks, connections.length]).toEqual([0, 0]);
+  let snapshots = 0;
+  const live = watchOf(() => snapshots++);
+  expect([snapshots, connections.length]).toEqual([0, 0]);
   const leave = live.add(viewer, undefined);
-  await until(() => looks >= 2 && sent.includes("state"));
+  await until(() => snapshots >= 2 && sent.includes("state"));
   await until(async () => (await consumersOn(gateway.nats)) === 1);
   leave();
   leave();
@@ -75,13 +75,13 @@ test("so do the connection and the looks", async () => {
     () => connections.length === 1 && connections.every((connection) => connection.isClosed()),
   );
   expect(await consumersOn(gateway.nats)).toBe(0);
-  // In the time in which another one looks three times, this one does not.
-  const looksThen = looks;
+  // In the time in which another one takes three snapshots, this one does not.
+  const snapshotsThen = snapshots;
   let controlLooks = 0;
   const control = watchOf(() => controlLooks++);
   control.add(viewer, undefined);
   await until(() => controlLooks >= 3);
-  expect(looks).toBe(looksThen);
+  expect(snapshots).toBe(snapshotsThen);
   await control.close();
   await live.close();
   expect(connections.every((connection) => connection.isClosed())).toBe(true);

@@ -4,7 +4,7 @@
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../../src/admin/live/viewer.ts";
-import { createWatch, type WatchOptions } from "../../../src/admin/live/watch.ts";
+import { Watch, type WatchOptions } from "../../../src/admin/live/watch.ts";
 import type { ClientWarning } from "../../../src/base/types.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
@@ -57,7 +57,7 @@ const warningsTo = ({ sent }: TestViewer): number =>
   sent.filter((name) => name === "clientWarnings").length;
 
 test("warnings, once each", async () => {
-  const watch = createWatch({
+  const watch = new Watch({
     ...sources,
     showsEvents: false,
     connect: () => Promise.reject(new Error("none")),
@@ -67,7 +67,7 @@ test("warnings, once each", async () => {
   watch.add(first, undefined);
   const leave = watch.add(other, undefined);
   await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
-  // One leaves and comes back between two looks: as many watch as before.
+  // One leaves and comes back between two snapshots: as many watch as before.
   leave();
   const again = viewerOf();
   watch.add(again, undefined);
@@ -84,7 +84,7 @@ test("events that wait for the next push", async () => {
   onTestFinished(() => gateway.stop());
   const { key } = await gateway.project();
   let onTake = (): void => {};
-  const watch = createWatch({
+  const watch = new Watch({
     ...sources,
     connect: () => connect({ servers: gateway.nats.url }),
     monotonicMs() {
@@ -120,7 +120,7 @@ test("events that wait for the next push", async () => {
 test("a frozen server", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
-  const watch = createWatch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
+  const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
   watch.add(viewerOf(), undefined);
   await until(async () => (await consumersOn(gateway.nats)) === 1);
   gateway.nats.freeze();

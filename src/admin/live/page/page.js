@@ -6,7 +6,7 @@ import {
   drawGone,
   drawState,
   drawStatus,
-  forgetLooks,
+  forgetSnapshots,
   storedInAll,
 } from "./state.js";
 import { byId, bytesText, element, say, timeText, whole } from "./text.js";
@@ -47,7 +47,7 @@ function open() {
   own.addEventListener("error", () => {
     if (own !== source) return;
     drawGone();
-    forgetLooks();
+    forgetSnapshots();
     if (own.readyState !== EventSource.CLOSED) drawStatus("bad", noConnection);
     else void sayWhyRefused(own);
   });

@@ -1,5 +1,5 @@
-// What the live page shows of the gateway, drawn anew with every look: rates, outcomes, what went
-// wrong, the store.
+// What the live page shows of the gateway, drawn anew with every snapshot: rates, outcomes, what
+// went wrong, the store.
 
 import { byId, bytesText, clock, element, fill, rateText, say, spanText, whole } from "./text.js";
 
@@ -17,8 +17,8 @@ const reasonWords = {
   rate_limited: "refused: over the project's quota",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
-/** Looks, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
-let looks = [];
+/** Snapshots, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
+let snapshots = [];
 
 export function drawStatus(tone, text) {
   byId("status").className = `pill ${tone}`;
@@ -28,7 +28,7 @@ export function drawStatus(tone, text) {
 /** With the gateway gone, what is shown is what was: it says since when, and no rate is current. */
 export function drawGone() {
   document.body.classList.add("gone");
-  const last = looks.at(-1);
+  const last = snapshots.at(-1);
   if (last !== undefined) say("about", `last heard of at ${clock.format(last.atMs)}`);
   for (const name of ["stored", "requests", "lost", "time"]) say(`${name}-rate`, "–");
   for (const cell of document.querySelectorAll("td.rate")) cell.textContent = "–";
@@ -62,30 +62,30 @@ function remember({ atMs, counts }) {
   const lost = dropped + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
   // Totals that shrink are those of another process.
-  if (looks.length > 0 && requests < looks.at(-1).requests) looks = [];
-  looks.push({ atMs, stored, requests, lost, dropped, refused, counts });
-  if (looks.length > lineSeconds + 1) looks.shift();
+  if (snapshots.length > 0 && requests < snapshots.at(-1).requests) snapshots = [];
+  snapshots.push({ atMs, stored, requests, lost, dropped, refused, counts });
+  if (snapshots.length > lineSeconds + 1) snapshots.shift();
 }
 
 /** By how much a total grew a second, over the last few. */
-function rateOf(total, seconds = rateSeconds, end = looks.length - 1) {
+function rateOf(total, seconds = rateSeconds, end = snapshots.length - 1) {
   const start = Math.max(0, end - seconds);
   if (end <= start) return undefined;
-  const [before, after] = [looks[start], looks[end]];
+  const [before, after] = [snapshots[start], snapshots[end]];
   return ((total(after) - total(before)) / Math.max(1, after.atMs - before.atMs)) * 1_000;
 }
 
 function drawTiles() {
   for (const name of ["stored", "requests", "lost"]) {
-    const total = (look) => look[name];
+    const total = (snapshot) => snapshot[name];
     say(`${name}-rate`, rateText(rateOf(total)));
-    say(`${name}-total`, totalText(name, looks.at(-1)));
+    say(`${name}-total`, totalText(name, snapshots.at(-1)));
     drawLine(
       `${name}-line`,
-      looks.slice(1).map((_, index) => rateOf(total, 1, index + 1)),
+      snapshots.slice(1).map((_, index) => rateOf(total, 1, index + 1)),
     );
   }
-  const times = looks.slice(1).map((_, index) => percentile(0.99, index + 1));
+  const times = snapshots.slice(1).map((_, index) => percentile(0.99, index + 1));
   const now = times.at(-1);
   const isLong = now !== undefined && now >= 1;
   say(
@@ -103,14 +103,14 @@ function drawTiles() {
   );
 }
 
-function totalText(name, look) {
-  if (name !== "lost") return `${whole.format(look[name])} in all`;
-  return `${whole.format(look.refused)} requests refused, ${whole.format(look.dropped)} events dropped`;
+function totalText(name, snapshot) {
+  if (name !== "lost") return `${whole.format(snapshot[name])} in all`;
+  return `${whole.format(snapshot.refused)} requests refused, ${whole.format(snapshot.dropped)} events dropped`;
 }
 
 /** Seconds; within a bucket taken as even. Undefined when nothing was answered. */
 function percentile(share, end) {
-  const [before, after] = [looks[Math.max(0, end - latencySeconds)], looks[end]];
+  const [before, after] = [snapshots[Math.max(0, end - latencySeconds)], snapshots[end]];
   const earlier = new Map(before.counts.durations);
   const grown = after.counts.durations.map(([bound, count]) => [
     bound,
@@ -266,11 +266,11 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
 }
 
 /** After a gap rates begin anew. */
-export function forgetLooks() {
-  looks = [];
+export function forgetSnapshots() {
+  snapshots = [];
 }
 
 /** Events stored since the process began, as far as it is known. */
 export function storedInAll() {
-  return looks.at(-1)?.stored;
+  return snapshots.at(-1)?.stored;
 }
