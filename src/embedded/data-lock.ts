@@ -192,10 +192,10 @@ function takeLocks(dataDir: string): readonly KernelLock[] | "busy" {
 }
 
 function cannotTell(dataDir: string, { pid, file }: FoundClaim, hasLock: boolean): string {
-  const [why, mend] = hasLock
+  const [why, fix] = hasLock
     ? ["because it has no lock of the kernel on what is there now", "end it"]
     : ["because neither flock, python3 nor perl is here", "install one of them"];
-  return `start on ${dataDir}: process ${pid} of another container or pid namespace has claimed the folder, and whether it still runs cannot be told, ${why}: ${mend}, or delete ${file} when it surely has ended`;
+  return `start on ${dataDir}: process ${pid} of another container or pid namespace has claimed the folder, and whether it still runs cannot be told, ${why}: ${fix}, or delete ${file} when it surely has ended`;
 }
 
 function writeClaim(file: string, claim: Claim): void {

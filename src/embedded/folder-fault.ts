@@ -4,14 +4,14 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-export const folderMend =
+export const folderFix =
   "name another folder with PENSTOCK_DATA_DIR (--data-dir), or let this user write there";
 
 /** The words for what making or writing the folder threw. */
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
-  return `start on ${dataDir}: ${found ?? `the folder cannot be written (${code ?? message})`}: ${folderMend}`;
+  return `start on ${dataDir}: ${found ?? `the folder cannot be written (${code ?? message})`}: ${folderFix}`;
 }
 
 /**

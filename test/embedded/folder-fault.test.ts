@@ -67,11 +67,11 @@ test.each([
 
   const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
   const { checks } = JSON.parse(doctor.stdout) as {
-    checks: { check: string; level: string; mend?: string }[];
+    checks: { check: string; level: string; fix?: string }[];
   };
   const found = checks.filter(({ check }) => check === "data folder");
   expect(found).toEqual([
-    expect.objectContaining({ level: "fail", mend: expect.stringContaining(way) }),
+    expect.objectContaining({ level: "fail", fix: expect.stringContaining(way) }),
   ]);
   expect(doctor.status).toBe(1);
 });

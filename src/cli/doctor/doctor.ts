@@ -1,11 +1,11 @@
 // `doctor`: looks at everything a gateway with these settings needs, in the order of a start, and
-// says what is wrong and how to mend it. Changes nothing. Goes on where NATS is away, and ends
+// says what is wrong and how to fix it. Changes nothing. Goes on where NATS is away, and ends
 // within about ten seconds whatever answers and whatever does not.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { findNatsServer } from "../../embedded/find-nats-server.ts";
-import { folderMend, unusableFolder } from "../../embedded/folder-fault.ts";
+import { folderFix, unusableFolder } from "../../embedded/folder-fault.ts";
 import { readNatsConfig } from "../../embedded/nats-config.ts";
 import { loadConnectionId } from "../../http/client/connection-id.ts";
 import { readStaticFiles } from "../../http/pages/static-files.ts";
@@ -202,9 +202,9 @@ async function open(config: Config, { host }: CommandContext): Promise<Opened> {
   try {
     access = findNats(config, host);
   } catch {
-    const mend =
+    const fix =
       "start Penstock (`penstock up`, in a checkout `npm run up`), name its folder with --data-dir, or name your NATS with PENSTOCK_NATS_URL";
-    return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, mend) };
+    return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, fix) };
   }
   const sinceMs = performance.now();
   const late = Promise.withResolvers<never>();
@@ -221,11 +221,11 @@ async function open(config: Config, { host }: CommandContext): Promise<Opened> {
   } catch (error) {
     // One that comes late is not left open.
     opening.then((connection) => connection.close()).catch(() => {});
-    const mend =
+    const fix =
       config.natsUrl === undefined
         ? `look at its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
         : "start nats-server, or put PENSTOCK_NATS_URL, the way to it (firewall, TLS) or the credentials right";
-    return { finding: check.fail((error as Error).message, mend) };
+    return { finding: check.fail((error as Error).message, fix) };
   } finally {
     clearTimeout(timer);
   }
@@ -235,11 +235,11 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
   try {
     return await readMonitor(url, questionMsMax);
   } catch (error) {
-    const mend =
+    const fix =
       "name the monitoring port (`http: 8222` in nats-server's configuration) as this machine reaches it";
     return checkOf("sync_interval").warn(
       `cannot be seen: ${shownMonitor(url)}: ${(error as Error).message}`,
-      mend,
+      fix,
     );
   }
 }
@@ -267,10 +267,10 @@ function embeddedBinary({ natsServer }: Config, { env }: CommandContext): Findin
   const check = checkOf("nats-server");
   try {
     const { file, version } = findNatsServer({ named: natsServer, path: env["PATH"] });
-    const { level, found, mend = "" } = checkVersion(version, false);
+    const { level, found, fix = "" } = checkVersion(version, false);
     return level === "ok"
       ? check.ok(`${version} to embed: ${file}`)
-      : check.warn(`${file}: ${found}`, mend);
+      : check.warn(`${file}: ${found}`, fix);
   } catch (error) {
     return check.fail(
       (error as Error).message,
@@ -323,7 +323,7 @@ function lookAtMachine(config: Config, storedBytes: number | undefined): Finding
 function checkFolder(dataDir: string): Finding {
   const check = checkOf("data folder");
   const fault = unusableFolder(dataDir);
-  return fault === undefined ? check.ok(dataDir) : check.fail(`${dataDir}: ${fault}`, folderMend);
+  return fault === undefined ? check.ok(dataDir) : check.fail(`${dataDir}: ${fault}`, folderFix);
 }
 
 function lookAtFiles(config: Config, uws: unknown): Finding[] {

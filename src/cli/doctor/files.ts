@@ -72,10 +72,10 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
     if (times.length === 0) throw new Error("it holds no certificate");
     return times;
   } catch (error) {
-    const mend = `put a PEM certificate into ${file}`;
+    const fix = `put a PEM certificate into ${file}`;
     return checkOf("certificates").fail(
       `${setting} cannot be read: ${(error as Error).message}`,
-      mend,
+      fix,
     );
   }
 }
@@ -109,11 +109,11 @@ function expiry(
   { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
 ): Finding {
   const check = checkOf("certificates");
-  const mend = `renew ${file}: a new one is taken without a restart`;
-  if (endsMs <= nowMs) return check.fail(`${setting} ended ${shownDay(endsMs)}`, mend);
+  const fix = `renew ${file}: a new one is taken without a restart`;
+  if (endsMs <= nowMs) return check.fail(`${setting} ended ${shownDay(endsMs)}`, fix);
   const found = `${setting} ends ${shownDay(endsMs)}`;
   if (endsMs - nowMs > soonMs) return check.ok(found);
-  return check.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, mend);
+  return check.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
 }
 
 function shownDay(ms: number): string {

@@ -1,4 +1,4 @@
-// What a check of `penstock doctor` answers: one line, and for what is not well how to mend it. No
+// What a check of `penstock doctor` answers: one line, and for what is not well how to fix it. No
 // check prints or throws, and no text holds a secret: urls come without users, keys and tokens not
 // at all.
 
@@ -9,22 +9,22 @@ export interface Finding {
   readonly check: string;
   readonly level: Level;
   readonly found: string;
-  /** The setting or command that mends it; only with `warn` and `fail`. */
-  readonly mend?: string;
+  /** The setting or command that fixes it; only with `warn` and `fail`. */
+  readonly fix?: string;
 }
 
 /** A check by its name, with the three ways it can end. */
 export interface Check {
   ok(found: string): Finding;
-  warn(found: string, mend: string): Finding;
-  fail(found: string, mend: string): Finding;
+  warn(found: string, fix: string): Finding;
+  fail(found: string, fix: string): Finding;
 }
 
 export function checkOf(check: string): Check {
   return {
     ok: (found) => ({ check, level: "ok", found }),
-    warn: (found, mend) => ({ check, level: "warn", found, mend }),
-    fail: (found, mend) => ({ check, level: "fail", found, mend }),
+    warn: (found, fix) => ({ check, level: "warn", found, fix }),
+    fail: (found, fix) => ({ check, level: "fail", found, fix }),
   };
 }
 

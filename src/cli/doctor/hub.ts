@@ -22,8 +22,8 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
     const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for one without end`;
-    const mend = `look what is in it (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway makes the mirror`;
-    return check.fail(found, mend);
+    const fix = `look what is in it (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway makes the mirror`;
+    return check.fail(found, fix);
   }
   if (isFilled(info.config)) return undefined;
   const found = `${name} has not yet had all the hub has: the gateway waits until then, and does not listen`;
@@ -61,8 +61,8 @@ export async function checkHub(
     const waits =
       info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
     const found = `domain ${hubDomain} does not answer${waits}: ${(error as Error).message}`;
-    const mend =
+    const fix =
       "start the hub's nats-server, put the way to it right (`leafnodes` in leaf.conf), or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
-    return check.warn(found, mend);
+    return check.warn(found, fix);
   }
 }

@@ -76,7 +76,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const { max_storage: accountMax } = tier.limits;
   const account: Room = {
     whose: "the account",
-    mend: "raise the account's max_file",
+    fix: "raise the account's max_file",
     bytesMax: accountMax < 0 ? Number.POSITIVE_INFINITY : accountMax,
     usedBytes: tier.usedBytes,
     nodes: 1,
@@ -100,7 +100,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 
 interface Room {
   readonly whose: string;
-  readonly mend: string;
+  readonly fix: string;
   /** Of each node. */
   readonly bytesMax: number;
   readonly usedBytes: number;
@@ -110,12 +110,12 @@ interface Room {
 /** Counted as what is added is counted: `copies` is 1 where that has its replicas in it already. */
 function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
   if (server === undefined) return [];
-  const mend = "raise max_file_store in nats-server's configuration";
+  const fix = "raise max_file_store in nats-server's configuration";
   const nodes = Math.max(1, server.clusterSize) / copies;
   return [
     {
       whose: "the server",
-      mend,
+      fix,
       bytesMax: server.storeBytesMax,
       usedBytes: server.reservedBytes,
       nodes,
@@ -183,8 +183,8 @@ function tooLittle(
   const lower = isFirst
     ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit`
     : "lower PENSTOCK_STREAM_BYTES_MAX";
-  if (added.streams > free) return check.fail(found, `${lower}; or ${room.mend}`);
-  return check.warn(`${found}: the usage record has no room`, `${lower}; or ${room.mend}`);
+  if (added.streams > free) return check.fail(found, `${lower}; or ${room.fix}`);
+  return check.warn(`${found}: the usage record has no room`, `${lower}; or ${room.fix}`);
 }
 
 interface Tier {

@@ -24,12 +24,12 @@ export function checkFiles(): Finding {
   const check = checkOf("open files");
   const limit = openFilesMax();
   if (limit === undefined) return check.ok("the limit cannot be seen here");
-  const mend =
+  const fix =
     "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in compose";
   const found = `up to ${limit}, so some ${connectionsRoom(limit)} connections a process`;
-  if (limit < filesLeast) return check.fail(found, mend);
+  if (limit < filesLeast) return check.fail(found, fix);
   return limit < filesWanted
-    ? check.warn(found, mend)
+    ? check.warn(found, fix)
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
@@ -53,10 +53,10 @@ export function checkMemory({
   const room = Math.floor((bytes / workers - processBytes) / 1.125);
   const lower =
     room >= 1_048_576 ? `PENSTOCK_INFLIGHT_BYTES_MAX=${room} would fit` : "lower PENSTOCK_WORKERS";
-  const mend = `${lower}; or raise the limit of memory (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
+  const fix = `${lower}; or raise the limit of memory (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
   return workers * restBytes > bytes
-    ? check.fail(found, mend)
-    : check.warn(`${found}: it may be killed under load`, mend);
+    ? check.fail(found, fix)
+    : check.warn(`${found}: it may be killed under load`, fix);
 }
 
 /**
@@ -103,7 +103,7 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
   const check = checkOf("disk");
   const folder = resolve(dataDir);
   const isNew = !existsSync(join(folder, "jetstream"));
-  const mend =
+  const fix =
     "lower PENSTOCK_STREAM_BYTES_MAX (it counts per stream), or name a folder on another disk in PENSTOCK_DATA_DIR";
   let freeBytes: number;
   try {
@@ -118,9 +118,9 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
   const toCome = Math.max(0, streamBytesTotal - (storedBytes ?? 0));
   const found = `the streams may grow by ${shownBytes(toCome)}, and ${dataDir} has ${shownBytes(freeBytes)} free`;
   if (freeBytes >= toCome) return check.ok(found);
-  if (isNew) return check.fail(`${found}: the start refuses that`, mend);
-  if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, mend);
-  return check.warn(`${found}: it may be full before they are`, mend);
+  if (isNew) return check.fail(`${found}: the start refuses that`, fix);
+  if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, fix);
+  return check.warn(`${found}: it may be full before they are`, fix);
 }
 
 function nearest(folder: string): string {

@@ -107,7 +107,7 @@ export function checkSync(known: {
   monitors: readonly MonitorFacts[];
 }): Finding[] {
   const check = checkOf("sync_interval");
-  const mend =
+  const fix =
     "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it";
   if (known.embedded !== undefined) {
     if (known.embedded)
@@ -139,7 +139,7 @@ export function checkSync(known: {
     const seconds = jetStream.syncIntervalMs === undefined ? 120 : jetStream.syncIntervalMs / 1_000;
     return check.warn(
       `${seconds} s at ${who}: a power cut can cost as much of acknowledged events`,
-      mend,
+      fix,
     );
   });
 }

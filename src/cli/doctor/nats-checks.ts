@@ -41,38 +41,38 @@ export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
   const isBefore = (least: number): boolean => major < 2 || (major === 2 && minor < least);
-  const mend = isClustered
+  const fix = isClustered
     ? `install nats-server ${clusterVersionsWanted}, one node after another`
     : `install nats-server ${clusterVersionsWanted}; 2.10.23 at least`;
-  if (isBefore(9)) return check.fail(`nats-server ${version} is older than 2.9`, mend);
+  if (isBefore(9)) return check.fail(`nats-server ${version} is older than 2.9`, fix);
   if (isBefore(10)) {
     return check.warn(
       `nats-server ${version} has no sync_interval: a power cut can cost 2 minutes of acknowledged events`,
-      `${mend}, and set \`sync_interval: always\``,
+      `${fix}, and set \`sync_interval: always\``,
     );
   }
   const faults = versionFaults(version, isClustered);
   if (faults.length === 0) return check.ok(`nats-server ${version}`);
   const found = `nats-server ${version} ${faults.map(({ bites }) => bites).join("; ")}`;
-  return faults.some(({ isGrave }) => isGrave) ? check.fail(found, mend) : check.warn(found, mend);
+  return faults.some(({ isGrave }) => isGrave) ? check.fail(found, fix) : check.warn(found, fix);
 }
 
 export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number): Finding {
   const check = checkOf("max_payload");
   const frame = frameBytesMax + headerBytesMax;
-  const mend =
+  const fix =
     "set `max_payload: 8MB` in nats-server's configuration and reload it (`nats-server --signal reload`)";
   if (messageBytesMax < eventBytesMax) {
     return check.fail(
       `${shownBytes(messageBytesMax)}: larger events are refused (413 event_too_large), and frames are cut to it`,
-      mend,
+      fix,
     );
   }
   if (messageBytesMax >= frame)
     return check.ok(`${shownBytes(messageBytesMax)}, a full frame has ${shownBytes(frame)}`);
   return check.warn(
     `${shownBytes(messageBytesMax)}, and a full frame would have ${shownBytes(frame)}: frames are cut to it`,
-    `${mend}, or lower PENSTOCK_FRAME_BYTES_MAX to ${messageBytesMax - headerBytesMax}`,
+    `${fix}, or lower PENSTOCK_FRAME_BYTES_MAX to ${messageBytesMax - headerBytesMax}`,
   );
 }
 

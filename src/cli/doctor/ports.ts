@@ -66,8 +66,8 @@ async function unusedPort(
       );
     }
     if (fault === "EACCES") {
-      const mend = "a port from 1024 on, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
-      return check.fail(`${port} may not be taken by this user`, mend);
+      const fix = "a port from 1024 on, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
+      return check.fail(`${port} may not be taken by this user`, fix);
     }
   }
   return (await reach(reachable(host), port, timeoutMs)) === "closed"

@@ -63,12 +63,9 @@ export async function checkRegistry(
     const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
     return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
   } catch (error) {
-    const mend = "look whether the user may read it: it needs $JS.API.> and $KV.> of this account";
+    const fix = "look whether the user may read it: it needs $JS.API.> and $KV.> of this account";
     return [
-      check.fail(
-        `${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`,
-        mend,
-      ),
+      check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, fix),
     ];
   } finally {
     clearTimeout(timer);
@@ -145,11 +142,11 @@ function clashes(projects: readonly Project[]): Finding[] {
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   if (damaged.length === 0) return [];
   const shown = damaged.map(({ id, fault }) => `${id} (${fault})`);
-  const mend = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
+  const fix = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
   return [
     checkOf("registry").warn(
       `entries that are no projects are passed over: ${shownList(shown)}`,
-      mend,
+      fix,
     ),
   ];
 }

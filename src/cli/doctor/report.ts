@@ -15,9 +15,9 @@ export function jsonOf(findings: readonly Finding[], counts: Counts): string {
 
 export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
-  const lines = findings.map(({ check, level, found, mend }) => {
+  const lines = findings.map(({ check, level, found, fix }) => {
     const line = `${level.padEnd(4)}  ${check.padEnd(width)}  ${oneLine(found)}`;
-    return mend === undefined ? line : `${line}. Mend: ${oneLine(mend)}`;
+    return fix === undefined ? line : `${line}. Fix: ${oneLine(fix)}`;
   });
   return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join(
     "\n",

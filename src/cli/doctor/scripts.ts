@@ -17,7 +17,7 @@ export function checkScripts(
   setting: string | undefined,
 ): Finding {
   const check = checkOf("scripts");
-  const mend =
+  const fix =
     "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off where no page loads it from here";
   try {
     const scripts = read();
@@ -26,9 +26,9 @@ export function checkScripts(
     if (setting === "off") return check.ok("none: PENSTOCK_POSTHOG_JS is off");
     return check.warn(
       "no posthog-js: pages with the HTML snippet get a 404 for /static/array.js and send nothing",
-      mend,
+      fix,
     );
   } catch (error) {
-    return check.fail(`posthog-js cannot be read: ${(error as Error).message}`, mend);
+    return check.fail(`posthog-js cannot be read: ${(error as Error).message}`, fix);
   }
 }

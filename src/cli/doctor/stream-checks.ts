@@ -54,7 +54,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
       findings.push(
         check.fail(
           `${name} would break what a 200 promises: ${broken.join("; ")}`,
-          mendOf(config, info),
+          fixOf(config, info),
         ),
       );
     }
@@ -76,7 +76,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length} as the settings ask for`)];
 }
 
-function mendOf(wanted: WantedConfig, { config }: StreamInfo): string {
+function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   const { name, subjects } = wanted;
   const isForGood =
     config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
@@ -109,12 +109,12 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
     Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
   const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
   if (cluster === undefined && replicas > 1) {
-    const mend = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;
-    findings.push(check.fail(`${replicas} are set, and the server is in no cluster`, mend));
+    const fix = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;
+    findings.push(check.fail(`${replicas} are set, and the server is in no cluster`, fix));
   } else if (cluster !== undefined && sizeMonitored !== undefined && replicas > sizeMonitored) {
-    const mend = `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`;
+    const fix = `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`;
     findings.push(
-      check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, mend),
+      check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, fix),
     );
   } else if (cluster !== undefined && replicas > size && size > 1) {
     const found = `${replicas} are set, and the cluster tells of ${size} nodes that are up`;
@@ -149,8 +149,8 @@ function peerFaults({ config, cluster }: StreamInfo): Finding[] {
   const findings: Finding[] = [];
   const peers = cluster.replicas ?? [];
   if ((cluster.leader ?? "") === "" && config.num_replicas > 1) {
-    const mend = `bring its nodes back: it needs ${Math.floor(config.num_replicas / 2) + 1} of ${config.num_replicas}`;
-    findings.push(check.fail(`${config.name} has no leader: nothing can be stored in it`, mend));
+    const fix = `bring its nodes back: it needs ${Math.floor(config.num_replicas / 2) + 1} of ${config.num_replicas}`;
+    findings.push(check.fail(`${config.name} has no leader: nothing can be stored in it`, fix));
   }
   const offline = peers.filter((peer) => peer.offline === true).map(({ name }) => name);
   if (offline.length > 0) {
@@ -190,9 +190,9 @@ export function checkFill(question: StreamQuestion): Finding[] {
     fullest = Math.max(fullest, share);
     if (share < nearlyFull) continue;
     const found = `${name} holds ${shownBytes(info.state.bytes)} of ${shownBytes(bytesMax)} (${percent(share)})`;
-    const mend = `raise PENSTOCK_STREAM_BYTES_MAX (${bytesMax * 2} is twice as much) and start the gateway again, or lower PENSTOCK_${name.includes("_HISTORICAL_") ? "HISTORICAL" : "LIVE"}_AGE_MAX and the stream's max_age`;
-    if (share < full) findings.push(check.warn(found, mend));
-    else findings.push(check.fail(`${found}; a full one refuses (503 store_full)`, mend));
+    const fix = `raise PENSTOCK_STREAM_BYTES_MAX (${bytesMax * 2} is twice as much) and start the gateway again, or lower PENSTOCK_${name.includes("_HISTORICAL_") ? "HISTORICAL" : "LIVE"}_AGE_MAX and the stream's max_age`;
+    if (share < full) findings.push(check.warn(found, fix));
+    else findings.push(check.fail(`${found}; a full one refuses (503 store_full)`, fix));
   }
   if (findings.length > 0) return findings;
   return [

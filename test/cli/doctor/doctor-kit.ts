@@ -96,12 +96,12 @@ export async function doctorAt(
   return await doctor({ PENSTOCK_NATS_URL: url, ...variables }, options);
 }
 
-/** The one finding of a check, which must be as bad as said and have what mends it when it is. */
+/** The one finding of a check, which must be as bad as said and have what fixes it when it is. */
 export function expectOne(run: DoctorRun, check: string, level: Finding["level"]): Finding {
   const found = run.of(check);
   expect(found, `${check} in ${run.out}${run.err}`).toHaveLength(1);
   expect(found[0]).toMatchObject({ level });
-  expect((found[0]?.mend ?? "") === "").toBe(level === "ok");
+  expect((found[0]?.fix ?? "") === "").toBe(level === "ok");
   return found[0]!;
 }
 

@@ -25,7 +25,7 @@ test("no embedded nats-server runs on the folder, and none is made by looking", 
   const dataDir = path.join(temporaryFolder(), "data");
   const run = await doctor({ PENSTOCK_DATA_DIR: dataDir });
   expect(run.exitCode, run.out).toBe(0);
-  expect(expectOne(run, "nats", "warn").mend).toContain("npm run up");
+  expect(expectOne(run, "nats", "warn").fix).toContain("npm run up");
   expectOne(run, "nats-server", "ok");
   expectOne(run, "disk", "ok");
   for (const check of machine) expect(run.of(check)).toHaveLength(1);

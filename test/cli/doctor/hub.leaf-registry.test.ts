@@ -53,7 +53,7 @@ const isOpened = () =>
 test("a new leaf, a mirror on its way, one that is filled, and one that is none", async () => {
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
-  expect(expectOne(fresh, "hub", "warn").mend).toContain("penstock gather");
+  expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");
   expect(expectOne(fresh, "registry", "ok").found).toContain("the gateway makes it");
 
   await hub.gather();
@@ -81,17 +81,17 @@ test("a new leaf, a mirror on its way, one that is filled, and one that is none"
   // Made anew at the hub, it is behind: a mirror follows that no more.
   await hub.withClient(removed);
   await hub.gather();
-  expect(expectOne(await look(), "hub", "warn").mend).toContain(`nats stream rm ${stream}`);
+  expect(expectOne(await look(), "hub", "warn").fix).toContain(`nats stream rm ${stream}`);
 
   await atLeaf(removed);
   await until(isOpened);
-  expect(expectOne(await look(), "registry", "warn").mend).toContain("add one there");
+  expect(expectOne(await look(), "registry", "warn").fix).toContain("add one there");
 
   await atLeaf(removed);
   await atLeaf((connection) => addProject(connection, { ...place, id: "own", key: "phc_own" }));
   const own = await look();
   expect(own.exitCode).toBe(1);
-  expect(expectOne(own, "registry", "fail").mend).toContain(`nats stream rm ${stream}`);
+  expect(expectOne(own, "registry", "fail").fix).toContain(`nats stream rm ${stream}`);
   // To a gateway elsewhere it is a registry like any other.
   expectOne(await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "" }), "registry", "ok");
 

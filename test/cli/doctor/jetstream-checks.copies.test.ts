@@ -41,7 +41,7 @@ test("copies, nodes, and one that stops", async () => {
   await until(async () => (await doctorAt(first, three)).of("replicas")[0]?.level === "ok", 20_000);
   expect(expectOne(await doctorAt(first, three), "replicas", "ok").found).toBe("3, of 3 nodes");
 
-  expect(expectOne(await doctorAt(first, access), "replicas", "warn").mend).toBe(
+  expect(expectOne(await doctorAt(first, access), "replicas", "warn").fix).toBe(
     "PENSTOCK_REPLICAS=3",
   );
   const five = { ...access, PENSTOCK_REPLICAS: "5" };

@@ -1,5 +1,5 @@
 // Ports, files and the machine: what is taken, too little, expired or missing is found, with what
-// mends it.
+// fixes it.
 
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -49,7 +49,7 @@ test("a port that is free, and an address that is not ours", async () => {
     PENSTOCK_ADMIN_PORT: port,
   });
   expect(expectOne(run, "public port", "ok").found).toBe(`${port} is free`);
-  expect(expectOne(run, "admin port", "fail").mend).toBe("PENSTOCK_ADMIN_HOST=127.0.0.1");
+  expect(expectOne(run, "admin port", "fail").fix).toBe("PENSTOCK_ADMIN_HOST=127.0.0.1");
 });
 
 test("too little memory and disk", async () => {
@@ -59,9 +59,7 @@ test("too little memory and disk", async () => {
     PENSTOCK_STREAM_BYTES_MAX: "999999999999999",
   });
   expect(run.exitCode).toBe(1);
-  expect(expectOne(run, "memory", "warn").mend).toMatch(
-    /PENSTOCK_INFLIGHT_BYTES_MAX=\d+ would fit/,
-  );
+  expect(expectOne(run, "memory", "warn").fix).toMatch(/PENSTOCK_INFLIGHT_BYTES_MAX=\d+ would fit/);
   expect(expectOne(run, "disk", "fail").found).toContain("the start refuses that");
 });
 

@@ -26,14 +26,14 @@ test("max_payload and replicas", async () => {
   const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
   expect(run.exitCode).toBe(1);
   expect(expectOne(run, "max_payload", "fail").found).toContain("64.0 KiB");
-  expect(expectOne(run, "replicas", "fail").mend).toContain("PENSTOCK_REPLICAS=1");
+  expect(expectOne(run, "replicas", "fail").fix).toContain("PENSTOCK_REPLICAS=1");
   expect(expectOne(run, "sync_interval", "warn").found).toContain("cannot be seen from here");
 });
 
 test("a frame that is larger than max_payload", async () => {
   const server = await serverWith({ maxPayload: 1_048_576 });
   const run = await doctorAt(server, { PENSTOCK_FRAME_BYTES_MAX: "2097152" });
-  expect(expectOne(run, "max_payload", "warn").mend).toContain(
+  expect(expectOne(run, "max_payload", "warn").fix).toContain(
     "PENSTOCK_FRAME_BYTES_MAX to 1048064",
   );
 });
@@ -53,12 +53,12 @@ test("too little room on the server, and fsyncs only now and then", async () => 
   const sizes = { PENSTOCK_STREAM_BYTES_MAX: "104857600" };
   const seen = await doctorAt(server, sizes, { monitor: monitorOf(server) });
   expect(seen.exitCode).toBe(1);
-  const { found, mend } = expectOne(seen, "jetstream", "fail");
+  const { found, fix } = expectOne(seen, "jetstream", "fail");
   expect(found).toContain("of the server's 128.0 MiB are 128.0 MiB left");
   expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
   // What it says would fit does.
-  const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(mend ?? "")?.[1] ?? "";
+  const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(fix ?? "")?.[1] ?? "";
   const then = await doctorAt(
     server,
     { PENSTOCK_STREAM_BYTES_MAX: fitting },
@@ -75,7 +75,7 @@ test("too little room on the server, and fsyncs only now and then", async () => 
   expectOne(promised, "jetstream", "ok");
 
   const unseen = await doctorAt(server, sizes);
-  expect(expectOne(unseen, "jetstream", "warn").mend).toContain("--monitor");
+  expect(expectOne(unseen, "jetstream", "warn").fix).toContain("--monitor");
 });
 
 test.each([
@@ -91,13 +91,13 @@ test.each([
     /no stream without a limit/,
     "nats kv add penstock_projects",
   ],
-])("an account with %s", async (limits, fault, mend) => {
+])("an account with %s", async (limits, fault, fix) => {
   const server = await serverWith({ extraConfig: account(limits) });
   const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
   expect(run.exitCode).toBe(1);
   const found = expectOne(run, "jetstream", "fail");
   expect(found.found).toMatch(fault);
-  expect(found.mend).toContain(mend);
+  expect(found.fix).toContain(fix);
 });
 
 test("a registry that needs a limit is made a mirror beside a leaf node", async () => {
@@ -105,7 +105,7 @@ test("a registry that needs a limit is made a mirror beside a leaf node", async 
     extraConfig: account("max_file: 1GB, max_bytes_required: true"),
   });
   const run = await doctorAt(server, { PENSTOCK_HUB_DOMAIN: "hub" });
-  expect(expectOne(run, "jetstream", "fail").mend).toContain(
+  expect(expectOne(run, "jetstream", "fail").fix).toContain(
     "--mirror=penstock_projects --mirror-domain=hub",
   );
 });
@@ -140,7 +140,7 @@ test.each([
   const finding = checkVersion(version, true);
   expect(finding.level).toBe(level);
   for (const word of words) expect(finding.found).toContain(word);
-  if (level !== "ok") expect(finding.mend).toContain("2.14.7, or 2.15");
+  if (level !== "ok") expect(finding.fix).toContain("2.14.7, or 2.15");
 });
 
 test("one node may be of any version from 2.10.23 on, but for what a power cut may take below 2.14.7", () => {

@@ -20,13 +20,13 @@ test("those of a package, with version and folder, and none at all", async () =>
   expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
 });
 
-test("a package that is not there is a warning, with the setting that mends it; one that cannot be read is a failure", () => {
+test("a package that is not there is a warning, with the setting that fixes it; one that cannot be read is a failure", () => {
   const without = checkScripts(() => undefined, undefined);
   expect([without.level, without.found]).toEqual([
     "warn",
     expect.stringContaining("pages with the HTML snippet"),
   ]);
-  expect(without.mend).toContain("PENSTOCK_POSTHOG_JS=");
+  expect(without.fix).toContain("PENSTOCK_POSTHOG_JS=");
   const broken = checkScripts(() => {
     throw new Error("EACCES");
   }, "/opt/posthog-js");

@@ -1,5 +1,5 @@
 // Streams that were edited, are too small, or fill up, and a registry that cannot be right: each is
-// found, with what mends it.
+// found, with what fixes it.
 
 import { DiscardPolicy, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -24,11 +24,11 @@ test("a stream that would break what a 200 promises", async () => {
   await edit(server, live, { discard: DiscardPolicy.Old, max_msgs: 1_000 });
   const run = await doctorAt(server);
   expect(run.exitCode).toBe(1);
-  const { found, mend } = expectOne(run, "streams", "fail");
+  const { found, fix } = expectOne(run, "streams", "fail");
   expect(found).toMatch(
     /PENSTOCK_LIVE_0 .*discard is old, not new; it has a limit of 1000 messages/,
   );
-  expect(mend).toContain(
+  expect(fix).toContain(
     `nats stream edit ${live} --subjects='penstock.live.0.*' --discard=new --max-msgs=-1`,
   );
 });
@@ -69,9 +69,9 @@ test.each([
     await jetstream(connection).publish("penstock.live.0.p", payload);
   await connection.close();
   const run = await doctorAt(server);
-  const { found, mend } = expectOne(run, "fill", level);
+  const { found, fix } = expectOne(run, "fill", level);
   expect(found).toContain(`${live} holds`);
-  expect(mend).toContain("PENSTOCK_STREAM_BYTES_MAX");
+  expect(fix).toContain("PENSTOCK_STREAM_BYTES_MAX");
   expect(run.exitCode).toBe(level === "fail" ? 1 : 0);
 });
 
@@ -94,7 +94,7 @@ test("two projects that claim one key, and an entry that is no project", async (
     level: "fail",
     found: expect.stringContaining("first and second claim one key"),
   });
-  expect(clash?.mend).toContain("project rotate second");
+  expect(clash?.fix).toContain("project rotate second");
   expect(damaged).toMatchObject({
     level: "warn",
     found: expect.stringContaining("third (it is not JSON)"),
@@ -114,7 +114,7 @@ test("a registry that is gone or emptied beside events of its projects is not a 
   expect(emptied.found).toMatch(
     /^KV_penstock_projects is empty, .* one that starts now answers 503$/,
   );
-  expect(emptied.mend).toContain("--key <key>");
+  expect(emptied.fix).toContain("--key <key>");
   await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
   const gone = expectOne(await doctorAt(server), "registry", "fail");
   expect(gone.found).toMatch(/^KV_penstock_projects is gone, .* one that starts now answers 503$/);
