@@ -1,110 +1,29 @@
 // What Penstock counts. The hot path calls one method a request or a frame, and each only adds to
-// plain numbers; prom-client's registry reads them at scrape. Labels are bounded: never a project,
-// a key or a path a client chose.
+// plain numbers; prom-client's registry reads them at scrape. What labels can say is in labels.ts.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
-import {
-  type DropCode,
-  type ErrorCode,
-  errorTable,
-  type ItemErrorCode,
-  type WarningCode,
-  warningCodes,
-} from "../../base/errors.ts";
+import { type ErrorCode, errorTable, type WarningCode, warningCodes } from "../../base/errors.ts";
 import type { MetricSnapshot, Sample } from "../../base/sample.ts";
-import type { Lane, Route } from "../../base/types.ts";
+import type { Lane } from "../../base/types.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
+import {
+  type AbortPhase,
+  type AckFailureCause,
+  abortPhases,
+  ackFailureCauses,
+  type EventReason,
+  endpoints,
+  lanes,
+  type MetricsRoute,
+  outcomeOfReason,
+  type RegressionCause,
+  regressionCauses,
+  routes,
+} from "./labels.ts";
 import { type MetricName, metricTable } from "./metric-table.ts";
 import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
-
-const lanes = ["live", "historical"] as const satisfies readonly Lane[];
-const endpoints = [
-  "capture",
-  "batch",
-  "e",
-  "i_v0_e",
-  "track",
-  "engage",
-  "v1",
-] as const satisfies readonly Route[];
-/** What is asked for beside taking events. `other` is every path at which there is nothing. */
-const elsewhere = [
-  "flags",
-  "config",
-  "static",
-  "recordings",
-  "logs",
-  "features",
-  "page",
-  "other",
-] as const;
-const routes = [...endpoints, ...elsewhere] as const;
-/** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
-const abortPhases = ["head", "body", "answer"] as const;
-const ackFailureCauses = [
-  "timeout",
-  "disconnected",
-  "no_responders",
-  "store_full",
-  "refused",
-  "in_flight",
-  "foreign",
-  "malformed",
-] as const;
-const regressionCauses = ["cut_back", "made_anew"] as const;
-const outcomeOfReason = {
-  none: "stored",
-  duplicate: "duplicate",
-  performance_event: "removed",
-  no_event: "dropped",
-  no_distinct_id: "dropped",
-  not_an_object: "dropped",
-  invalid_properties: "error",
-  missing_alias: "error",
-  missing_group: "error",
-  missing_survey_id: "error",
-  invalid_options: "error",
-  event_name_too_long: "error",
-  distinct_id_too_long: "error",
-  too_deep: "error",
-  number_too_long: "error",
-  event_too_large: "error",
-  unreadable_event: "error",
-  rate_limited: "refused",
-  timeout: "unknown",
-} as const satisfies Record<
-  | "none"
-  | "duplicate"
-  | "performance_event"
-  | DropCode
-  | "rate_limited"
-  | "timeout"
-  | ItemErrorCode,
-  EventOutcome
->;
-
-/**
- * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that
- * the stream had from an earlier sending of the request, which counted it. `unknown`: of a frame
- * that was not acknowledged by the deadline. `removed`: of no use, and in no count of an answer.
- * `refused`: with a request that may well come again, so one event can be counted many times.
- */
-export type EventOutcome =
-  | "stored"
-  | "duplicate"
-  | "removed"
-  | "dropped"
-  | "error"
-  | "refused"
-  | "unknown";
-/** `none` goes with `stored`, the item errors with `error`. */
-export type EventReason = keyof typeof outcomeOfReason;
-export type MetricsRoute = (typeof routes)[number];
-export type AckFailureCause = (typeof ackFailureCauses)[number];
-export type RegressionCause = (typeof regressionCauses)[number];
-export type AbortPhase = (typeof abortPhases)[number];
 
 /**
  * The gauges, as functions that read the present value, or one a series. Each part gives those it

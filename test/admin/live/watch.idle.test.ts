@@ -1,5 +1,5 @@
-// Consumers, a connection of its own and snapshots of the counts are there while somebody watches, one
-// tail a project however many watch it, and gone when the last has left, also when the gateway
+// Consumers, a connection of its own and snapshots of the counts are there while somebody watches,
+// one tail a project however many watch it, and gone when the last has left, also when the gateway
 // closes first.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";

@@ -1,0 +1,92 @@
+// The values that the labels of the metrics can have. All are bounded: never a project, a key or a
+// path that a client chose.
+
+import type { DropCode, ItemErrorCode } from "../../base/errors.ts";
+import type { Lane, Route } from "../../base/types.ts";
+
+export const lanes = ["live", "historical"] as const satisfies readonly Lane[];
+export const endpoints = [
+  "capture",
+  "batch",
+  "e",
+  "i_v0_e",
+  "track",
+  "engage",
+  "v1",
+] as const satisfies readonly Route[];
+/** What is asked for beside taking events. `other` is every path at which there is nothing. */
+const elsewhere = [
+  "flags",
+  "config",
+  "static",
+  "recordings",
+  "logs",
+  "features",
+  "page",
+  "other",
+] as const;
+export const routes = [...endpoints, ...elsewhere] as const;
+/** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
+export const abortPhases = ["head", "body", "answer"] as const;
+export const ackFailureCauses = [
+  "timeout",
+  "disconnected",
+  "no_responders",
+  "store_full",
+  "refused",
+  "in_flight",
+  "foreign",
+  "malformed",
+] as const;
+export const regressionCauses = ["cut_back", "made_anew"] as const;
+export const outcomeOfReason = {
+  none: "stored",
+  duplicate: "duplicate",
+  performance_event: "removed",
+  no_event: "dropped",
+  no_distinct_id: "dropped",
+  not_an_object: "dropped",
+  invalid_properties: "error",
+  missing_alias: "error",
+  missing_group: "error",
+  missing_survey_id: "error",
+  invalid_options: "error",
+  event_name_too_long: "error",
+  distinct_id_too_long: "error",
+  too_deep: "error",
+  number_too_long: "error",
+  event_too_large: "error",
+  unreadable_event: "error",
+  rate_limited: "refused",
+  timeout: "unknown",
+} as const satisfies Record<
+  | "none"
+  | "duplicate"
+  | "performance_event"
+  | DropCode
+  | "rate_limited"
+  | "timeout"
+  | ItemErrorCode,
+  EventOutcome
+>;
+
+/**
+ * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that
+ * the stream had from an earlier sending of the request, which counted it. `unknown`: of a frame
+ * that was not acknowledged by the deadline. `removed`: of no use, and in no count of an answer.
+ * `refused`: with a request that may well come again, so one event can be counted many times.
+ */
+export type EventOutcome =
+  | "stored"
+  | "duplicate"
+  | "removed"
+  | "dropped"
+  | "error"
+  | "refused"
+  | "unknown";
+/** `none` goes with `stored`, the item errors with `error`. */
+export type EventReason = keyof typeof outcomeOfReason;
+export type MetricsRoute = (typeof routes)[number];
+export type AckFailureCause = (typeof ackFailureCauses)[number];
+export type RegressionCause = (typeof regressionCauses)[number];
+export type AbortPhase = (typeof abortPhases)[number];
