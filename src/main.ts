@@ -61,10 +61,11 @@ function stopSignal(): AbortController {
   let firstAtMs: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
-      const nowMs = performance.now();
-      firstAtMs ??= nowMs;
+      const monotonicMs = performance.now();
+      firstAtMs ??= monotonicMs;
       if (!stop.signal.aborted) stop.abort();
-      else if (nowMs - firstAtMs > sameKeyPressMs) process.exit(128 + constants.signals[signal]);
+      else if (monotonicMs - firstAtMs > sameKeyPressMs)
+        process.exit(128 + constants.signals[signal]);
     });
   }
   return stop;

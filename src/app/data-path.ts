@@ -140,7 +140,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Of use to `openDataPath`; known before anything is waited for, since it may be missing. */
+/** Read before anything is waited for: where it is missing and needed, there is no start. */
 export function connectionIdentity(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,

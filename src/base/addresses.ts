@@ -84,7 +84,7 @@ function ipv6Text(bytes: Uint8Array): string {
   return `${hex.slice(0, runStart).join(":")}::${hex.slice(runStart + runLength).join(":")}`;
 }
 
-/** Of a text that is an IPv6 address for certain. */
+/** The text must be an IPv6 address. */
 function ipv6Bytes(text: string): Uint8Array {
   const [left = [], right = []] = text.split("::").map(ipv6Groups);
   const zeros = new Array<number>(IPV6_GROUPS - left.length - right.length).fill(0);

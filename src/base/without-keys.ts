@@ -9,7 +9,7 @@ const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
 const byName =
   /((?:key|token|secret|password|authorization|\\u00[2-7][\da-f][\w$\\]{0,64})\\*["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;
 const longWord = /[\w+/=-]{9,}/g;
-/** Of what may be a word of a language. */
+/** What is longer is no word of a language. */
 const wordLengthMax = 20;
 
 export function withoutKeys(text: string): string {

@@ -109,7 +109,7 @@ export async function limit(
 const usageLag =
   "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
 
-/** Of all projects that have sent anything, or of one. */
+/** Shows what all projects have sent, those that have sent anything, or one of them. */
 export async function usage(
   command: ProjectCommand,
   projectId: string | undefined,
@@ -179,7 +179,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Of events, but for the requests and bytes in the names of columns. */
+/** Columns count events where their names do not say requests or bytes. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const rate = (perSecond: number): string => perSecond.toFixed(1);
   return table([

@@ -27,7 +27,7 @@ export interface WantedAccess {
   /** As set; undefined: the kept one, else one that is free. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** Of the nats-server that is to open the store. */
+  /** What version of nats-server is to open the store. */
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }

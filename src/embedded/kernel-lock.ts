@@ -24,8 +24,8 @@ const python =
 const perl = 'open(my $lock, "<&=", 3) or die; flock($lock, 6) or exit($!{EWOULDBLOCK} ? 1 : 2)';
 
 /**
- * Of util-linux or BusyBox; where there is none, what most hosts have besides. Each ends with 1,
- * and without words, when somebody has the lock.
+ * The first is util-linux's or BusyBox's; the others are what most hosts have where there is none.
+ * Each ends with 1, and without words, when somebody has the lock.
  */
 const programs: readonly (readonly [string, ...string[]])[] = [
   ["flock", "-n", "-x", "3"],

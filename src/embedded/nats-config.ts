@@ -13,14 +13,14 @@ export interface NatsConfig {
   readonly token: string;
   /** What JetStream may promise to streams in all. */
   readonly storeBytesMax: number;
-  /** Of the nats-server that reads it. */
+  /** What version of nats-server reads it. */
   readonly version: string;
 }
 
 export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
-  /** Of the nats-server. */
+  /** The nats-server's. */
   readonly pid: number;
   /** See process-identity.ts. */
   readonly startedAt: string;
@@ -90,7 +90,7 @@ export interface WrittenNatsConfig {
   /** Undefined where the server was to take any. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** Of the nats-server it was written for. */
+  /** What version of nats-server it was written for. */
   readonly version: string | undefined;
   /** It is not as it was written. */
   readonly isDamaged: boolean;
@@ -124,7 +124,7 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** Of the nats-server that last had the store; undefined where none was noted. */
+/** The version that last had the store; undefined where none was noted. */
 export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
   const file = storeVersionFile(dataDir);
   if (!existsSync(file)) return undefined;

@@ -18,7 +18,7 @@ export interface Feed {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** Events that have come and are not among them; where frames were skipped whole, at least so many. */
+  /** Events that have come and are not among them; of what was not looked at, at least so many. */
   readonly skipped: number;
 }
 

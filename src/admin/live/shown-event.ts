@@ -16,7 +16,7 @@ export interface ShownEvent {
   readonly wasThere?: boolean;
   /** The record, or its beginning when it is longer. */
   readonly text: string;
-  /** Of the whole record. */
+  /** The size of the whole record. */
   readonly bytes: number;
   readonly isCut: boolean;
 }

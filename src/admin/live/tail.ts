@@ -36,7 +36,7 @@ const messagesPerSecondMax = 500;
 const secondMs = 1_000;
 /** Asked for ahead, a source; a frame may have half a MiB and more. */
 const framesAhead = 4;
-/** Of a whole stream, so many messages that were there before. */
+/** So many messages that were there before are shown of a whole stream. */
 const messagesBefore = 10;
 /** A server that hears nothing of us removes the consumer by itself. */
 const inactiveMs = 30_000;
@@ -154,7 +154,7 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
   }
 }
 
-/** Of the stream, or of what the consumer takes of it, when the message left. */
+/** The last one in what the consumer takes of the stream, when the message left. */
 function lastSequence({ seq, info }: JsMsg): number {
   return seq + info.pending;
 }

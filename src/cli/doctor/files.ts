@@ -15,8 +15,8 @@ export interface NamedFile {
 }
 
 /**
- * Of a chain, which is as good as its worst: the settings have been read, so it is one, and its key
- * fits.
+ * A chain is as good as its worst certificate. The settings have been read, so it is one, and its
+ * key fits.
  */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -28,8 +28,8 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
 }
 
 /**
- * Of authorities, each of which vouches by itself: one that has ended among others takes away only
- * what it vouched for.
+ * Each authority vouches by itself: one that has ended among others takes away only what it vouched
+ * for.
  */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -59,7 +59,7 @@ interface Times {
   readonly endsMs: number;
 }
 
-/** Of each certificate in the file, one at least; or what is wrong with it. */
+/** When each certificate in the file is valid, at least one; or what is wrong with the file. */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
     const pems = readFileSync(file, "utf8").matchAll(
@@ -85,7 +85,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return checkOf("certificates").fail(found, "look at the clock, or wait, or have another made");
 }
 
-/** Of a NATS credentials file. One without a day in it does not end. */
+/** A NATS credentials file that names no day does not end. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   const check = checkOf("certificates");
   try {

@@ -10,13 +10,13 @@ import { checkOf, type Finding } from "./finding.ts";
 /** The registry's stream at a leaf. */
 export interface Mirror {
   readonly hubDomain: string;
-  /** Of the registry's stream, there and here. */
+  /** What the registry's stream is called, there and here. */
   readonly name: string;
   /** As it is here; undefined when it is not. */
   readonly info: StreamInfo | undefined;
 }
 
-/** Of a mirror that a gateway would not take, or not yet. */
+/** What makes a gateway not take the mirror, or not yet. */
 export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   const check = checkOf("registry");
   if (info === undefined) return undefined;

@@ -101,7 +101,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 interface Room {
   readonly whose: string;
   readonly fix: string;
-  /** Of each node. */
+  /** What each node has. */
   readonly bytesMax: number;
   readonly usedBytes: number;
   readonly nodes: number;

@@ -36,7 +36,7 @@ export function checkConnection({
   );
 }
 
-/** Of a server, embedded or not, as `2.10.27` or `2.10.27-RC.1`. */
+/** `version` is that of a server, embedded or not, as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);

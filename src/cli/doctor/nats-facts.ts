@@ -19,7 +19,7 @@ export interface NatsFacts {
 
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
-  /** Of those that were asked for the ones that are there, by name. */
+  /** By name; those that were asked for and are not there are missing. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /**
    * What the clocks said; undefined while there is no stream, because only such an answer has the

@@ -189,7 +189,10 @@ function split(told: readonly (MonitorFacts | Finding)[]): {
   return { facts, faults };
 }
 
-/** Of the server that runs; of one that does not, what Penstock writes at each start: always. */
+/**
+ * Whether the embedded server syncs each write. One that does not run will: Penstock writes so at
+ * each start.
+ */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
   return runs ? (readNatsConfig(resolve(dataDir))?.isDurable ?? false) : true;

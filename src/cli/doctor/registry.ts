@@ -76,8 +76,7 @@ const addAtHub = "projects are the hub's: add one there, and it comes here by it
 const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
 
 /**
- * Of a bucket that is not there, or holds not even a marker: a new installation, or one that has
- * lost it.
+ * The bucket is not there, or holds not even a marker: a new installation, or one that has lost it.
  */
 async function emptyFinding(
   connection: NatsConnection,

@@ -102,8 +102,8 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const check = checkOf("replicas");
   const { replicas, cluster, sizeMonitored, sizeTold } = question;
   const findings: Finding[] = [];
-  // Of nodes that are down the cluster does not tell; streams that have their copies have had the
-  // nodes.
+  // The cluster does not tell of nodes that are down. Where streams have their copies, there were
+  // as many nodes.
   const size =
     sizeMonitored ??
     Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));

@@ -88,8 +88,8 @@ test("events that wait for the next push", async () => {
     ...sources,
     connect: () => connect({ servers: gateway.nats.url }),
     monotonicMs() {
-      // Asked by the feed while it takes an event: after that the event waits.
-      queueMicrotask(onTake);
+      // The feed asks while it takes an event: after that the event waits.
+      queueMicrotask(() => onTake());
       return performance.now();
     },
   });

@@ -20,7 +20,7 @@ let lastState;
 let project = new URLSearchParams(location.search).get("project") ?? "";
 let paused = false;
 let waiting = [];
-/** Of each row, its record's text: the uuid and the time are in it, so no two are alike. */
+/** The text of each row's record: the uuid and the time are in it, so no two are alike. */
 const textOf = new WeakMap();
 const receivedAtOf = new WeakMap();
 let skipped = 0;
