@@ -77,6 +77,9 @@ export interface RestartOptions {
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 
+/** How a process that dies is started again: at first hardly with a pause. */
+export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
+
 /** Runs it again whenever it ends, until the signal aborts. Never rejects. */
 export async function restartLoop(
   run: () => Promise<void>,

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } 
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
-import { RestartDelay } from "../base/restart-delay.ts";
+import { processPauses, restartLoop } from "../base/retry.ts";
 import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
@@ -173,31 +173,33 @@ export class EmbeddedNats {
   async #keepRunning(): Promise<void> {
     const { dataDir, log } = this.#options;
     const { signal } = this.#closing;
-    const restartDelay = new RestartDelay();
-    for (let server = this.#server; server !== undefined; server = this.#server) {
-      const sinceMs = performance.now();
-      const { status, said } = await server.ended;
-      if (signal.aborted) return;
-      const waitMs = restartDelay.afterMs(performance.now() - sinceMs);
-      this.#restarts += 1;
-      log.error(
-        { status, said, restarts: this.#restarts, waitMs, log: logFileOf(dataDir) },
-        "the embedded nats-server died",
-      );
-      await this.#end();
-      try {
-        await delay(waitMs, undefined, { signal });
-        await this.#launch(signal);
-        const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
-        log.info(running, "the embedded nats-server runs again");
-      } catch (error) {
-        if (signal.aborted) return;
-        log.error(
-          { reason: (error as Error).message },
-          "the embedded nats-server did not start again",
-        );
-      }
-    }
+    let isFirst = true;
+    let last: object = {};
+    const run = async (): Promise<void> => {
+      if (!isFirst) await this.#launchAgain();
+      isFirst = false;
+      last = { ...(await this.#server?.ended) };
+      if (!signal.aborted) await this.#end();
+    };
+    await restartLoop(run, {
+      signal,
+      ...processPauses,
+      ended: (waitMs, error) => {
+        this.#restarts += 1;
+        const again = { restarts: this.#restarts, waitMs, log: logFileOf(dataDir) };
+        if (error === undefined) log.error({ ...last, ...again }, "the embedded nats-server died");
+        else {
+          const { message: reason } = error as Error;
+          log.error({ reason, ...again }, "the embedded nats-server did not start again");
+        }
+      },
+    });
+  }
+
+  async #launchAgain(): Promise<void> {
+    await this.#launch(this.#closing.signal);
+    const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
+    this.#options.log.info(running, "the embedded nats-server runs again");
   }
 }
 

@@ -2,9 +2,8 @@
 // not answer, asks them all for their numbers, and drains them together. The start is all or
 // nothing; later, a worker that does not start is tried again. Handles no request itself.
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
-import { RestartDelay } from "../base/restart-delay.ts";
+import { processPauses, restartLoop } from "../base/retry.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { ClientWarning } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
@@ -104,21 +103,29 @@ export class Supervisor {
   }
 
   async #keepRunning(index: number, first: WorkerProcess): Promise<void> {
-    const { signal } = this.#closing;
-    const restartDelay = new RestartDelay();
-    for (let worker = first; ; worker = this.#launch(index, "joining")) {
-      const sinceMs = performance.now();
-      const end = await worker.ended;
-      if (signal.aborted) return;
-      const waitMs = restartDelay.afterMs(performance.now() - sinceMs);
-      this.#log.error(
-        { worker: index, pid: worker.pid, ...end, waitMs },
-        "worker ended: starting another in its place",
-      );
-      await delay(waitMs, undefined, { signal }).catch(() => {});
-      if (signal.aborted) return;
-      this.#merged.restarted();
-    }
+    let started: WorkerProcess | undefined = first;
+    let end: object = {};
+    await restartLoop(
+      async () => {
+        const worker = started ?? this.#replace(index);
+        started = undefined;
+        end = { pid: worker.pid, ...(await worker.ended) };
+      },
+      {
+        signal: this.#closing.signal,
+        ...processPauses,
+        ended: (waitMs) =>
+          this.#log.error(
+            { worker: index, ...end, waitMs },
+            "worker ended: starting another in its place",
+          ),
+      },
+    );
+  }
+
+  #replace(index: number): WorkerProcess {
+    this.#merged.restarted();
+    return this.#launch(index, "joining");
   }
 
   async readiness(): Promise<WorkersReadiness> {
