@@ -28,6 +28,8 @@ export interface AdminServerOptions {
    * the path is not its own.
    */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Where events go; undefined until it is known. */
+  readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
 }
@@ -73,7 +75,9 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
     if (page === undefined) {
       if (options.live?.(request, response)) return;
-      response.writeHead(404).end();
+      response
+        .writeHead(404, { "Content-Type": "text/plain; charset=utf-8" })
+        .end(nothingHere(options.publicPort?.()));
     } else if (request.method !== "GET" && request.method !== "HEAD") {
       response.writeHead(405, { Allow: "GET, HEAD" }).end();
     } else {
@@ -137,6 +141,11 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
       server.closeAllConnections();
     });
   }
+}
+
+function nothingHere(publicPort: number | undefined): string {
+  const port = publicPort === undefined ? "the public port" : `port ${publicPort}`;
+  return `There is nothing at this path: this is the admin port. Events go to ${port}.\n`;
 }
 
 /** One that is ready is enough: the kernel sends no connections to those that do not listen. */

@@ -93,6 +93,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
     ...{ metrics, log, monotonicMs: clock.monotonicMs },
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),
+    publicPort: () => status.publicPort,
     live: live.answer,
   });
   const port = await admin.listen(config.adminHost, config.adminPort);

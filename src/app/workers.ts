@@ -35,6 +35,7 @@ export async function startWorkers(
     },
     readiness: () => supervisor.readiness(),
     warnings: () => supervisor.warnings(),
+    publicPort: () => publicPort,
     live: live.answer,
     log,
     monotonicMs: () => performance.now(),

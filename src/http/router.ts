@@ -46,6 +46,14 @@ const routes: ReadonlyMap<string, Route> = new Map(endpoints);
 /** One of these is suggested where there is nothing. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
+/** Probes and scrapers ask for these, sometimes at the wrong port. */
+const operatorPaths: ReadonlySet<string> = new Set([
+  "/metrics",
+  "/livez",
+  "/readyz",
+  "/healthz",
+  "/health",
+]);
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
 
 export class Router {
@@ -119,6 +127,10 @@ export class Router {
 
   /** `named`: the path as it may be shown. */
   #nothingAt(named: string, path: string): Problem {
+    if (operatorPaths.has(path)) {
+      const detail = `There is nothing at ${named} of this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
+      return { code: "not_found", detail };
+    }
     const near = this.#nearPaths.find(path, eventPaths, otherPaths);
     const meant = near === undefined ? "" : `; ${near} is meant?`;
     return {

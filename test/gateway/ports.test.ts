@@ -50,6 +50,18 @@ describe("each port keeps to its own", () => {
     }
   });
 
+  test("who asks the wrong port is told of the other", async () => {
+    for (const page of [...adminPages, "/healthz"]) {
+      const { text } = await ask(gateway.url + page, "GET");
+      expect(JSON.parse(text).detail).toContain(`at ${page} of this port: metrics and health`);
+    }
+    const { status, text } = await ask(`${gateway.adminUrl}/capture/`, "POST", "{}");
+    expect([status, text]).toEqual([
+      404,
+      `There is nothing at this path: this is the admin port. Events go to port ${new URL(gateway.url).port}.\n`,
+    ]);
+  });
+
   test("the admin port takes no events", async () => {
     const event = { event: "e", distinct_id: "d", api_key: project.key, token: project.key };
     for (const path of ["/capture/", "/capture", "/batch/", "/batch", ...adminPages]) {
