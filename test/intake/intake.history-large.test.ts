@@ -4,7 +4,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Problem } from "../../src/base/errors.ts";
 import type {
   Exchange,
@@ -127,69 +127,71 @@ function order(): string[] {
   return names.filter((name, index) => name !== names[index - 1]);
 }
 
-test("a live event goes past a large body that is being placed", async () => {
-  const large = send("large", "a", { events: 10_000, historical: false });
-  await send("small", "a", { events: 1, historical: false });
-  expect(order()).toEqual(["small"]);
-  await large;
-  expect(order()).toEqual(["small", "large"]);
-  expect(placed.slice(1)).toEqual(Array.from({ length: 10_000 }, (_, index) => `large${index}`));
-  expect(turns).toBeGreaterThan(15);
-});
+describe("history waits for large bodies", () => {
+  test("a live event goes past a large body that is being placed", async () => {
+    const large = send("large", "a", { events: 10_000, historical: false });
+    await send("small", "a", { events: 1, historical: false });
+    expect(order()).toEqual(["small"]);
+    await large;
+    expect(order()).toEqual(["small", "large"]);
+    expect(placed.slice(1)).toEqual(Array.from({ length: 10_000 }, (_, index) => `large${index}`));
+    expect(turns).toBeGreaterThan(15);
+  });
 
-test("history of the same project stays in the order of arrival, small behind large behind small", async () => {
-  const work = [
-    send("first", "a", { events: 2, historical: true }),
-    send("large", "a", { events: 8_000, historical: true }),
-    send("third", "a", { events: 3, historical: true }),
-    send("larger", "a", { events: 20_000, historical: true }),
-    send("fifth", "a", { events: 1, historical: true }),
-  ];
-  await Promise.all(work);
-  expect(order()).toEqual(["first", "large", "third", "larger", "fifth"]);
-  expect(answers.sort()).toEqual(["fifth 1", "first 2", "large 8000", "larger 20000", "third 3"]);
-});
+  test("history of the same project stays in the order of arrival, small behind large behind small", async () => {
+    const work = [
+      send("first", "a", { events: 2, historical: true }),
+      send("large", "a", { events: 8_000, historical: true }),
+      send("third", "a", { events: 3, historical: true }),
+      send("larger", "a", { events: 20_000, historical: true }),
+      send("fifth", "a", { events: 1, historical: true }),
+    ];
+    await Promise.all(work);
+    expect(order()).toEqual(["first", "large", "third", "larger", "fifth"]);
+    expect(answers.sort()).toEqual(["fifth 1", "first 2", "large 8000", "larger 20000", "third 3"]);
+  });
 
-test("every request is held against its project's limits once, also one that had to wait", async () => {
-  await Promise.all([
-    send("large", "a", { events: 8_000, historical: true }),
-    send("waits", "a", { events: 3, historical: true }),
-    send("live", "a", { events: 2, historical: false }),
-  ]);
-  expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
-});
+  test("every request is held against its project's limits once, also one that had to wait", async () => {
+    await Promise.all([
+      send("large", "a", { events: 8_000, historical: true }),
+      send("waits", "a", { events: 3, historical: true }),
+      send("live", "a", { events: 2, historical: false }),
+    ]);
+    expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
+  });
 
-test("history of another project does not wait once it is known whose the large body is", async () => {
-  const large = send("large", "a", { events: 30_000, historical: true });
-  while (placed.length === 0) await setImmediate();
-  await send("other", "b", { events: 1, historical: true });
-  expect(order()).toEqual(["large", "other"]);
-  expect(placed.length).toBeLessThan(30_001);
-  await large;
-  expect(placed.length).toBe(30_001);
-});
+  test("history of another project does not wait once it is known whose the large body is", async () => {
+    const large = send("large", "a", { events: 30_000, historical: true });
+    while (placed.length === 0) await setImmediate();
+    await send("other", "b", { events: 1, historical: true });
+    expect(order()).toEqual(["large", "other"]);
+    expect(placed.length).toBeLessThan(30_001);
+    await large;
+    expect(placed.length).toBe(30_001);
+  });
 
-test("more large bodies than scanners are all placed", async () => {
-  await Promise.all(
-    Array.from({ length: 7 }, (_, index) =>
-      send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {
-        events: 5_000,
-        historical: index % 3 === 0,
-      }),
-    ),
-  );
-  expect(answers).toHaveLength(7);
-  expect(placed).toHaveLength(35_000);
-});
+  test("more large bodies than scanners are all placed", async () => {
+    await Promise.all(
+      Array.from({ length: 7 }, (_, index) =>
+        send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {
+          events: 5_000,
+          historical: index % 3 === 0,
+        }),
+      ),
+    );
+    expect(answers).toHaveLength(7);
+    expect(placed).toHaveLength(35_000);
+  });
 
-test("one event of many megabytes is one turn's work and arrives whole", async () => {
-  await send("huge", "a", { events: 1, historical: false, padding: 3_000_000 });
-  expect(answers).toEqual(["huge 1"]);
-});
+  test("one event of many megabytes is one turn's work and arrives whole", async () => {
+    await send("huge", "a", { events: 1, historical: false, padding: 3_000_000 });
+    expect(answers).toEqual(["huge 1"]);
+  });
 
-test("a large body that is no JSON, or whose key is unknown, is refused and blocks nothing", async () => {
-  const broken = send("broken", "nobody", { events: 10_000, historical: true });
-  const after = send("after", "a", { events: 2, historical: true });
-  await Promise.all([broken, after]);
-  expect(answers.sort()).toEqual(["after 2", "broken unknown_api_key"]);
+  test("a large body that is no JSON, or whose key is unknown, is refused and blocks nothing", async () => {
+    const broken = send("broken", "nobody", { events: 10_000, historical: true });
+    const after = send("after", "a", { events: 2, historical: true });
+    await Promise.all([broken, after]);
+    expect(answers.sort()).toEqual(["after 2", "broken unknown_api_key"]);
+  });
 });

@@ -4,7 +4,7 @@
 // the real ones; the publisher is a port that ends each frame as it is told.
 
 import { randomFillSync } from "node:crypto";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { ErrorCode, Problem } from "../../src/base/errors.ts";
 import type {
   FrameOutcome,
@@ -140,125 +140,127 @@ const sizes: [string, number][] = [
   ["a large request", 250_000],
 ];
 
-test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, padding) => {
-  leave(10, { bytesPerSecond: 3_000_000 });
-  const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
-  otherwise = ["refused", "store_full"];
-  // More than one frame of it failing gives back no more than it cost.
-  for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
-  otherwise = ["stored", undefined];
-  expect(await send(batch)).toBe("stored");
-  expect(await send(batch)).toBe("rate_limited");
-  expect(meter.counts).toMatchObject({
-    accepted: 10,
-    dropped: 1,
-    rateLimitedRequests: 1,
-    rateLimitedEvents: 11,
+describe("a 503 costs a project nothing", () => {
+  test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, padding) => {
+    leave(10, { bytesPerSecond: 3_000_000 });
+    const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
+    otherwise = ["refused", "store_full"];
+    // More than one frame of it failing gives back no more than it cost.
+    for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
+    otherwise = ["stored", undefined];
+    expect(await send(batch)).toBe("stored");
+    expect(await send(batch)).toBe("rate_limited");
+    expect(meter.counts).toMatchObject({
+      accepted: 10,
+      dropped: 1,
+      rateLimitedRequests: 1,
+      rateLimitedEvents: 11,
+    });
   });
-});
 
-test.each(sizes)(
-  "%s whose events may be stored keeps its cost, and they count as unknown",
-  async (_, padding) => {
-    leave(10);
-    otherwise = ["unknown", "timeout"];
-    expect(await send(batchOf(10, padding))).toBe("timeout");
-    const { accepted, unknown } = meter.counts;
-    expect(accepted).toBe(0);
-    expect(counted).toContainEqual(["timeout", unknown]);
-    // Of a large request, those that were placed before the first was known to be lost.
-    expect(unknown).toBeGreaterThan(0);
-    if (padding < 60_000) expect(unknown).toBe(10);
-    for (let left = 10 - unknown; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
-    expect(await send(batchOf(10, padding))).toBe("rate_limited");
-  },
-);
+  test.each(sizes)(
+    "%s whose events may be stored keeps its cost, and they count as unknown",
+    async (_, padding) => {
+      leave(10);
+      otherwise = ["unknown", "timeout"];
+      expect(await send(batchOf(10, padding))).toBe("timeout");
+      const { accepted, unknown } = meter.counts;
+      expect(accepted).toBe(0);
+      expect(counted).toContainEqual(["timeout", unknown]);
+      // Of a large request, those that were placed before the first was known to be lost.
+      expect(unknown).toBeGreaterThan(0);
+      if (padding < 60_000) expect(unknown).toBe(10);
+      for (let left = 10 - unknown; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+      expect(await send(batchOf(10, padding))).toBe("rate_limited");
+    },
+  );
 
-test.each(sizes.slice(1))(
-  "%s that is stored in part costs that part, and it counts as stored",
-  async (_, padding) => {
-    leave(10, { bytesPerSecond: 10 * padding });
-    outcomes = [
-      ["stored", undefined],
-      ["refused", "store_full"],
-    ];
-    expect(await send(batchOf(10, padding))).toBe("store_full");
-    const { accepted, storedBytes, unknown } = meter.counts;
-    expect(accepted).toBeGreaterThan(0);
-    expect(accepted).toBeLessThan(10);
-    expect(storedBytes).toBeGreaterThan(accepted * padding);
-    expect(unknown).toBe(0);
-    expect(counted).toContainEqual(["none", accepted]);
-    for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-  },
-);
-
-test.each(sizes.slice(1))(
-  "%s that is sent again counts what was stored of it once",
-  async (_, padding) => {
-    const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
-    leave(10, { bytesPerSecond: 10 * padding });
-    outcomes = [stored, ["refused", "store_full"]];
-    expect(await send(batchOf(10, padding))).toBe("store_full");
-    const { accepted, storedBytes } = meter.counts;
-    const left = 10 - accepted;
-    expect(sharedBytes).toBe(storedBytes);
-    // What it has of it costs a retry nothing either, until that is stored whole.
-    for (let tries = 0; tries < 3; tries++) {
+  test.each(sizes.slice(1))(
+    "%s that is stored in part costs that part, and it counts as stored",
+    async (_, padding) => {
+      leave(10, { bytesPerSecond: 10 * padding });
       outcomes = [
-        ["duplicate", undefined],
+        ["stored", undefined],
         ["refused", "store_full"],
       ];
       expect(await send(batchOf(10, padding))).toBe("store_full");
-    }
-    expect(meter.counts).toMatchObject({ accepted, storedBytes });
-    outcomes = [["duplicate", undefined]];
+      const { accepted, storedBytes, unknown } = meter.counts;
+      expect(accepted).toBeGreaterThan(0);
+      expect(accepted).toBeLessThan(10);
+      expect(storedBytes).toBeGreaterThan(accepted * padding);
+      expect(unknown).toBe(0);
+      expect(counted).toContainEqual(["none", accepted]);
+      for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+      expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    },
+  );
+
+  test.each(sizes.slice(1))(
+    "%s that is sent again counts what was stored of it once",
+    async (_, padding) => {
+      const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
+      leave(10, { bytesPerSecond: 10 * padding });
+      outcomes = [stored, ["refused", "store_full"]];
+      expect(await send(batchOf(10, padding))).toBe("store_full");
+      const { accepted, storedBytes } = meter.counts;
+      const left = 10 - accepted;
+      expect(sharedBytes).toBe(storedBytes);
+      // What it has of it costs a retry nothing either, until that is stored whole.
+      for (let tries = 0; tries < 3; tries++) {
+        outcomes = [
+          ["duplicate", undefined],
+          ["refused", "store_full"],
+        ];
+        expect(await send(batchOf(10, padding))).toBe("store_full");
+      }
+      expect(meter.counts).toMatchObject({ accepted, storedBytes });
+      outcomes = [["duplicate", undefined]];
+      expect(await send(batchOf(10, padding))).toBe("stored");
+      expect(meter.counts.accepted).toBe(10);
+      expect(sharedBytes).toBe(meter.counts.storedBytes);
+      const sum = (reason: string) =>
+        counted.filter(([one]) => one === reason).reduce((total, [, count]) => total + count, 0);
+      expect(sum("none")).toBe(10);
+      expect(sum("duplicate")).toBe(4 * accepted);
+      expect(left).toBeGreaterThan(0);
+    },
+  );
+
+  test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
+    leave(1);
+    for (let tries = 0; tries < 3; tries++)
+      expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
     expect(await send(batchOf(10, padding))).toBe("stored");
-    expect(meter.counts.accepted).toBe(10);
-    expect(sharedBytes).toBe(meter.counts.storedBytes);
-    const sum = (reason: string) =>
-      counted.filter(([one]) => one === reason).reduce((total, [, count]) => total + count, 0);
-    expect(sum("none")).toBe(10);
-    expect(sum("duplicate")).toBe(4 * accepted);
-    expect(left).toBeGreaterThan(0);
-  },
-);
+    expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
+  });
 
-test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
-  leave(1);
-  for (let tries = 0; tries < 3; tries++)
-    expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
-  expect(await send(batchOf(10, padding))).toBe("stored");
-  expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
-});
+  test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
+    leave(2);
+    const wrong = { event: "e", distinct_id: "u", $set: 1 };
+    expect(await send([wrong, wrong])).toBe("invalid_properties");
+    expect(await send([wrong, wrong])).toBe("invalid_properties");
+    expect(await send([wrong])).toBe("rate_limited");
+    expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
+  });
 
-test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
-  leave(2);
-  const wrong = { event: "e", distinct_id: "u", $set: 1 };
-  expect(await send([wrong, wrong])).toBe("invalid_properties");
-  expect(await send([wrong, wrong])).toBe("invalid_properties");
-  expect(await send([wrong])).toBe("rate_limited");
-  expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
-});
-
-test("what is given back never comes to more than a burst, nor than what was taken", () => {
-  const admitted = (events: number, bytes: number): RequestCost => {
-    const cost = costOf(events, bytes);
-    expect(meter.admit(cost)).toBe(0);
-    return cost;
-  };
-  meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
-  const small = admitted(1, 1);
-  meter.giveBack(admitted(199, 131_070), 0);
-  meter.giveBack(small, 0);
-  meter.giveBack(small, 0);
-  // The bucket is full again, and no fuller.
-  const large = admitted(200, 131_072);
-  expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
-  meter.giveBack(small, 0);
-  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-  meter.giveBack(large, 0);
-  for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
-  expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  test("what is given back never comes to more than a burst, nor than what was taken", () => {
+    const admitted = (events: number, bytes: number): RequestCost => {
+      const cost = costOf(events, bytes);
+      expect(meter.admit(cost)).toBe(0);
+      return cost;
+    };
+    meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
+    const small = admitted(1, 1);
+    meter.giveBack(admitted(199, 131_070), 0);
+    meter.giveBack(small, 0);
+    meter.giveBack(small, 0);
+    // The bucket is full again, and no fuller.
+    const large = admitted(200, 131_072);
+    expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
+    meter.giveBack(small, 0);
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    meter.giveBack(large, 0);
+    for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+  });
 });

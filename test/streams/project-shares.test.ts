@@ -4,7 +4,7 @@
 
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WatchedShares } from "../../src/streams/project-shares.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { mebibyte } from "../../testkit/publisher-rig.ts";
@@ -93,88 +93,90 @@ async function rigOf(frameScope: "project" | "partition", everyMs = 10): Promise
   };
 }
 
-test("what was added to a stream that never fills does not add up", async () => {
-  const { shares, add, purge, looked } = await rigOf("project");
-  for (let times = 0; times < 28; times++) {
-    await add("steady");
+describe("what has left a stream fills no share", () => {
+  test("what was added to a stream that never fills does not add up", async () => {
+    const { shares, add, purge, looked } = await rigOf("project");
+    for (let times = 0; times < 28; times++) {
+      await add("steady");
+      await looked();
+      expect(shares.refusalOf("live", "steady"), `after ${times + 1} MiB`).toBe(undefined);
+      await purge("steady");
+    }
+    expect(shares.projectsOver).toBe(0);
+  });
+
+  test("what other gateways have stored of a project counts", async () => {
+    const { shares, addElsewhere } = await rigOf("project");
+    for (let times = 0; times < 7; times++) await addElsewhere("flood");
+    // Counted once it stores something here.
+    for (const projectId of ["flood", "quiet"]) shares.stored("live", projectId, 1_000);
+    await expect.poll(() => shares.refusalOf("live", "flood")?.code, within).toBe("project_full");
+    expect(shares.refusalOf("live", "quiet")).toBe(undefined);
+  });
+
+  test("in messages of several projects the part of one that has long gone is not taken for what it once was", async () => {
+    const { shares, add, purge, looked } = await rigOf("partition");
+    for (let times = 0; times < 5; times++) await add("former", "~");
     await looked();
-    expect(shares.refusalOf("live", "steady"), `after ${times + 1} MiB`).toBe(undefined);
-    await purge("steady");
-  }
-  expect(shares.projectsOver).toBe(0);
-});
-
-test("what other gateways have stored of a project counts", async () => {
-  const { shares, addElsewhere } = await rigOf("project");
-  for (let times = 0; times < 7; times++) await addElsewhere("flood");
-  // Counted once it stores something here.
-  for (const projectId of ["flood", "quiet"]) shares.stored("live", projectId, 1_000);
-  await expect.poll(() => shares.refusalOf("live", "flood")?.code, within).toBe("project_full");
-  expect(shares.refusalOf("live", "quiet")).toBe(undefined);
-});
-
-test("in messages of several projects the part of one that has long gone is not taken for what it once was", async () => {
-  const { shares, add, purge, looked } = await rigOf("partition");
-  for (let times = 0; times < 5; times++) await add("former", "~");
-  await looked();
-  await purge("~");
-  for (let times = 0; times < 40; times++) {
-    await add("present", "~");
+    await purge("~");
+    for (let times = 0; times < 40; times++) {
+      await add("present", "~");
+      await looked();
+      if (times < 34) await purge("~");
+    }
+    await add("quiet", "~");
+    shares.stored("live", "former", 1_000);
     await looked();
-    if (times < 34) await purge("~");
-  }
-  await add("quiet", "~");
-  shares.stored("live", "former", 1_000);
-  await looked();
-  expect(shares.refusalOf("live", "former")).toBe(undefined);
-  await expect.poll(() => shares.refusalOf("live", "present")?.code, within).toBe("project_full");
-});
+    expect(shares.refusalOf("live", "former")).toBe(undefined);
+    await expect.poll(() => shares.refusalOf("live", "present")?.code, within).toBe("project_full");
+  });
 
-test("others that leave nothing free make nobody be over that has little", async () => {
-  const { shares, add, addElsewhere, looked } = await rigOf("project");
-  await add("small");
-  for (let times = 0; times < 6; times++) await addElsewhere("filler");
-  await expect(addElsewhere("filler")).rejects.toThrow("maximum bytes exceeded");
-  for (let times = 0; times < 5; times++) {
-    shares.stored("live", "small", 1_000);
+  test("others that leave nothing free make nobody be over that has little", async () => {
+    const { shares, add, addElsewhere, looked } = await rigOf("project");
+    await add("small");
+    for (let times = 0; times < 6; times++) await addElsewhere("filler");
+    await expect(addElsewhere("filler")).rejects.toThrow("maximum bytes exceeded");
+    for (let times = 0; times < 5; times++) {
+      shares.stored("live", "small", 1_000);
+      await looked();
+      expect(shares.refusalOf("live", "small")).toBe(undefined);
+    }
+  });
+
+  test("a few small messages before the large ones of others are not taken for as large", async () => {
+    const { shares, addElsewhere, looked } = await rigOf("project");
+    await addElsewhere("small", { messages: 6, messageBytes: 1_000 });
+    for (let other = 0; other < 63; other++) await addElsewhere(`other-${other}`, { messages: 1 });
+    for (let times = 0; times < 20; times++) {
+      shares.stored("live", "small", 1_000);
+      await looked();
+      expect(shares.refusalOf("live", "small")).toBe(undefined);
+    }
+  });
+
+  test("whoever is over is let in by the look of the next second, not by that of all", async () => {
+    const { shares, addElsewhere, purge } = await rigOf("project", 3_600_000);
+    for (let times = 0; times < 7; times++) await addElsewhere("flood");
+    // As much as has the stream asked at once.
+    shares.stored("live", "flood", mebibyte);
+    shares.stored("live", "quiet", mebibyte / 8);
+    await expect.poll(() => shares.refusalOf("live", "flood")?.code, within).toBe("project_full");
+    await purge("flood");
+    await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
+    expect(shares.projectsOver).toBe(0);
+  });
+
+  test("what is under way counts until it has an outcome", async () => {
+    const { shares, add, looked } = await rigOf("project");
+    for (let times = 0; times < 4; times++) await add("flood");
+    // Four of eight are stored, of which six may be one project's.
+    shares.addUnderWay("live", "flood", mebibyte);
     await looked();
-    expect(shares.refusalOf("live", "small")).toBe(undefined);
-  }
-});
-
-test("a few small messages before the large ones of others are not taken for as large", async () => {
-  const { shares, addElsewhere, looked } = await rigOf("project");
-  await addElsewhere("small", { messages: 6, messageBytes: 1_000 });
-  for (let other = 0; other < 63; other++) await addElsewhere(`other-${other}`, { messages: 1 });
-  for (let times = 0; times < 20; times++) {
-    shares.stored("live", "small", 1_000);
-    await looked();
-    expect(shares.refusalOf("live", "small")).toBe(undefined);
-  }
-});
-
-test("whoever is over is let in by the look of the next second, not by that of all", async () => {
-  const { shares, addElsewhere, purge } = await rigOf("project", 3_600_000);
-  for (let times = 0; times < 7; times++) await addElsewhere("flood");
-  // As much as has the stream asked at once.
-  shares.stored("live", "flood", mebibyte);
-  shares.stored("live", "quiet", mebibyte / 8);
-  await expect.poll(() => shares.refusalOf("live", "flood")?.code, within).toBe("project_full");
-  await purge("flood");
-  await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
-  expect(shares.projectsOver).toBe(0);
-});
-
-test("what is under way counts until it has an outcome", async () => {
-  const { shares, add, looked } = await rigOf("project");
-  for (let times = 0; times < 4; times++) await add("flood");
-  // Four of eight are stored, of which six may be one project's.
-  shares.addUnderWay("live", "flood", mebibyte);
-  await looked();
-  expect(shares.refusalOf("live", "flood")).toBe(undefined);
-  shares.addUnderWay("live", "flood", 2 * mebibyte);
-  expect(shares.refusalOf("live", "flood")?.code).toBe("project_full");
-  expect(shares.refusalOf("live", "quiet")).toBe(undefined);
-  shares.addUnderWay("live", "flood", -3 * mebibyte);
-  await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
+    expect(shares.refusalOf("live", "flood")).toBe(undefined);
+    shares.addUnderWay("live", "flood", 2 * mebibyte);
+    expect(shares.refusalOf("live", "flood")?.code).toBe("project_full");
+    expect(shares.refusalOf("live", "quiet")).toBe(undefined);
+    shares.addUnderWay("live", "flood", -3 * mebibyte);
+    await expect.poll(() => shares.refusalOf("live", "flood"), within).toBe(undefined);
+  });
 });

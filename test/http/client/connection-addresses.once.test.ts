@@ -3,7 +3,7 @@
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ConnectionAddresses } from "../../../src/http/client/connection-addresses.ts";
 import { type ConnectionId, loadConnectionId } from "../../../src/http/client/connection-id.ts";
 import { until } from "../../../testkit/http-server.ts";
@@ -11,64 +11,66 @@ import { until } from "../../../testkit/http-server.ts";
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
 const requestsEach = 5;
 
-test("read once, held while the connection is open, then let go", async () => {
-  const server = startServer(loadConnectionId());
-  const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
-  for (let request = 0; request < requestsEach; request++) {
-    for (const [place, from] of froms.entries())
-      expect(await addressOf(sockets[place]!)).toBe(from);
-  }
-  expect(server.reads()).toBe(froms.length);
-  expect(server.addresses.size).toBe(froms.length);
+describe("an address is read once a connection", () => {
+  test("read once, held while the connection is open, then let go", async () => {
+    const server = startServer(loadConnectionId());
+    const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
+    for (let request = 0; request < requestsEach; request++) {
+      for (const [place, from] of froms.entries())
+        expect(await addressOf(sockets[place]!)).toBe(from);
+    }
+    expect(server.reads()).toBe(froms.length);
+    expect(server.addresses.size).toBe(froms.length);
 
-  sockets[0]!.destroy();
-  await until(() => server.addresses.size === froms.length - 1, "one address is let go");
-  expect(await addressOf(sockets[1]!)).toBe(froms[1]);
-  // A request that never ends, and one that is never answered, hold nothing longer.
-  sockets[1]!.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234");
-  sockets[2]!.write("GET /never HTTP/1.1\r\nHost: a\r\n\r\n");
-  for (const socket of sockets) socket.destroy();
-  await until(() => server.addresses.size === 0, "no address is held");
-});
+    sockets[0]!.destroy();
+    await until(() => server.addresses.size === froms.length - 1, "one address is let go");
+    expect(await addressOf(sockets[1]!)).toBe(froms[1]);
+    // A request that never ends, and one that is never answered, hold nothing longer.
+    sockets[1]!.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234");
+    sockets[2]!.write("GET /never HTTP/1.1\r\nHost: a\r\n\r\n");
+    for (const socket of sockets) socket.destroy();
+    await until(() => server.addresses.size === 0, "no address is held");
+  });
 
-test("nothing is held of connections the server drops", async () => {
-  const server = startServer(loadConnectionId());
-  for (const from of froms) await addressOf(await connect(server.port, from));
-  expect(server.addresses.size).toBe(froms.length);
-  server.app.close();
-  await until(() => server.addresses.size === 0, "no address is held");
-});
+  test("nothing is held of connections the server drops", async () => {
+    const server = startServer(loadConnectionId());
+    for (const from of froms) await addressOf(await connect(server.port, from));
+    expect(server.addresses.size).toBe(froms.length);
+    server.app.close();
+    await until(() => server.addresses.size === 0, "no address is held");
+  });
 
-test.each([
-  ["two open connections share", (): number => 7, froms],
-  ["says that there is none", (): number => 0, froms.slice(0, 1)],
-] as const)(
-  "an id that %s: every address is read when it is asked for",
-  async (_what, connectionId, opening) => {
-    const server = startServer(connectionId);
-    const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
-    await until(() => server.opened() === opening.length, "all are open");
-    for (const [place, from] of opening.entries())
-      expect(await addressOf(sockets[place]!)).toBe(from);
-    expect(server.addresses.size).toBe(0);
-  },
-);
+  test.each([
+    ["two open connections share", (): number => 7, froms],
+    ["says that there is none", (): number => 0, froms.slice(0, 1)],
+  ] as const)(
+    "an id that %s: every address is read when it is asked for",
+    async (_what, connectionId, opening) => {
+      const server = startServer(connectionId);
+      const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
+      await until(() => server.opened() === opening.length, "all are open");
+      for (const [place, from] of opening.entries())
+        expect(await addressOf(sockets[place]!)).toBe(from);
+      expect(server.addresses.size).toBe(0);
+    },
+  );
 
-test("an object that is not a response has no id", () => {
-  const connectionId = loadConnectionId() as (value: unknown) => number;
-  for (const value of [
-    undefined,
-    null,
-    1,
-    "text",
-    {},
-    [],
-    () => {},
-    Buffer.alloc(1),
-    new Proxy({}, {}),
-  ]) {
-    expect(connectionId(value)).toBe(0);
-  }
+  test("an object that is not a response has no id", () => {
+    const connectionId = loadConnectionId() as (value: unknown) => number;
+    for (const value of [
+      undefined,
+      null,
+      1,
+      "text",
+      {},
+      [],
+      () => {},
+      Buffer.alloc(1),
+      new Proxy({}, {}),
+    ]) {
+      expect(connectionId(value)).toBe(0);
+    }
+  });
 });
 
 /** Answers every request with its client's address. */
