@@ -21,8 +21,8 @@ export interface DistinctIdText {
 
 /**
  * The stored text of the token body[start, end) of the given type (not Absent, Null or
- * EmptyString). For the tokens the record writer cannot copy: escaped or long strings, and values
- * that are no strings, which become their compact JSON text.
+ * EmptyString). It is for tokens that the record writer cannot copy: escaped or long strings, and
+ * values that are no strings, which become their compact JSON text.
  */
 export function distinctIdText(
   body: Buffer,
@@ -66,7 +66,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** Without the character at the end whose last bytes were not read. */
+/** Drops a character at the end whose last bytes were not read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;

@@ -8,7 +8,8 @@ import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
 /**
- * Beside the kinds: there is no name, and what old browser SDKs sent for each request of a page.
+ * Names that have no kind: there is none, or it is what old browser SDKs sent for each request of a
+ * page.
  */
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
@@ -36,7 +37,7 @@ interface SpecialName {
   readonly kind: Kind | NoKind;
 }
 
-/** By their length. */
+/** The names that mean something, by their length. */
 const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
   { length: Math.max(...[...specialNames.keys()].map((name) => name.length)) + 1 },
   (_, length) =>

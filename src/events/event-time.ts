@@ -1,6 +1,6 @@
-// When an event happened: by its `offset`, else by its `timestamp` less what the client's clock is
-// ahead of ours, else when it was received. The clock's error is what the client calls now
-// (`sent_at`) less what we do; the request's way counts as a part of it.
+// When an event happened. Its `offset` counts first, then its `timestamp` less what the client's
+// clock is ahead of ours, then the time of receipt. The clock's error is the time that the client
+// sent the request (`sent_at`) less the time of receipt, so the request's way is a part of it.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -36,7 +36,7 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   const { receivedAtMs } = request;
   const isAbsent = isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.Timestamp));
   if (isAbsent && !hasExtra(table, row)) {
-    // Nothing is said of its time.
+    // The event does not say when it happened.
     verdict.timestampSentMs = Number.NaN;
     verdict.timestampMs = receivedAtMs;
     if (request.needsTimestamp) verdict.warnings |= warningBit.missing_timestamp;
@@ -75,8 +75,8 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
 }
 
 /**
- * Milliseconds that passed on the client between event and request. Of a number that no double
- * holds, an infinity.
+ * Milliseconds that passed on the client between event and request; an infinity for a number that
+ * no double holds.
  */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
@@ -86,7 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** posthog-js sends an offset with every event: no string for those. */
+/** posthog-js sends an offset with every event, so no string is made for those. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

@@ -35,7 +35,7 @@ const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
-/** As most events have them. */
+/** The field types of most events. */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {

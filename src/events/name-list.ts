@@ -10,7 +10,8 @@ const DIGIT_0 = 0x30;
 const valueBytes = 2;
 
 /**
- * Bytes that an object of names takes at most, of lists of so many bytes: `"",` becomes `"":0,`.
+ * The most bytes that an object of names takes whose lists have so many bytes: `"",` becomes
+ * `"":0,`.
  */
 export function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
@@ -67,8 +68,8 @@ export class NameObject {
 }
 
 /**
- * Makes the array of its names of the object of names, in plain form, that is object[start, end);
- * answers where it ends.
+ * Turns the object of names, which is object[start, end) in plain form, into the array of its
+ * names. Answers where that ends.
  */
 export function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;

@@ -52,7 +52,7 @@ const zone = String.raw`(?:\s*(?<zone>[a-z]{1,3}|[+-]\d\d(?::?\d\d)?))?`;
 const time = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?(?:\s*(?<half>[ap]m))?${zone}`;
 const timeOfDay = String.raw`(?:,?\s+(?:at\s+)?${time})?`;
 
-/** By what the text begins with; none of them can take another's. */
+/** The forms, told apart by how the text begins: no text matches two of them. */
 const forms: readonly RegExp[] = [
   // 2026-11-22 07:00:00 UTC, 2026/11/22 07:00, 2026.11.22
   String.raw`${year}(?<mark>[-/.])${number}\k<mark>${day}${timeOfDay}`,
@@ -124,7 +124,7 @@ function yearOf(text: string): number {
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** From 0. */
+/** Counted from 0. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

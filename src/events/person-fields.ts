@@ -16,7 +16,7 @@ import { type Slice, type Verdict, warningBit } from "./verdict.ts";
  * and some 7 ms at the worst.
  */
 export const mergedBytesMax = 524_288;
-/** And lists of names, which take 2 ms. */
+/** Lists of names may take so many together, which is 2 ms. */
 export const namesBytesMax = 65_536;
 /** The braces and the comma that are ours. */
 const punctuationBytes = 3;
@@ -45,12 +45,12 @@ const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
 const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
 
-/** Whether an item has any, be they what they may. */
+/** Whether an item has person fields, of whatever type. */
 export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Whether it may take more than to copy them. */
+/** Whether its person fields may have to be merged, which takes more than to copy them. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -123,7 +123,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The top level's come last, and the last of each name counts.
+    // The members of the top level come last, and the last of each name counts.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -176,10 +176,7 @@ export class PersonFields {
   }
 }
 
-/**
- * The span, or none where what is there is no list of names; which is worth a warning, unless
- * nothing is there.
- */
+/** The span of a list of names, or none. Something that is no list of names gets a warning. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;

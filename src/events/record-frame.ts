@@ -25,10 +25,10 @@ const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
 /** Where in the text behind the timestamp the time of receipt stands. */
 const receivedAtStart = beforeReceivedAt.length;
-/** Heads that are kept: of as many projects as send at about the same time. */
+/** So many heads are kept: as many as there are projects that send at about the same time. */
 const headsMax = 1_024;
 
-/** [without person profile, with it] for each of the kinds. */
+/** Two tails for each kind: without a person profile, and with one. */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -48,9 +48,7 @@ export class RecordFrame {
   /** A record from its beginning to its event, with room for the id at `uuidAt`. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /**
-   * What the client calls now is known, and so timestamps may be stored otherwise than they came.
-   */
+  /** The request says when it was sent, so timestamps may be stored otherwise than they came. */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
   /** `sent_at` and `ip`, where they are known. */
@@ -80,8 +78,7 @@ export class RecordFrame {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record: what it takes to put the pieces together is worth it for
-    // others only.
+    // Most requests have one record: the pieces are worth putting together for others only.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
@@ -116,7 +113,7 @@ function tailIndex({ kind, personProfile }: Verdict): number {
 /** Makes the frames of requests. */
 export class RecordFrames {
   readonly #heads = new Map<string, Buffer>();
-  // Requests come many in a millisecond, and one project's behind one another.
+  // Many requests come in a millisecond, and one project's come one behind another.
   #lastProjectId: string | undefined = undefined;
   #lastHead: Buffer = Buffer.alloc(0);
   #receivedAtMs = Number.NaN;

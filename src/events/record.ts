@@ -33,9 +33,9 @@ const storedItemBytesMin = 18;
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * More than the records of a body take, but for what `$set` and its like inside `properties` take
- * where they stand a second time. From the body alone: it decides how a request is placed, also
- * when it is sent again.
+ * An upper bound of what the records of a body take, but for what `$set` and its like inside
+ * `properties` take where they stand a second time. It is told by the body alone, because it
+ * decides how a request is placed, also when it is sent again.
  */
 export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
   return (
@@ -50,9 +50,7 @@ export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
  */
 const recordOverheadBytes = 256;
 
-/**
- * About what the records of a body take, were all its items stored: nothing is stored to find out.
- */
+/** An estimate of what the records of a body take if all its items are stored. */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
@@ -62,8 +60,9 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordFrame;
   /**
-   * Bytes the item's line takes at most. The same for a request that is sent again, and so its
-   * frames are, although the client's clock, as we reckon it, is then another.
+   * The most bytes that the item's line takes. They are the same when the request is sent again,
+   * and so its frames are the same, although the client's clock then seems to be off by something
+   * else.
    */
   measure(item: ItemView, verdict: Verdict, frame: RecordFrame): number;
   /** Appends the item's line to the sink, which has room for what `measure` said. */
@@ -135,8 +134,8 @@ function measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame)
 }
 
 /**
- * To copy a time takes a third of what it takes to write its digits: most are the client's or
- * ours as they are.
+ * Writes when the event happened. Most times are the client's or ours as they are, and to copy one
+ * takes a third of what it takes to write its digits.
  */
 function writeMoment(
   item: ItemView,
@@ -153,7 +152,7 @@ function writeMoment(
   return at + item.body.copy(target, at, start, end);
 }
 
-/** The uuid that was sent, or the one that stands for it. */
+/** Writes the uuid that was sent, or the one that is stored instead of it. */
 function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number): void {
   if (verdict.uuid === "sent") {
     const start = item.table[item.row + Row.UuidStart]! + 1;
@@ -163,7 +162,7 @@ function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number)
   }
 }
 
-/** The client said when it was, and it can be read. */
+/** Whether the client said when the event was, in a form that can be read. */
 function hasSentTimestamp({ timestampSentMs }: Verdict): boolean {
   return !Number.isNaN(timestampSentMs);
 }

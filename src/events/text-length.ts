@@ -1,5 +1,5 @@
-// Texts that may be so many characters long and no longer: for clients that are told so, where
-// others have them cut or stored as they are.
+// The lengths that texts may have where a client is told of each event. For other clients longer
+// texts are cut, or stored as they are.
 
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax } from "./distinct-id.ts";

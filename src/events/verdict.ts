@@ -9,7 +9,7 @@ import {
   warningCodes,
 } from "../base/errors.ts";
 
-/** As records name them. */
+/** The kinds of events, as records name them. */
 export const kinds = [
   "custom",
   "pageview",
@@ -39,15 +39,14 @@ export const warningBit = Object.fromEntries(
 ) as Record<WarningCode, number>;
 
 /**
- * The two warnings that are not of the rules: who repaired the body, or read the envelope, knows of
- * it.
+ * Two warnings do not come from the rules, but from the repair of the body and from its envelope.
  */
 export const invalidUtf8Warning = warningBit.invalid_utf8;
 export const invalidSentAtWarning = warningBit.invalid_sent_at;
 
 /** What the rules must know of an event's request. */
 export interface RequestFacts {
-  /** An event without a timestamp is worth a warning: of history, and in the newer protocol. */
+  /** An event without a timestamp gets a warning: in history, and in the newer protocol. */
   readonly needsTimestamp: boolean;
   /** An object without a name is a `$identify`. */
   readonly isEngage: boolean;
@@ -70,7 +69,7 @@ export class Slice {
  * the record copies the token from the body; otherwise it holds what to store instead.
  */
 export class Verdict {
-  /** `removed`: of no use to anybody, and nobody is told. */
+  /** `removed`: the event is of no use to anybody, and nobody is told. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
   /** What was wrong, for the client; only with `error`. */

@@ -92,7 +92,7 @@ export class ScannerQueue {
   }
 
   #startWaiting(): void {
-    // One a project and round: who was served is behind the others.
+    // Each round serves one body of each project; a project that was served goes behind the others.
     for (let started = true; started; ) {
       started = false;
       for (const [group, waiters] of [...this.#waiting]) {

@@ -1,5 +1,5 @@
-// What a request calls now: `sent_at` in its body, or a parameter of its query. Against the time of
-// receipt it shows how far the client's clock is off.
+// When a request was sent by the client's clock: `sent_at` in its body, or a parameter of its query.
+// Compared with the time of receipt it shows how far that clock is off.
 
 import type { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampTokenMs } from "../events/timestamp.ts";

@@ -24,7 +24,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Before each call others have joined with theirs, so what is taken back is this request's. */
+  /** Other requests have joined with their lines, so only this one's are taken back. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

@@ -23,7 +23,7 @@ import { type Said, textOf } from "./details/item-details.ts";
 /** Errors and warnings an answer names; the rest only counts. */
 export const itemNotesMax = 20;
 
-/** Once a request at most: plain additions. */
+/** Counts. Each method is called once a request at most. */
 export interface IntakeMetrics {
   /**
    * `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`:
@@ -84,17 +84,17 @@ export class Tally implements IntakeReport {
     exchange.answerStored(this);
   }
 
-  /** One more that is left out would be named. */
+  /** Whether the answer would name one more item that is left out. */
   get namesDrops(): boolean {
     return this.#drops.length < itemNotesMax;
   }
 
-  /** One more that is in error would be named. */
+  /** Whether the answer would name one more event that is in error. */
   get namesErrors(): boolean {
     return this.errors.length < itemNotesMax;
   }
 
-  /** What is said is for those that are named. */
+  /** `said` is not read where the answer does not name the item. */
   drop(index: number, code: DropCode, said: Said): void {
     this.dropped++;
     this.warningsTotal++;
@@ -106,7 +106,7 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(said) });
   }
 
-  /** Neither stored nor missed: it is in no count of the answer. */
+  /** The item is neither stored nor missed, so it is in no count of the answer. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -139,7 +139,7 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** By index. Where there are too many, what is lost goes before what is stored. */
+  /** In the order of their indexes. Where they are too many, items that are lost go first. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
@@ -172,14 +172,14 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Adds what the rules found, once the client is told so: what is answered with a 503 comes again,
-   * and would count each time. Not `isWhole`: some of what is to be stored is not. Stored events
-   * are counted when they are stored.
+   * Adds what the rules found, when the client is told of it: a request that is answered with a 503
+   * comes again and would count each time. `isWhole` is false where some of what is to be stored is
+   * not. Stored events are counted elsewhere, when they are stored.
    */
   countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
-    // Most requests have neither.
+    // Most requests have none.
     if (this.dropped > 0) {
       for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
       for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
@@ -199,7 +199,7 @@ function detailOf(code: string, notes: readonly ItemNote[]): string {
   return notes.find((note) => note.code === code)?.detail ?? "";
 }
 
-/** All items ended in an error: the first one's is the request's. */
+/** The problem of a request whose items are all in error: that of the first one. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   // The codes of items are codes of the error table too.

@@ -42,13 +42,13 @@ export interface Protocol {
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   /** What looks like the slip behind a problem of the envelope; "" where nothing does. */
   hintOf(problem: Problem, work: Work, slips: Slips): string;
-  /** What an event can have that refuses the whole request. For a body that the table holds whole. */
+  /** What an event has for which the whole request is refused. The table must hold all events. */
   readEvents(work: Work): Problem | undefined;
-  /** The same for any body. Undefined: there is nothing to read. */
+  /** The same for a body of any length. Undefined: there is nothing to read. */
   readEventsInTurns(work: Work): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** With a name for the body, its lines go to frames of their own. */
+  /** `bodyId` names a body whose lines go to frames of their own. */
   createFrames(work: Work, publisher: Publisher, bodyId: string | undefined): RequestFrames;
 }
 
@@ -93,20 +93,20 @@ export class Work implements RequestFacts {
   /** Holds the table of the body, once it is scanned. */
   readonly scanner: BackgroundScanner;
 
-  // From here on: known when the request is opened.
+  // These are known when the request is opened.
   project!: MeteredProject;
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  // From here on: known when it is taken.
+  // These are known when it is taken.
   needsTimestamp = false;
   skewMs = 0;
-  /** What the request calls now cannot be read. */
+  /** The request says when it was sent, and it cannot be read. */
   hasInvalidSentAt = false;
   tally!: Tally;
   pending!: PendingRequest;
-  /** What the store takes in one record. */
+  /** The largest record that the store takes. */
   recordBytesMax = 0;
   record!: RecordFrame;
   frames!: RequestFrames;
@@ -142,7 +142,7 @@ export class Work implements RequestFacts {
     return this.rowCount;
   }
 
-  /** From now on the scanner has the table of this body. */
+  /** Goes on with the repaired body. The scanner holds its table by now. */
   repair({ body, malformed }: RepairedBody): void {
     this.body = body;
     this.malformed = malformed;

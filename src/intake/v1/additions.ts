@@ -1,6 +1,6 @@
 // What an event of the newer protocol (v1) says outside of its properties and PostHog keeps inside:
-// session, window, options, SDK. Makes the members to be put there. Of what `properties` have
-// already, that counts, so these come first and the last of each name is kept.
+// session, window, options, SDK. Makes the members to be put there. They come first, and the last
+// member of a name is kept, so what `properties` have already counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";

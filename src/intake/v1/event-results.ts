@@ -59,15 +59,15 @@ export class EventResults {
     this.#hints.set(index, hint);
   }
 
-  /** It is in a frame. */
+  /** The event is in a frame. */
   placed(index: number, warnings: number): void {
     this.#states[index] = State.Placed;
     this.#details[index] = warnings;
   }
 
   /**
-   * The frame that has what was placed of the events from `first` to `last`. Of one that may be
-   * stored or not, the client is to send the events again.
+   * The outcome of the frame that has what was placed of the events from `first` to `last`. Where
+   * they may be stored or not, the client is to retry them.
    */
   settled(
     { first, last }: { first: number; last: number },
@@ -166,7 +166,7 @@ class ResultWriter {
 
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
-      // Two quotes, and a comma but behind the last.
+      // Two quotes, and a comma behind all but the last.
       this.#bytes += uuidBytes + 3 + this.#textOf(this.#measuredEnd).length;
     }
   }

@@ -27,11 +27,11 @@ const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
- * A client that hears of each event sends again the events of some frames and not of others,
- * without what was between them. So that they come into the same frames, where a frame ends is told
- * by the events in it and by nothing else: it ends with the event that fills it, and not before the
- * one that does not fit, which may not come again. And by what the client sent, not by lines, in
- * which there is also its address.
+ * A client that hears of each event retries the events of some frames and not of others, without
+ * what was between them. They must come into the same frames then, so the events in a frame alone
+ * decide where it ends: with the event that fills it, and not before one that does not fit, which
+ * may not come again. What counts are the bytes that the client sent, because a line also has its
+ * address.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -76,8 +76,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Also where the store takes no frame with `bytes` more, which only an event of hundreds of
-   * kilobytes comes to.
+   * Whether the frame takes no more. It is full too where the store takes no frame with `bytes`
+   * more, which only an event of hundreds of kilobytes comes to.
    */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
@@ -141,7 +141,7 @@ class ResultWaiter implements FrameWaiter {
     events: number,
     bytes: number,
   ): void {
-    // First, because the pending request may answer.
+    // The results come first, because the pending request may answer.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes);
   }

@@ -8,7 +8,7 @@ import type { Said } from "../details/item-details.ts";
 import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";
 
-/** There is no memory for the answer, say. */
+/** The answer could not be written, for want of memory for example. */
 const notTold: Problem = {
   code: "unavailable",
   detail: "The answer cannot be given: send the request again",
@@ -33,7 +33,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, said.hint);
   }
 
-  /** Who is told of each event is told of this one too, or would send it again. */
+  /** A client that is told of each event is told of this one too, or it would retry it. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -49,7 +49,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /** Those of events that are not stored come again with them. */
+  /** Warnings of events that are not stored come again with the retry. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

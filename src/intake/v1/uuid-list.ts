@@ -17,7 +17,7 @@ export class UuidList {
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // Odd numbers nobody else knows: of a product with one of them only the upper bits count, so
+  // Odd numbers that nobody else knows. Only the upper bits of a product with one of them count, so
   // nobody can choose uuids that meet in a slot.
   readonly #factors = randomFillSync(new Uint32Array(wordsPerUuid)).map((word) => word | 1);
 

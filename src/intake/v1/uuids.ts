@@ -20,7 +20,7 @@ export function readUuids(work: Work): UuidList | Problem {
   return reader.problem ?? reader.uuids;
 }
 
-/** The same of any batch. Afterwards the table holds its first rows again. */
+/** The same for a batch of any length. Afterwards the table holds its first rows again. */
 export async function readUuidsInTurns(work: Work, share: LoopShare): Promise<UuidList | Problem> {
   const reader = new UuidReader(work);
   for (let rows = work.rowCount; rows > 0; rows = await work.nextRows()) {
