@@ -1,5 +1,6 @@
-// The admin port: metrics and health, for scrapers and supervisors, and the live page, which comes
-// as an argument. Not on the hot path, so plain node:http. Of its own shows nothing a client sent.
+// The admin port: metrics and health for scrapers and supervisors, and the live page, which comes
+// as an argument. It is not on the hot path, so it is plain node:http. Apart from the live page it
+// shows nothing that a client sent.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";

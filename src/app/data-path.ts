@@ -1,5 +1,5 @@
-// Wires the way of a request from the public port to the store: HTTP, intake, publisher, and what
-// they hold requests against. Holds no logic of its own.
+// Wires the way of a request from the public port to the store: HTTP, intake, publisher, and the
+// limits that they hold requests to. It has no logic of its own.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";

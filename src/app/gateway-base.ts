@@ -1,5 +1,5 @@
-// What every part of one gateway process is wired with: its settings, its clocks, its counters, and
-// what it says of itself while its parts come up and go. Knows none of the parts.
+// What every part of one gateway process is wired with: its settings, clocks and counters, and what
+// it says of itself while its parts come up and go. It knows none of the parts.
 
 import { type ClientWarnings, createClientWarnings } from "../admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../admin/metrics/metrics.ts";

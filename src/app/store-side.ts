@@ -1,5 +1,5 @@
 // Wires what stands between the gateway and its store: the connection, the streams, the projects of
-// the registry and the record of what they have sent. Holds no logic of its own.
+// the registry and the record of what they have sent. It has no logic of its own.
 
 import { randomBytes } from "node:crypto";
 import { connectNats, type NatsLink } from "../nats/link.ts";

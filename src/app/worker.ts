@@ -1,5 +1,5 @@
-// `worker`: what `serve --workers N` runs N times, and nobody runs by hand. Its settings come from
-// the supervisor.
+// The hidden command `worker`, which `serve --workers N` runs N times and nobody runs by hand. Its
+// settings come from the supervisor.
 
 import { createLog } from "../base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";

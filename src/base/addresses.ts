@@ -1,6 +1,6 @@
-// Addresses as text, in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952. From what
-// the socket says, and from what others wrote. Every text is made anew, so that none keeps the
-// header alive that it was cut from. Trusts nobody.
+// Writes addresses as text in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952.
+// They come from the socket or from what others wrote. Every text is a new string, so that none
+// keeps the header alive that it was cut from. Nothing here decides whom to trust.
 
 import { isIPv4, isIPv6 } from "node:net";
 

@@ -1,7 +1,7 @@
-// Has the threads of the pool, which scan and inflate large bodies, give way to the event loop, and
-// to a nats-server beside it: where there are more of them than processors, all the others'
-// requests would wait for a processor behind one sender's large bodies. Linux alone has a priority
-// a thread; elsewhere nothing is changed.
+// Gives the threads of the pool, which scan and inflate large bodies, a lower priority than the
+// event loop and than a nats-server beside it. Without that, where threads outnumber processors,
+// everybody's requests wait for a processor behind one sender's large bodies. Only Linux has a
+// priority for each thread; elsewhere nothing is changed.
 
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";

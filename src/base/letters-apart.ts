@@ -1,4 +1,4 @@
-// How far one word is from another: slips of the hand, counted. Knows no words.
+// Counts how many slips of the hand one word is from another. It knows no words.
 
 /**
  * Letters to add, take away, change, or swap with their neighbour, to make one of the other. To be

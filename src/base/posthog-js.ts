@@ -1,5 +1,5 @@
-// Whether a folder is the npm package posthog-js with its scripts: the settings ask that, and
-// whoever serves them.
+// Checks whether a folder is the npm package posthog-js with its scripts. The settings ask that,
+// and so does what serves them.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

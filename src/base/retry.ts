@@ -1,5 +1,5 @@
-// Trying again, which half the rooms have to: what waits for a server, what has to run for ever,
-// and what of it the log hears. Must not know what is tried.
+// Tries again, which half of the rooms have to do: waiting for a server, running something for
+// ever, and telling the log about it now and then. It must not know what is tried.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";

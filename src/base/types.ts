@@ -1,5 +1,5 @@
-// The types that cross folders: what one stage hands to the next. No runtime code.
-// A stage imports its own folder, this file and errors.ts; gateway.ts alone wires the parts.
+// The types that cross folders: what one stage hands to the next. There is no runtime code here.
+// Which folder may import which is held by test/tidy.test.ts; app/ alone wires the parts.
 
 import type { ErrorCode, Problem } from "./errors.ts";
 

@@ -1,5 +1,6 @@
-// A stranger's text with stars for whatever may be a key or another secret, so that it can be
-// shown. As long as before: what is looked for in it is where it was. Linear in the text.
+// Puts stars in place of whatever may be a key or another secret in a stranger's text, so that it
+// can be shown. The text stays as long as it was, so places in it stay the same. The work is linear
+// in the text.
 
 /**
  * By their own beginning, as far as they may go: in JSON or in a list another character ends them.

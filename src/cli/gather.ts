@@ -1,5 +1,5 @@
-// `gather`: run at a hub, makes its streams gather what the gateways beside its leaf nodes have
-// stored, and shows how far it is.
+// `gather` runs at a hub: it makes the hub's streams gather what the gateways beside its leaf nodes
+// have stored, and shows how far that is.
 
 import { bucketStream } from "../nats/names.ts";
 import { openBucket, raiseReplicas } from "../projects/registry/bucket.ts";

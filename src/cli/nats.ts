@@ -1,6 +1,5 @@
-// How a command on the side reaches the gateway's NATS: the one the settings name, else the
-// embedded one of the data folder. Gives up soon, unlike the gateway, because someone sits and
-// waits.
+// How a command reaches the gateway's NATS: the one that the settings name, else the embedded one
+// of the data folder. It gives up soon, unlike the gateway, because somebody sits and waits.
 
 import { resolve } from "node:path";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";

@@ -1,6 +1,6 @@
-// `tail`: prints the stored records, one a line, as they come into the streams. It only reads:
-// ordered consumers leave nothing behind on the server. A server that goes, and whatever becomes of
-// a stream, is told, and followed again from where it was.
+// `tail` prints the stored records, one a line, as they come into the streams. It only reads:
+// ordered consumers leave nothing behind on the server. When a server goes away, or a stream
+// changes, it says so and follows again from where it was.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,6 +1,6 @@
-// What came from outside, made fit for a terminal: control characters, which move cursors and
-// change colours, and those that turn the order of letters around are written as JSON escapes. So
-// JSON stays the same JSON, and nothing that a client sent acts on who looks at it.
+// Makes text fit for a terminal. Control characters move cursors and change colours, and others
+// turn the order of letters around: they are written as JSON escapes. So JSON stays the same JSON,
+// and nothing that a client sent acts on the reader's terminal.
 
 /**
  * C0 but tab and line feed, DEL, C1, line and paragraph separators, and everything that embeds,

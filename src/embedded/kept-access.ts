@@ -1,6 +1,6 @@
-// Where an embedded nats-server listens and what it asks for: as set, else as at its last start, so
-// that readers find it again. The configuration of that start says it. Which version may open the
-// store is asked of a file beside the store, and of it.
+// Decides where an embedded nats-server listens and which token it asks for: as the settings say,
+// else as at its last start, so that readers find it again. It reads that from the configuration of
+// the last start. A file beside the store says which version wrote it, and so which may open it.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";

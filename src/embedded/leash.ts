@@ -1,6 +1,6 @@
-// One nats-server process on a leash: a shell between us and it holds a pipe from us, and when that
-// closes, however this process ended, the server is told to stop. Knows one process; starting it
-// again is nats-server.ts's job.
+// Runs one nats-server process on a leash. A shell between us and the server holds a pipe from us.
+// When that closes, however this process ended, the shell tells the server to stop. It knows one
+// process; starting it again is nats-server.ts's job.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";

@@ -1,6 +1,6 @@
-// The embedded server's configuration file, and the note that tells the command line where it
-// listens. Both hold the token, so both are readable by their owner only. Beside the store stands
-// which version wrote it.
+// Writes the embedded server's configuration, and the note that tells the command line where it
+// listens. Both hold the token, so only their owner can read them. A file beside the store says
+// which version wrote the store.
 
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

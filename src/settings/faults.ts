@@ -1,5 +1,5 @@
-// Settings that are well each for itself and not together: every such fault, in words. The table is
-// config.ts's.
+// Finds settings that are valid by themselves but not together, and says so in words. The table is
+// in config.ts.
 
 import { isPair } from "../base/pem.ts";
 import type { Config } from "./config.ts";

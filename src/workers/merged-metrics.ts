@@ -1,7 +1,7 @@
-// Many workers' numbers as those of one gateway. Counters and histograms are summed, with what
-// ended workers had counted kept, so that a restart never looks like a reset; gauges are combined
-// as the metric table says; what is about one process (process_*, nodejs_*) keeps its process apart
-// by the label `worker`. Knows numbers only, no processes.
+// Adds up many workers' numbers as those of one gateway. Counters and histograms are summed, and
+// what ended workers had counted is kept, so that a restart never looks like a reset. Gauges are
+// combined as the metric table says. What is about one process (process_*, nodejs_*) gets the label
+// `worker`. It knows numbers and no processes.
 
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
 import type { MetricSnapshot, Sample } from "../base/sample.ts";

@@ -1,6 +1,6 @@
-// The events that the viewers of one project, or of all, are shown: taken out of frames at a
-// bounded pace, gathered for the next push, the last few kept for a viewer who comes later. What is
-// not shown is counted.
+// Chooses the events that the viewers of one project, or of all, are shown. It takes them out of
+// frames at a bounded pace, gathers them for the next push, and keeps the last few for a viewer who
+// comes later. What is not shown is counted.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../../base/rate-window.ts";

@@ -1,7 +1,7 @@
-// A stored record as the live page shows it: a few short fields, and its text as it is stored, cut.
-// The record is a client's, so nothing here may be slow or large because of what is in it: only its
-// beginning is ever decoded, and what is kept are copies (a slice of a string keeps all of that
-// string in memory).
+// Makes what the live page shows of a stored record: a few short fields, and its text as it is
+// stored, cut. The record is a client's, so nothing here may be slow or large because of what is in
+// it. Only its beginning is ever decoded, and what is kept are copies, because a slice of a string
+// keeps all of that string in memory.
 
 export interface ShownEvent {
   readonly project: string;

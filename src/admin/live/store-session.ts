@@ -1,6 +1,6 @@
-// The live page's own connection to NATS: opened when somebody begins to watch, closed when nobody
-// does any more. Says how the server and the streams are. Apart from the gateway's connection, so
-// that what is watched never stands before what is stored.
+// The live page's own connection to NATS. It is opened when somebody begins to watch and closed
+// when nobody does any more. It says how the server and the streams are. The gateway's connection
+// is another one, so that watching never delays storing.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";

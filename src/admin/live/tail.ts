@@ -1,6 +1,6 @@
-// Reads stored frames as they come, for people who watch: an ordered consumer a source, and a
-// budget for all of them a second. What is over the budget is passed over, not queued: behind, a
-// tail goes on with what is newest. Leaves nothing behind on the server.
+// Reads stored frames as they come, for people who watch. Each source has an ordered consumer, and
+// all of them share a budget for each second. What is over the budget is skipped and not queued: a
+// tail that is behind goes on with what is newest. It leaves nothing behind on the server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {

@@ -1,7 +1,7 @@
-// The last things that went wrong for clients, for people who watch. A small ring: what is new
-// pushes out what is old, and of a flood only the first few a second are kept, so that it costs
-// what a flood may. What goes wrong again for the same project, path and client is one warning that
-// counts. No value of an event is kept, and no key: of a key that nobody has, only its beginning.
+// Keeps the last things that went wrong for clients, for people who watch. It is a small ring: a
+// new warning pushes out the oldest, and only the first few of a second are kept, so that a flood
+// costs little. What goes wrong again for the same project, path and client is one warning that
+// counts. It keeps no value of an event and no key, only the beginning of a key that nobody has.
 
 import { errorTable, type Problem } from "../../base/errors.ts";
 import { RateWindow } from "../../base/rate-window.ts";

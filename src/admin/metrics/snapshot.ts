@@ -1,5 +1,5 @@
-// Metrics as plain values and back: what a worker sends to the process that shows all of them on
-// one page. Knows prom-client's registry, and nothing of what the numbers mean.
+// Turns metrics into plain values and back, because a worker sends them to the process that shows
+// all of them on one page. It knows prom-client's registry, and nothing of what the numbers mean.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { MetricSnapshot } from "../../base/sample.ts";

@@ -1,5 +1,5 @@
-// The files that settings name and set-up builds: certificates and credentials with the day they
-// end, addons that load.
+// Checks the files that settings name and that set-up builds: when certificates and credentials
+// end, and whether the addons load.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";

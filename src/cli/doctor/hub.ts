@@ -1,5 +1,6 @@
-// Beside a leaf node: whether the hub answers, and whether the registry here is the mirror of the
-// hub's that a gateway asks for (as projects/registry/hub-mirror.ts says it). Only asks.
+// Checks beside a leaf node whether the hub answers, and whether the registry here is the mirror of
+// the hub's that a gateway asks for, as projects/registry/hub-mirror.ts makes it. It changes
+// nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";

@@ -1,5 +1,5 @@
-// What the machine lends: open files, memory, room on disk. Reads /proc and the control group where
-// they are; where they are not, says what it cannot see.
+// Checks what the machine offers: open files, memory, room on disk. It reads /proc and the control
+// group. Where these are missing it says what it cannot see.
 
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";

@@ -1,5 +1,5 @@
-// What the server itself shows: that it answers, its version, what it takes in one message, its
-// clock.
+// Checks what the server itself shows: whether it answers, its version, what it takes in one
+// message, and its clock.
 
 import { headerBytesMax } from "../../nats/limits.ts";
 import { clusterVersionsWanted, versionFaults } from "../../nats/versions.ts";

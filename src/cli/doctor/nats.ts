@@ -1,5 +1,6 @@
-// What `doctor` finds out about NATS: the server that is to be embedded, the connection, and through
-// it the streams, the room for them and the projects. Gives all answers within its budget.
+// What `doctor` finds out about NATS: the server that is to be embedded, the connection, and
+// through it the streams, the room for them and the projects. All of it is answered within a budget
+// of time.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";

@@ -1,5 +1,5 @@
-// The two ports: free, a Penstock's already, or somebody else's. Connects like a client and asks
-// what answers; binds only where connecting cannot tell whether a gateway could.
+// Finds out whether each port is free, taken by a Penstock, or by somebody else. It connects like a
+// client and asks who answers, and binds only where connecting cannot tell whether a gateway could.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";

@@ -1,6 +1,6 @@
-// The project registry as a gateway would read it: whether it can be read, how many projects, whose
-// keys clash. Opens the bucket only when it is there, since opening one that is not would make it,
-// and at a leaf when it is the hub's. Names projects, never keys.
+// Reads the project registry as a gateway would: whether it can be read, how many projects there
+// are, and whose keys clash. It opens the bucket only where that exists, because opening would
+// create it, and at a leaf only where it is the hub's. It names projects and never keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";

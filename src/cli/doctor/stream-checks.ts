@@ -1,5 +1,5 @@
-// The streams against the settings: what the gateway would refuse, raise or leave (as
-// streams/ensure.ts says it), their copies, and how full they are. Changes none of it.
+// Compares the streams with the settings: what the gateway would refuse, raise or leave (as
+// streams/ensure.ts decides), how many copies they have, and how full they are. It changes nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import {
