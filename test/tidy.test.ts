@@ -7,7 +7,8 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { metricNames, metricTable } from "../src/admin/metrics/metric-table.ts";
-import { dropTable, errorTable, warningTable } from "../src/base/errors.ts";
+import { errorTable } from "../src/base/errors.ts";
+import { dropTable, warningTable } from "../src/base/warnings.ts";
 import { settings, variableOf } from "../src/settings/config.ts";
 import { generatedPages } from "../tools/docs/pages.ts";
 

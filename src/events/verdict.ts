@@ -2,12 +2,8 @@
 // nobody else.
 
 import { Buffer } from "node:buffer";
-import {
-  type DropCode,
-  type ItemErrorCode,
-  type WarningCode,
-  warningCodes,
-} from "../base/errors.ts";
+import type { ItemErrorCode } from "../base/errors.ts";
+import { type DropCode, type WarningCode, warningCodes } from "../base/warnings.ts";
 
 /** The kinds of events, as records name them. */
 export const kinds = [

@@ -1,8 +1,9 @@
 // What the exchanges of one server share, and what they ask of clock and metrics.
 
+import type { ClientWarningTaker } from "../base/client-warning.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Admission, ClientWarningTaker, Peek } from "../base/types.ts";
+import type { Admission, Peek } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkedBody, ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";

@@ -3,9 +3,10 @@
 // What there is at a path is told by the router.
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { ClientWarningTaker } from "../base/client-warning.ts";
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Admission, ClientWarningTaker, Intake, Peek } from "../base/types.ts";
+import type { Admission, Intake, Peek } from "../base/types.ts";
 import { bodyTooLarge, problemOf, unsupportedEncoding } from "./body/body-problems.ts";
 import { BodyReader } from "./body/body-reader.ts";
 import { ChunkSenders } from "./body/chunk-senders.ts";

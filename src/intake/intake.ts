@@ -4,10 +4,10 @@
 // the helpers compute. Must not know HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
+import type { ClientWarningTaker } from "../base/client-warning.ts";
 import type { Problem } from "../base/errors.ts";
 import type {
   BodyHint,
-  ClientWarningTaker,
   Exchange,
   Intake,
   OwnedBody,

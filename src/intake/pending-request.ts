@@ -3,9 +3,9 @@
 // to metrics and the project's meter what the request came to: what is stored counts as stored,
 // also where the answer is a 503.
 
+import type { ClientWarningTaker } from "../base/client-warning.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import type {
-  ClientWarningTaker,
   Exchange,
   FrameOutcome,
   FrameWaiter,

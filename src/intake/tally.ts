@@ -1,22 +1,9 @@
 // Counts what became of a request's items, for the answer and, once a request, for the metrics.
 
-import {
-  type DropCode,
-  type ErrorCode,
-  type ItemErrorCode,
-  type Problem,
-  type WarningCode,
-  warningCodes,
-  warningTable,
-} from "../base/errors.ts";
-import type {
-  ClientWarningOrigin,
-  ClientWarningTaker,
-  Exchange,
-  IntakeReport,
-  ItemNote,
-  Lane,
-} from "../base/types.ts";
+import type { ClientWarningOrigin, ClientWarningTaker } from "../base/client-warning.ts";
+import type { ErrorCode, ItemErrorCode, Problem } from "../base/errors.ts";
+import type { Exchange, IntakeReport, ItemNote, Lane } from "../base/types.ts";
+import { type DropCode, type WarningCode, warningCodes, warningTable } from "../base/warnings.ts";
 import type { Verdict } from "../events/verdict.ts";
 import { type Said, textOf } from "./details/item-details.ts";
 

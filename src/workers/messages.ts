@@ -2,8 +2,8 @@
 // process. Settings travel here and nowhere else: a NATS token on the command line would be in
 // every list of processes. No runtime code.
 
+import type { ClientWarning } from "../base/client-warning.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { ClientWarning } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
 
 /**

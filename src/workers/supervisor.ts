@@ -2,10 +2,10 @@
 // not answer, asks them all for their numbers, and drains them together. The start is all or
 // nothing; later, a worker that does not start is tried again. Handles no request itself.
 
+import type { ClientWarning } from "../base/client-warning.ts";
 import type { Log } from "../base/log.ts";
 import { processPauses, restartLoop } from "../base/retry.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { ClientWarning } from "../base/types.ts";
 import type { Config } from "../settings/config.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import type { WorkerAnswers, WorkerRole } from "./messages.ts";

@@ -2,8 +2,8 @@
 // was counted, and drains when told to, by the supervisor or by a signal, or when the supervisor is
 // gone. Knows the gateway as an argument.
 
+import type { ClientWarning } from "../base/client-warning.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
-import type { ClientWarning } from "../base/types.ts";
 import type {
   MessageFromWorker,
   MessageToWorker,

@@ -1,13 +1,12 @@
 // docs/reference/errors.md, from the tables of errors, drops and warnings.
 
 import {
-  dropTable,
   type ErrorCode,
   type ErrorRow,
   errorTable,
   itemErrorCodes,
-  warningTable,
 } from "../../src/base/errors.ts";
+import { dropTable, warningTable } from "../../src/base/warnings.ts";
 import { generatedFrom, marked, sentence } from "./words.ts";
 
 const retries: Record<ErrorRow["status"], string> = {

@@ -2,8 +2,8 @@
 // time, and one that does not answer keeps what it said last: the page is most wanted when
 // something hangs.
 
+import type { ClientWarning } from "../../base/client-warning.ts";
 import type { MetricSnapshot } from "../../base/sample.ts";
-import type { ClientWarning } from "../../base/types.ts";
 import { type Counts, countsOf } from "./counts.ts";
 import type { StoreSession, StoreSnapshot } from "./store-session.ts";
 

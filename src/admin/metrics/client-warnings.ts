@@ -3,9 +3,13 @@
 // costs little. What goes wrong again for the same project, path and client is one warning that
 // counts. It keeps no value of an event and no key, only the beginning of a key that nobody has.
 
+import type {
+  ClientWarning,
+  ClientWarningOrigin,
+  ClientWarningTaker,
+} from "../../base/client-warning.ts";
 import { errorTable, type Problem } from "../../base/errors.ts";
 import { RateWindow } from "../../base/rate-window.ts";
-import type { ClientWarning, ClientWarningOrigin, ClientWarningTaker } from "../../base/types.ts";
 
 export interface ClientWarnings extends ClientWarningTaker {
   /** The newest last. */

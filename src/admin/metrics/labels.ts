@@ -1,8 +1,9 @@
 // The values that the labels of the metrics can have. All are bounded: never a project, a key or a
 // path that a client chose.
 
-import type { DropCode, ItemErrorCode } from "../../base/errors.ts";
+import type { ItemErrorCode } from "../../base/errors.ts";
 import type { Lane, Route } from "../../base/types.ts";
+import type { DropCode } from "../../base/warnings.ts";
 
 export const lanes = ["live", "historical"] as const satisfies readonly Lane[];
 export const endpoints = [

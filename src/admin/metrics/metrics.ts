@@ -2,9 +2,10 @@
 // plain numbers; prom-client's registry reads them at scrape. What labels can say is in labels.ts.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type ErrorCode, errorTable, type WarningCode, warningCodes } from "../../base/errors.ts";
+import { type ErrorCode, errorTable } from "../../base/errors.ts";
 import type { MetricSnapshot, Sample } from "../../base/sample.ts";
 import type { Lane } from "../../base/types.ts";
+import { type WarningCode, warningCodes } from "../../base/warnings.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
 import {

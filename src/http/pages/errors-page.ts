@@ -2,13 +2,8 @@
 // it. It is made once, of the error table; nothing that a client sent is ever in it, and it loads
 // and runs nothing.
 
-import {
-  dropTable,
-  type ErrorCode,
-  type ErrorRow,
-  errorTable,
-  warningTable,
-} from "../../base/errors.ts";
+import { type ErrorCode, type ErrorRow, errorTable } from "../../base/errors.ts";
+import { dropTable, warningTable } from "../../base/warnings.ts";
 import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
 
 export const errorsPath = "/docs/errors";

@@ -2,7 +2,8 @@
 // for it. Only for those an answer names.
 
 import { Ascii } from "../../base/ascii.ts";
-import type { DropCode, ItemErrorCode } from "../../base/errors.ts";
+import type { ItemErrorCode } from "../../base/errors.ts";
+import type { DropCode } from "../../base/warnings.ts";
 import type { ItemView } from "../../events/item-view.ts";
 import { FieldShift, MoreShift, Row, TokenType } from "../../scan/table.ts";
 import type { ObjectSpan } from "./members.ts";

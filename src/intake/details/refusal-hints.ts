@@ -1,8 +1,8 @@
 // What is found out of a request only once it is refused, so that whoever made the mistake finds
 // it: a name that looks like a slip, and which SDK it was. Decides nothing.
 
+import type { ClientWarningTaker } from "../../base/client-warning.ts";
 import type { Problem } from "../../base/errors.ts";
-import type { ClientWarningTaker } from "../../base/types.ts";
 import { Header, TokenType } from "../../scan/table.ts";
 import { libraryOf } from "../library.ts";
 import type { Work } from "../work.ts";

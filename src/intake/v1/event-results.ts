@@ -3,14 +3,9 @@
 // hold half a million of them.
 
 import { Buffer } from "node:buffer";
-import {
-  type DropCode,
-  dropTable,
-  type ErrorCode,
-  errorTable,
-  warningCodes,
-} from "../../base/errors.ts";
+import { type ErrorCode, errorTable } from "../../base/errors.ts";
 import type { FrameOutcome, V1Request } from "../../base/types.ts";
+import { type DropCode, dropTable, warningCodes } from "../../base/warnings.ts";
 import { uuidBytes } from "../../events/uuid.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { UuidList } from "./uuid-list.ts";

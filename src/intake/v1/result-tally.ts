@@ -1,8 +1,9 @@
 // Counts what became of the events of a request of the newer protocol (v1), and notes it for each
 // of them.
 
-import type { DropCode, ErrorCode, ItemErrorCode, Problem } from "../../base/errors.ts";
+import type { ErrorCode, ItemErrorCode, Problem } from "../../base/errors.ts";
 import type { Exchange, V1Request } from "../../base/types.ts";
+import type { DropCode } from "../../base/warnings.ts";
 import type { Verdict } from "../../events/verdict.ts";
 import type { Said } from "../details/item-details.ts";
 import { Tally } from "../tally.ts";

@@ -5,7 +5,7 @@ import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../../src/admin/live/viewer.ts";
 import { Watch, type WatchOptions } from "../../../src/admin/live/watch.ts";
-import type { ClientWarning } from "../../../src/base/types.ts";
+import type { ClientWarning } from "../../../src/base/client-warning.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
 import { consumersOn } from "./live-kit.ts";
 

@@ -2,7 +2,8 @@
 // words of the table, and nothing that runs.
 
 import { describe, expect, test } from "vitest";
-import { dropTable, errorTable, warningTable } from "../../../src/base/errors.ts";
+import { errorTable } from "../../../src/base/errors.ts";
+import { dropTable, warningTable } from "../../../src/base/warnings.ts";
 import { connectTo, head, post, startTestServer } from "../../../testkit/http-server.ts";
 
 describe("errors have a page", () => {

@@ -1,0 +1,104 @@
+// What a 200 can warn of: items that are left out, and items that are stored otherwise than they
+// were sent. The documents are generated from both tables, as from that of the errors.
+
+import type { ErrorRow } from "./errors.ts";
+
+/** Why an item is left out of a request that is answered 200 all the same: in its warnings. */
+export const dropTable = {
+  no_event: {
+    when: "the event has no name: event is absent, not text, empty or only white space",
+    remedy:
+      "Put the name into event. The detail names a member that looks like it, if there is one.",
+  },
+  no_distinct_id: {
+    when: "nobody knows who it was: distinct_id is absent, null, empty or only white space",
+    remedy:
+      "Put an id into distinct_id, or into properties.distinct_id. The detail names a member that looks like it, if there is one.",
+  },
+  not_an_object: {
+    when: "an item of a batch is not an object",
+    remedy: "Send each event as an object, and encode it once.",
+  },
+} as const satisfies Record<string, Pick<ErrorRow, "when" | "remedy">>;
+export type DropCode = keyof typeof dropTable;
+
+interface WarningRow extends Pick<ErrorRow, "when" | "remedy"> {
+  /** What an answer says of it. */
+  readonly detail: string;
+}
+
+/** The warnings an item can be stored with, in the same place. */
+export const warningTable = {
+  missing_set: {
+    detail: "$identify carries no $set",
+    when: "$identify without $set",
+    remedy: "Put what is known of the person into $set; if nothing is, leave the event as it is.",
+  },
+  missing_group_set: {
+    detail: "$groupidentify carries no $group_set",
+    when: "$groupidentify without $group_set",
+    remedy:
+      "Put what is known of the group into properties.$group_set; if nothing is, leave the event as it is.",
+  },
+  missing_current_url: {
+    detail: "$pageview carries no $current_url",
+    when: "$pageview without $current_url",
+    remedy: "Put the address of the page into properties.$current_url.",
+  },
+  missing_screen_name: {
+    detail: "$screen carries no $screen_name",
+    when: "$screen without $screen_name",
+    remedy: "Put the name of the screen into properties.$screen_name.",
+  },
+  missing_timestamp: {
+    detail: "timestamp is absent: stored with the time of receipt",
+    when: "timestamp is absent, on the historical lane or in the newer protocol: stored with the time of receipt",
+    remedy:
+      "Say when it happened in timestamp, as 2026-01-31T23:59:59.999Z: history has no other time.",
+  },
+  invalid_timestamp: {
+    detail:
+      'timestamp cannot be read, and must be ISO 8601 text, as "2026-11-22T07:00:00.000Z": stored with the time of receipt, or with what offset says',
+    when: "timestamp cannot be read: stored with the time of receipt",
+    remedy: "Write timestamp as text in ISO 8601, as 2026-01-31T23:59:59.999Z.",
+  },
+  timestamp_in_future: {
+    detail: "the event lies more than 23 hours ahead: stored with the time of receipt",
+    when: "the event lies more than 23 hours ahead, after correction: stored with the time of receipt",
+    remedy: "Set the client's clock, or send sent_at, by which its error is corrected.",
+  },
+  invalid_sent_at: {
+    detail:
+      "sent_at cannot be read: timestamps are stored as they came, unless the query says when it was sent",
+    when: "sent_at cannot be read, in the body or the query: nothing is corrected. It stands at the first event that is stored",
+    remedy: "Write sent_at as text in ISO 8601, and in the query in milliseconds since 1970.",
+  },
+  invalid_offset: {
+    detail: "offset is no number of milliseconds that leads to a year from 0 to 9999: left aside",
+    when: "offset is no number, or leads to a year before 0 or past 9999: left aside",
+    remedy: "Send offset as a number: how many milliseconds ago the event happened.",
+  },
+  invalid_unset: {
+    detail:
+      "$unset is to be an array of names, or an object with them: what is neither is left aside",
+    when: "$unset, or something in it, is neither an array of names nor an object whose keys they are: left aside",
+    remedy: "Send $unset as an array of names.",
+  },
+  invalid_uuid: {
+    detail: "uuid is not a UUID: stored with a new one",
+    when: "uuid is there and is not a UUID: stored with a new one",
+    remedy: "Send a UUID of the client's own, so that what is stored twice can be told, or none.",
+  },
+  invalid_person_profile: {
+    detail: "$process_person_profile is not a boolean: taken as true",
+    when: "$process_person_profile is not a boolean: taken as true",
+    remedy: "Send properties.$process_person_profile as true or false, without quotes.",
+  },
+  invalid_utf8: {
+    detail: "bytes that are not UTF-8: stored with U+FFFD in their place",
+    when: "bytes that are not UTF-8 in the event: stored with U+FFFD in their place",
+    remedy: "Encode the body as UTF-8. What the bytes stood for is lost in what is stored.",
+  },
+} as const satisfies Record<string, WarningRow>;
+export type WarningCode = keyof typeof warningTable;
+export const warningCodes = Object.keys(warningTable) as readonly WarningCode[];
