@@ -120,7 +120,7 @@ function importsOf(file: string): string[] {
 describe("a source file", () => {
   test.each(sources)("%s is short, opens with its job, and keeps to the house rules", (file) => {
     const text = read(file);
-    expect(text.split("\n").length).toBeLessThanOrEqual(410);
+    expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(350);
     expect(text.startsWith("#!") ? text.slice(text.indexOf("\n") + 1) : text).toMatch(/^\/\/ /);
     expect(text).not.toMatch(/^export default/m);
     expect(text).not.toMatch(/\bas any\b|: any\b|@ts-ignore|@ts-expect-error/);
@@ -211,6 +211,22 @@ const testFolders = new Set([
   ...filesBelow("src", "tools").map((file) => path.posix.dirname(file).replace(/^src\//, "")),
   ...["", "clients", "deploy", "docs", "durability", "gateway", "setup"],
 ]);
+
+// Tables of cases that have grown; no other file is to.
+const longTests = new Set([
+  "test/events/event-time.test.ts",
+  "test/http/body/unpacking.forms.test.ts",
+  "test/http/sdk-requests.test.ts",
+  "test/openapi.test.ts",
+]);
+
+test.each(
+  filesBelow("test/**/*.ts", "testkit/**/*.ts", "tools/**/*.ts").filter(
+    (file) => !longTests.has(file),
+  ),
+)("%s has at most 350 lines", (file) => {
+  expect(read(file).trimEnd().split("\n").length).toBeLessThanOrEqual(350);
+});
 
 test.each(filesBelow("test/**/*.test.ts"))("%s lies where what it tests lies", (file) => {
   expect(testFolders).toContain(path.posix.relative("test", path.posix.dirname(file)));

@@ -94,20 +94,13 @@ class Story {
   readonly #scanners: ScannerQueue;
 
   constructor(options: IntakeOptions) {
-    const { createScanner, projects, publisher, records, metrics, shares, clientWarnings } =
-      options;
-    const {
-      monotonicMs,
-      nextTurn,
-      workMs = monotonicMs,
-      caps = noCaps,
-      onBug = () => {},
-    } = options;
+    const { createScanner, projects, publisher, records, metrics, shares } = options;
+    const { clientWarnings, monotonicMs, nextTurn, caps = noCaps, onBug = () => {} } = options;
     const slips = new Slips();
     this.#publisher = publisher;
     this.#metrics = metrics;
     this.#parts = { publisher, records, metrics, shares, clientWarnings };
-    this.#workMs = workMs;
+    this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({ slowScanner: createScanner(), records, slips, onBug });
     this.#peek = createPeek(projects);

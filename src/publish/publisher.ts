@@ -45,10 +45,7 @@ export interface PublisherOptions {
   };
   /** The clock of the deadlines. */
   readonly monotonicMs: () => number;
-  /**
-   * Random, 12 characters or more, of this process alone: the message ids of shared frames begin
-   * with it.
-   */
+  /** Random, 12 characters or more, of this process alone: shared frames' message ids begin so. */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
