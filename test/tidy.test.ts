@@ -123,6 +123,8 @@ describe("a source file", () => {
     expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(350);
     expect(text.startsWith("#!") ? text.slice(text.indexOf("\n") + 1) : text).toMatch(/^\/\/ /);
     expect(text).not.toMatch(/^export default/m);
+    // A comment says what its subject is.
+    expect(text).not.toMatch(/^\s*(\/\/|\/\*\*|\/\*) Of /m);
     expect(text).not.toMatch(/\bas any\b|: any\b|@ts-ignore|@ts-expect-error/);
     if (file !== "src/main.ts") {
       expect(

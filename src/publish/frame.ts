@@ -91,7 +91,7 @@ export class Frame implements FrameSink {
   isNamed = false;
   waiters: FrameWaiter[] = [];
   /**
-   * Of each waiter its deadline, its events and its bytes, one after another: no object a waiter.
+   * The deadline, the events and the bytes of each waiter, one after another: no object a waiter.
    */
   shares: number[] = [];
   /** The earliest deadline of its waiters, monotonic milliseconds. */

@@ -29,7 +29,7 @@ export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number)
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/** Of every stream, lane by lane, partition by partition. */
+/** How every stream is to be set, lane by lane, partition by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>
@@ -104,7 +104,7 @@ export function brokenPromises(
     broken.push(`it does not take ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // Of nats-server 2.12 and newer, which this client's types do not all know.
+  // nats-server 2.12 and newer has these; this client's types do not know all of them.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)

@@ -89,7 +89,7 @@ export async function entrySubjects(
 }
 
 export interface BucketReplicas {
-  /** Of the bucket's stream. */
+  /** How the bucket's stream is set. */
   readonly config: StreamConfig;
   readonly replicas: number;
   readonly log: Pick<Log, "warn">;

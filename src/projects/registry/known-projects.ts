@@ -23,7 +23,7 @@ export interface Reading {
   readonly lastSequence: number;
   /** By project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
-  /** Of whom it must say something, since they have stored events. */
+  /** It must say something of these projects, since they have stored events. */
   readonly expected?: ReadonlySet<string>;
 }
 
@@ -120,7 +120,7 @@ export class KnownProjects {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
-  /** Of a project that is known and that the bucket says nothing of, what is known stays. */
+  /** What is known of a project stays, where the bucket says nothing of it. */
   takeWhole({ created, lastSequence, entries, expected = nobody }: Reading): void {
     this.#created = created;
     this.#readTo = lastSequence;
@@ -138,7 +138,7 @@ export class KnownProjects {
     this.#noteWhole();
   }
 
-  /** Of the bucket that was read last. */
+  /** `news` is from the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);

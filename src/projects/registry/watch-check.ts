@@ -11,7 +11,7 @@ export interface WatchProgress {
   /** When the bucket was made. */
   readonly created: string;
   revision: number;
-  /** Of the entries it has given out, markers among them: the bucket holds one at least of each. */
+  /** The keys of entries it has given out, markers too: the bucket holds at least one of each. */
   readonly keys: Set<string>;
   isRead: boolean;
   heardMonotonicMs: number;

@@ -13,8 +13,8 @@ export interface StoredEvents {
   /** Whether there were events ever, also when they have left since. */
   readonly any: boolean;
   /**
-   * Of the events that are there. Those that share their messages with other projects' are not
-   * told.
+   * Whose the events are that are there. Those that share their messages with other projects' are
+   * not told.
    */
   readonly projectIds: ReadonlySet<string>;
 }
@@ -93,7 +93,7 @@ async function ledInfo(
 }
 
 export interface BucketExtent {
-  /** Of the newest entry there has been, also when it is gone. */
+  /** The sequence of the newest entry there has been, also when it is gone. */
   readonly lastSequence: number;
   readonly entries: number;
 }
