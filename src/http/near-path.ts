@@ -71,7 +71,7 @@ function nearest(
 ): string | undefined {
   let found: string | undefined;
   let least = sent.length < oneSlipFrom ? 1 : sent.length < twoSlipsFrom ? 2 : 3;
-  const look = (one: string): void => {
+  const compare = (one: string): void => {
     const there = plain(one);
     if (Math.abs(there.length - sent.length) >= least) return;
     const apart = lettersApart(sent, there);
@@ -79,9 +79,9 @@ function nearest(
     found = one;
     least = apart;
   };
-  for (const one of known) look(one);
+  for (const one of known) compare(one);
   least = Math.min(least, 2);
-  for (const one of others) look(one);
+  for (const one of others) compare(one);
   return found;
 }
 

@@ -35,8 +35,8 @@ const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
 /**
- * A body that comes in pieces is looked at for its key each time it has come so far, not with every
- * piece, which may be a byte.
+ * A body that comes in pieces is peeked into for its key each time it has come so far, not with
+ * every piece, which may be a byte.
  */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
@@ -169,7 +169,7 @@ export class BodyReader {
     if (bytesBefore === 0) this.#watchSlow(body);
   }
 
-  /** Looks for the key, where as much has come as is worth a peek. */
+  /** Peeks for the key, where as much has come as is worth it. */
   #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
     const { bytesPeeked } = body;
     const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
@@ -179,14 +179,14 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // It is looked at with a piece of a later turn, then. Until that it shows no key.
+      // It is peeked into with a piece of a later turn, then. Until that it shows no key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
       // More of a compressed body shows no more: it is inflated as far as it makes sense.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
         isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
-      this.#unpacker.lookInto(body, bytes);
+      this.#unpacker.peekInto(body, bytes);
     }
   }
 

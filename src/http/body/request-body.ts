@@ -99,7 +99,7 @@ export class RequestBody {
   /** Stops the work on a body that is waiting. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** How much of the body had come when it was last looked at for its key. */
+  /** How much of the body had come when it was last peeked into for its key. */
   bytesPeeked = 0;
   /** How much of it had come when it was last checked for being slow. */
   bytesChecked = 0;
@@ -163,7 +163,7 @@ export class RequestBody {
   }
 
   /**
-   * Looks at what has come of the body, or of what it inflates to, unless that has told all
+   * Peeks at what has come of the body, or of what it inflates to, unless that has told all
    * already.
    */
   peek(bytes: Buffer, isWhole: boolean): void {

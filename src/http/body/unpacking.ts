@@ -50,7 +50,7 @@ const inflatedPerTurnMax = 1_048_576;
  */
 const decodedPerTurnMax = 349_525;
 /** A peek into a packed body counts as so much at least: most of it is to set up the decoder. */
-const lookWork = 16_384;
+const peekWork = 16_384;
 
 export interface UnpackerOptions {
   readonly inflatedBytesMax: number;
@@ -115,8 +115,8 @@ export class Unpacker {
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
 
-  /** Looks for the key in what the first bytes of a packed body hold. */
-  lookInto(body: RequestBody, bytes: Buffer): void {
+  /** Peeks for the key in what the first bytes of a packed body hold. */
+  peekInto(body: RequestBody, bytes: Buffer): void {
     const { monotonicMs } = this.#options;
     const startedMs = monotonicMs();
     const start = startOfPayload(
@@ -125,7 +125,7 @@ export class Unpacker {
       compressionOf(body),
     );
     const ms = monotonicMs() - startedMs;
-    this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: lookWork, ms }));
+    this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: peekWork, ms }));
     body.peek(start, false);
   }
 
@@ -166,7 +166,7 @@ export class Unpacker {
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    // A body that came in pieces has not been looked at as a whole.
+    // A body that came in pieces has not been peeked into as a whole.
     if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
@@ -191,7 +191,7 @@ export class Unpacker {
   #inflateInQueue(body: RequestBody, coding: Coding, bytes: Buffer): void {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
-    if (!body.showsProject) this.lookInto(body, compressed);
+    if (!body.showsProject) this.peekInto(body, compressed);
     // The pool may read this memory from here on, whatever becomes of the request. So it belongs to
     // the inflation until that has left the pool.
     const source = body.buffer;
@@ -228,12 +228,12 @@ export class Unpacker {
   }
 
   #decodeInQueue(body: RequestBody, decoder: StepDecoder): void {
-    lookAtBegun(body, decoder);
+    peekAtBegun(body, decoder);
     const { monotonicMs } = this.#options;
     const work = queued(body, decoder, (yielded) => {
       const startedMs = monotonicMs();
       const result = decoder.step();
-      if (result === undefined) lookAtBegun(body, decoder);
+      if (result === undefined) peekAtBegun(body, decoder);
       else {
         goOn(body);
         refuseFor(body, this.#decoded(body, decoder, result));
@@ -304,7 +304,7 @@ export class Unpacker {
   }
 }
 
-function lookAtBegun(body: RequestBody, decoder: StepDecoder): void {
+function peekAtBegun(body: RequestBody, decoder: StepDecoder): void {
   if (!body.showsProject) body.peek(decoder.begun(), false);
 }
 
