@@ -76,8 +76,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
     if (ensuring) return;
     ensuring = true;
     // One that cannot be used keeps none of the others from being made.
-    const made = await Promise.allSettled(wanted.map((config) => ensureReady(config, undefined)));
-    for (const one of made) if (one.status === "rejected") failedAgain(one.reason);
+    await Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain)));
     ensuring = false;
   }
 
