@@ -63,7 +63,7 @@ const waitingLogEveryMs = 5_000;
 /** Connects, however long it takes. Rejects only when the signal aborts. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const connection = await firstConnection(options);
-  return watch(connection, options.log);
+  return new WatchedLink(connection, options.log);
 }
 
 async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection> {
@@ -101,92 +101,112 @@ function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<
   };
 }
 
-function watch(connection: NatsConnection, log: Log): NatsLink {
-  const listeners: ((connected: boolean) => void)[] = [];
-  let connected = true;
-  const protocol = protocolOf(connection);
-  let messageBytesMax = connection.info?.max_payload ?? 0;
+class WatchedLink implements NatsLink {
+  readonly connection: NatsConnection;
+  readonly #log: Log;
+  readonly #protocol: ProtocolHandler;
+  readonly #listeners: ((connected: boolean) => void)[] = [];
+  #connected = true;
+  #messageBytesMax: number;
   /**
    * The server that is to be left, and how often that is tried: the client goes round, and may come
    * to the same one first.
    */
-  let leaving = { server: "", tries: 0 };
+  #leaving = { server: "", tries: 0 };
 
-  function changeTo(now: boolean): void {
-    if (connected === now) return;
-    connected = now;
-    if (now) messageBytesMax = connection.info?.max_payload ?? messageBytesMax;
-    for (const listener of listeners) listener(now);
+  constructor(connection: NatsConnection, log: Log) {
+    this.connection = connection;
+    this.#log = log;
+    this.#protocol = protocolOf(connection);
+    this.#messageBytesMax = connection.info?.max_payload ?? 0;
+    this.#follow().catch((error: unknown) =>
+      log.error({ err: error }, "following the NATS connection failed"),
+    );
+  }
+
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  get messageBytesMax(): number {
+    return this.#messageBytesMax;
+  }
+
+  send(message: Buffer): void {
+    if (this.connection.isClosed()) throw new Error("send: the connection is closed");
+    this.#protocol.sendCommand(message);
+  }
+
+  tryAnotherServer(): boolean {
+    const others = this.#protocol.servers.length() - 1;
+    if (!this.#connected || others < 1) return false;
+    this.#leaving = { server: this.connection.getServer(), tries: others };
+    this.#leave();
+    return true;
+  }
+
+  onChange(listener: (connected: boolean) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async close(): Promise<void> {
+    const { connection } = this;
+    if (connection.isClosed()) return;
+    // Draining needs an answer from the server; it may never come.
+    if (this.#connected)
+      await Promise.race([
+        connection.drain().catch(() => {}),
+        delay(drainMsMax, undefined, { ref: false }),
+      ]);
+    await connection.close();
   }
 
   /** A connection that drains or is closed refuses: it is left at any rate. */
-  function leave(): void {
-    connection.reconnect().catch(() => {});
+  #leave(): void {
+    this.connection.reconnect().catch(() => {});
   }
 
-  async function follow(): Promise<void> {
+  async #follow(): Promise<void> {
+    const { connection } = this;
     for await (const status of connection.status()) {
       switch (status.type) {
         case "disconnect":
-          log.warn({ server: status.server }, "NATS connection lost");
-          changeTo(false);
+          this.#log.warn({ server: status.server }, "NATS connection lost");
+          this.#changeTo(false);
           break;
         case "reconnect":
-          if (status.server === leaving.server && leaving.tries-- > 0) {
-            leave();
-            break;
-          }
-          leaving = { server: "", tries: 0 };
-          log.info({ server: status.server }, "NATS connected again");
-          changeTo(true);
+          this.#reconnected(status.server);
           break;
         case "staleConnection":
-          changeTo(false);
+          this.#changeTo(false);
           setTimeout(cutIfStillOpen, staleGraceMs, connection, socketOf(connection)).unref();
           break;
         case "error":
-          log.error({ reason: status.error.message }, "NATS reports an error");
+          this.#log.error({ reason: status.error.message }, "NATS reports an error");
           break;
         default:
       }
     }
-    changeTo(false);
+    this.#changeTo(false);
   }
 
-  follow().catch((error: unknown) =>
-    log.error({ err: error }, "following the NATS connection failed"),
-  );
-  return {
-    connection,
-    get connected() {
-      return connected;
-    },
-    get messageBytesMax() {
-      return messageBytesMax;
-    },
-    send(message) {
-      if (connection.isClosed()) throw new Error("send: the connection is closed");
-      protocol.sendCommand(message);
-    },
-    tryAnotherServer() {
-      const others = protocol.servers.length() - 1;
-      if (!connected || others < 1) return false;
-      leaving = { server: connection.getServer(), tries: others };
-      leave();
-      return true;
-    },
-    onChange: (listener) => void listeners.push(listener),
-    async close() {
-      if (connection.isClosed()) return;
-      // Draining needs an answer from the server; it may never come.
-      if (connected)
-        await Promise.race([
-          connection.drain().catch(() => {}),
-          delay(drainMsMax, undefined, { ref: false }),
-        ]);
-      await connection.close();
-    },
-  };
+  #reconnected(server: string): void {
+    if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
+      this.#leave();
+      return;
+    }
+    this.#leaving = { server: "", tries: 0 };
+    this.#log.info({ server }, "NATS connected again");
+    this.#changeTo(true);
+  }
+
+  #changeTo(connected: boolean): void {
+    if (this.#connected === connected) return;
+    this.#connected = connected;
+    if (connected)
+      this.#messageBytesMax = this.connection.info?.max_payload ?? this.#messageBytesMax;
+    for (const listener of this.#listeners) listener(connected);
+  }
 }
 
 /** The client's own door for whole protocol messages: its `publish` would copy them. */
