@@ -16,7 +16,7 @@ export interface AckInboxOptions {
 /**
  * The server may close the subscription, as when permissions change. It is made again for as long
  * as it is closed again, and until then nothing is acknowledged. What it missed is asked for when
- * its frames are sent again.
+ * its frames are retried.
  */
 const resubscribeMs = 1_000;
 

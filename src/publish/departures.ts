@@ -1,4 +1,4 @@
-// Which queue's frame leaves next. Live ones go first; bulk and history give way, so that a live
+// Which queue's frame leaves next. Live ones go first; bulk and history wait, so that a live
 // frame has one or two of their frames before it in the store, or some small ones of each project,
 // never all of them. Must not look into frames.
 

@@ -14,7 +14,7 @@ export class FrameQueue {
   readonly stream: StreamState;
   /** Frames that may be unacknowledged at a time; see Departures for when there may be more. */
   readonly window: number;
-  /** Gives way to live frames. */
+  /** Waits for live frames: bulk and history. */
   readonly background: boolean;
   /** The shared frame that lines are appended to. */
   open: Frame | undefined = undefined;
@@ -91,7 +91,8 @@ export class Frame implements FrameSink {
   isNamed = false;
   waiters: FrameWaiter[] = [];
   /**
-   * The deadline, the events and the bytes of each waiter, one after another: no object a waiter.
+   * Each waiter's deadline, events and bytes, one waiter after another, so that no object is made
+   * for a waiter.
    */
   shares: number[] = [];
   /** The earliest deadline of its waiters, monotonic milliseconds. */

@@ -46,7 +46,7 @@ export class InFlight {
   readonly #isKept: KeptMessage;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
-  /** In the order of first sends, which is the order they are sent again in. */
+  /** In the order of first sends, which is the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
 
@@ -257,7 +257,7 @@ export class InFlight {
     try {
       kept = await this.#isKept(stream.name, sequence, messageId);
     } catch (error) {
-      // It is sent again after the pause, and asked again.
+      // It is retried after the pause, and asked for again.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
         "nobody says whether a duplicate's first is kept",

@@ -7,7 +7,7 @@ import type { StreamState } from "../nats/readiness.ts";
 import type { Frame } from "./frame.ts";
 import { readPubAck } from "./pub-ack.ts";
 
-/** The oldest make way for newer ones. */
+/** Beyond this the oldest is forgotten. */
 const lateMax = 1_000;
 
 export interface GivenUp {

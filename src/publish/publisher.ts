@@ -1,5 +1,5 @@
-// Group commit. Lines gather in the open frame of their queue; a full one is sealed and makes way
-// for another. Frames leave at the end of the event-loop turn if the windows have room, else when
+// Group commit. Lines gather in the open frame of their queue; a full one is sealed, and another
+// is opened. Frames leave at the end of the event-loop turn if the windows have room, else when
 // an acknowledgement makes room. Nothing is ever published from within a caller's call, so a frame
 // may be joined after it was sealed, within the same turn. No timer, closure or promise per
 // request.
@@ -107,9 +107,7 @@ export class GroupPublisher implements Publisher {
       expired: (frame, monotonicMs, expiry) => this.#settlement.expire(frame, monotonicMs, expiry),
       storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
     });
-    link.onChange((connected) => {
-      if (connected) this.#scheduleFlush();
-    });
+    link.onChange((connected) => connected && this.#scheduleFlush());
   }
 
   /** Largest record the server takes, in bytes of payload; a stream may take less. */

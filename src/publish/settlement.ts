@@ -31,7 +31,7 @@ export class Settlement {
 
   /**
    * The client sends from the frame's memory. An acknowledgement says that all of it has left; a
-   * frame that was sent again, or never answered, may still be on its way, so its memory is not
+   * frame that was retried, or never answered, may still be on its way, so its memory is not
    * used again.
    */
   release(frame: Frame, isAcknowledged: boolean): void {

@@ -29,7 +29,7 @@ export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number)
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/** How every stream is to be set, lane by lane, partition by partition. */
+/** What every stream has to be, lane by lane, partition by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>
@@ -104,7 +104,7 @@ export function brokenPromises(
     broken.push(`it does not take ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // nats-server 2.12 and newer has these; this client's types do not know all of them.
+  // nats-server has these from 2.12 on, and this client's types do not know them all.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)

@@ -133,7 +133,7 @@ async function ensureOne(
   if (existing === undefined) {
     // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk,
     // goes on above any before it: from 1 on, a hub of nats-server 2.10 would pass over what comes
-    // before it looks again. Microseconds grow faster than messages come.
+    // before it asks again. Microseconds grow faster than messages come.
     const first = isGathered ? { first_seq: Date.now() * 1_000 } : {};
     await jsm.streams.add({ ...wanted, ...first }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);

@@ -8,7 +8,7 @@ import type { Excess, ProjectMeter, ProjectQuota, RequestCost } from "../../base
 export interface Counts {
   /** Events that are stored, also of requests that were answered 503 for others of their events. */
   readonly accepted: number;
-  /** What their lines take in the store. */
+  /** What their lines have. */
   readonly storedBytes: number;
   /** Events that were sent and not acknowledged in time: stored or not. */
   readonly unknown: number;
@@ -16,7 +16,7 @@ export interface Counts {
   readonly dropped: number;
   readonly rateLimitedRequests: number;
   readonly rateLimitedEvents: number;
-  /** The bytes of the bodies, after decompression. */
+  /** Counted in bodies, after decompression. */
   readonly rateLimitedBytes: number;
 }
 

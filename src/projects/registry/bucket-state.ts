@@ -10,14 +10,14 @@ import { bucketStream } from "../../nats/names.ts";
 export interface BucketState {
   /** When the stream was made: tells a bucket from another one of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry there has been, also when it is gone. */
+  /** The newest entry's, also when that entry is gone. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
 }
 
 export interface BucketReader {
-  /** The stream's. */
+  /** The stream's name. */
   readonly name: string;
   /** Undefined: there is no such bucket. Rejects when nobody answers who must know. */
   state(): Promise<BucketState | undefined>;

@@ -1,4 +1,4 @@
-// The registry's bucket in JetStream, and what one value of it looks like. Both sides of the
+// The registry's bucket in JetStream, and how one value of it is written. Both sides of the
 // registry, the watch and the commands, read values through here only.
 
 import { jetstream, type StreamConfig } from "@nats-io/jetstream";
@@ -56,8 +56,8 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
 /** Names the setting where the server has no cluster for so many copies. */
 function replicasFault(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
-  const mend = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
-  return new Error(`create the project registry: ${error.message}: ${mend}`, { cause: error });
+  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
 }
 
 /** As openBucket, but creates nothing: undefined where there is none. */
@@ -89,7 +89,7 @@ export async function entrySubjects(
 }
 
 export interface BucketReplicas {
-  /** How the bucket's stream is set. */
+  /** The configuration of the bucket's stream. */
   readonly config: StreamConfig;
   readonly replicas: number;
   readonly log: Pick<Log, "warn">;

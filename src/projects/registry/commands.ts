@@ -214,7 +214,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Makes a change that gives out no key. */
+/** For changes that give out no key. */
 async function change(
   connection: NatsConnection,
   options: BucketPlace & { id: string },

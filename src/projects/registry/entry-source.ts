@@ -25,7 +25,7 @@ export interface EntrySourceOptions {
 }
 
 const pollMsMax = 500;
-/** How often one that polls looks whether it may watch again. */
+/** How often one that polls finds out whether it may watch again. */
 const watchAgainMs = 60_000;
 
 export async function openEntrySource({

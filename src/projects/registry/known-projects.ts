@@ -120,7 +120,7 @@ export class KnownProjects {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
-  /** What is known of a project stays, where the bucket says nothing of it. */
+  /** A project that is known, and that the bucket says nothing of, stays as it is known. */
   takeWhole({ created, lastSequence, entries, expected = nobody }: Reading): void {
     this.#created = created;
     this.#readTo = lastSequence;
@@ -138,7 +138,7 @@ export class KnownProjects {
     this.#noteWhole();
   }
 
-  /** `news` is from the bucket that was read last. */
+  /** One entry of the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);

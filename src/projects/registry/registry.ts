@@ -22,8 +22,8 @@ export interface RegistryOptions extends BucketPlace {
   /** How often the watch is compared with the bucket. Default 1 s. */
   readonly checkIntervalMs?: number;
   /**
-   * A registry that is read for the first time must say something of these projects, or it has
-   * lost them. Default: of nobody.
+   * A registry that is read for the first time must say something of those who have stored events,
+   * or it has lost them. Default: nobody has.
    */
   readonly storedEvents?: () => Promise<StoredEvents>;
 }

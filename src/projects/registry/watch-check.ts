@@ -11,7 +11,7 @@ export interface WatchProgress {
   /** When the bucket was made. */
   readonly created: string;
   revision: number;
-  /** The keys of entries it has given out, markers too: the bucket holds at least one of each. */
+  /** Every key that it has given out an entry of, also a marker: the bucket holds one of each. */
   readonly keys: Set<string>;
   isRead: boolean;
   heardMonotonicMs: number;

@@ -13,8 +13,8 @@ export interface StoredEvents {
   /** Whether there were events ever, also when they have left since. */
   readonly any: boolean;
   /**
-   * Whose the events are that are there. Those that share their messages with other projects' are
-   * not told.
+   * The projects that have events in the streams now, but for those whose events share messages
+   * with other projects': the subject of such a message names nobody.
    */
   readonly projectIds: ReadonlySet<string>;
 }
@@ -93,7 +93,7 @@ async function ledInfo(
 }
 
 export interface BucketExtent {
-  /** The sequence of the newest entry there has been, also when it is gone. */
+  /** The newest entry's, also when that entry is gone. */
   readonly lastSequence: number;
   readonly entries: number;
 }
