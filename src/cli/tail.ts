@@ -3,11 +3,11 @@
 // changes, it says so and follows again from where it was.
 
 import { once } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
-import { manyProjects } from "../nats/names.ts";
+import { isOfManyProjects, manyProjects } from "../nats/names.ts";
 import { isProjectId } from "../projects/registry/bucket.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
@@ -95,7 +95,7 @@ export async function tail(
     }
     await connection?.close().catch(() => {});
     connection = undefined;
-    if (!stop.aborted) await delay(againMs, undefined, { signal: stop }).catch(() => {});
+    if (!stop.aborted) await pauseUntilAborted(againMs, stop);
   }
 }
 
@@ -163,7 +163,7 @@ async function streamsOf(
     }
     if (sources.length > 0) return sources;
     say("there are no streams yet; waiting for a gateway to make them");
-    await delay(lookAgainMs, undefined, { signal: context.stop }).catch(() => {});
+    await pauseUntilAborted(lookAgainMs, context.stop);
   }
   return [];
 }
@@ -226,7 +226,7 @@ async function placeOf(
 /** The lines of one project, where the message may hold those of others, or all. */
 function recordsOf(message: JsMsg, project: string | undefined): string {
   const text = message.string();
-  if (project === undefined || !message.subject.endsWith(`.${manyProjects}`)) return text;
+  if (project === undefined || !isOfManyProjects(message.subject)) return text;
   const lines = text.split("\n").slice(0, -1);
   const own = lines.filter(
     (line) => (JSON.parse(line) as { project_id?: unknown }).project_id === project,

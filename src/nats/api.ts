@@ -5,6 +5,7 @@ import {
   JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
+  type StreamConfig,
   type StreamInfo,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -97,6 +98,11 @@ export function managerOf(
   { timeoutMs, ...domain }: ManagerOptions,
 ): Promise<JetStreamManager> {
   return jetstreamManager(connection, { ...domain, checkAPI: false, timeout: timeoutMs });
+}
+
+/** How many bytes a stream takes; Infinity without a limit. */
+export function bytesMaxOf({ max_bytes: bytesMax }: Pick<StreamConfig, "max_bytes">): number {
+  return bytesMax > 0 ? bytesMax : Number.POSITIVE_INFINITY;
 }
 
 /** What begins the subjects of another domain's API. */

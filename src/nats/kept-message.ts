@@ -5,6 +5,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { managerOf } from "./api.ts";
 import type { NatsLink } from "./link.ts";
+import { messageIdHeader } from "./names.ts";
 
 /**
  * Answers whether the message of that sequence is there and has that id, as the stream's leader
@@ -20,6 +21,6 @@ export function createKeptMessage(
   return async (stream, sequence, messageId) => {
     manager ??= managerOf(link.connection, { timeoutMs });
     const message = await (await manager).streams.getMessage(stream, { seq: sequence });
-    return message?.header.get("Nats-Msg-Id") === messageId;
+    return message?.header.get(messageIdHeader) === messageId;
   };
 }

@@ -26,6 +26,21 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
+/** Under such a subject a message may hold events of several projects. */
+export function isOfManyProjects(subject: string): boolean {
+  return subject.endsWith(`.${manyProjects}`);
+}
+
+/** The header of a message by which JetStream knows one that it has. */
+export const messageIdHeader = "Nats-Msg-Id";
+/** The header of a message that says how many events it holds. */
+export const eventsHeader = "Penstock-Events";
+
+/** The subjects of a key-value bucket's entries begin with it. */
+export function bucketSubjects(bucket: string): string {
+  return `$KV.${bucket}.`;
+}
+
 /** The stream that holds a key-value bucket. */
 export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;

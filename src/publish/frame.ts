@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
+import { eventsHeader, messageIdHeader } from "../nats/names.ts";
 import type { StreamState } from "../nats/readiness.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
@@ -182,7 +183,7 @@ export class Frame implements FrameSink {
    */
   message(reply: string): Buffer {
     const headers =
-      `NATS/1.0\r\nNats-Msg-Id: ${this.messageId}\r\nPenstock-Events: ${this.events}\r\n` +
+      `NATS/1.0\r\n${messageIdHeader}: ${this.messageId}\r\n${eventsHeader}: ${this.events}\r\n` +
       "Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n\r\n";
     const { subject } = this.queue;
     const head = `HPUB ${subject} ${reply} ${headers.length} ${headers.length + this.length}\r\n${headers}`;

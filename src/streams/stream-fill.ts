@@ -4,7 +4,7 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
-import { managerOf } from "../nats/api.ts";
+import { bytesMaxOf, managerOf } from "../nats/api.ts";
 import type { NatsLink } from "../nats/link.ts";
 import { manyProjects, streamName, subjectOf } from "../nats/names.ts";
 import { mayHaveBytes } from "./share-rule.ts";
@@ -186,7 +186,7 @@ export class StreamFill {
     const acked = this.#acked;
     const { state, config } = await manager.streams.info(this.#name);
     this.#bytes = state.bytes;
-    this.#bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
+    this.#bytesMax = bytesMaxOf(config);
     // Beside messages of several projects the subjects do not tell how many there are.
     this.#projects = isMixed ? projectsKnown() : (state.num_subjects ?? this.#fills.size);
     this.#acked -= acked;

@@ -4,7 +4,7 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
-import { apiCodes, isApiError, isFromLeader } from "../nats/api.ts";
+import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../nats/api.ts";
 import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, StreamHistory, type Verdict } from "./history.ts";
@@ -173,7 +173,7 @@ export class WatchedStream {
       config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
     const domain: unknown = Reflect.get(info, "domain");
     state.domain = typeof domain === "string" ? domain : "";
-    const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
+    const bytesMax = bytesMaxOf(config);
     const { bytes } = info.state;
     this.#size = { labels, bytes, bytesMax };
     this.#faults = [

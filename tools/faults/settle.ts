@@ -2,7 +2,7 @@
 // themselves too: each must be the event that was sent, whole, in its project's frame. Only reads.
 
 import { type JsMsg, jetstreamManager } from "@nats-io/jetstream";
-import { lanes } from "../../src/nats/names.ts";
+import { eventsHeader, lanes } from "../../src/nats/names.ts";
 import { readMessages } from "../load/stored.ts";
 import { isAsSent } from "./bodies.ts";
 import { connectReader } from "./connect-reader.ts";
@@ -79,7 +79,7 @@ function readFrame(reading: Reading, message: JsMsg): void {
     noteDamage(reading, `${at}: does not end in a line feed`);
     return;
   }
-  const declared = message.headers?.get("Penstock-Events");
+  const declared = message.headers?.get(eventsHeader);
   if (declared !== String(lines.length))
     noteDamage(reading, `${at}: ${lines.length} lines, its header says ${declared}`);
   const subject = message.subject.split(".");

@@ -4,6 +4,7 @@
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../../base/rate-window.ts";
+import { eventsHeader, isOfManyProjects } from "../../nats/names.ts";
 import { type ShownEvent, shownEvent } from "./shown-event.ts";
 
 export interface Feed {
@@ -34,8 +35,8 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
   const rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
 
   function take(message: JsMsg, wasThere = false): void {
-    const isShared = message.subject.endsWith(".~");
-    const count = Number(message.headers?.get("Penstock-Events"));
+    const isShared = isOfManyProjects(message.subject);
+    const count = Number(message.headers?.get(eventsHeader));
     // What was there is a few messages, once, and is not to take the room of what comes now.
     const room = wasThere ? recentMax : rate.left;
     if (room <= 0) {

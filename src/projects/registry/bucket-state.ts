@@ -5,7 +5,7 @@
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { ledStreamInfo, managerOf } from "../../nats/api.ts";
-import { bucketStream } from "../../nats/names.ts";
+import { bucketStream, bucketSubjects } from "../../nats/names.ts";
 
 export interface BucketState {
   /** When the stream was made: tells a bucket from another one of the same name. */
@@ -46,7 +46,7 @@ export async function bucketReader(
 ): Promise<BucketReader> {
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
   const name = bucketStream(bucket);
-  const subjects = `$KV.${bucket}.`;
+  const subjects = bucketSubjects(bucket);
   return {
     name,
     state: () => stateOf(manager, name),

@@ -7,6 +7,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import type { Project } from "../../base/types.ts";
 import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
+import { bucketSubjects } from "../../nats/names.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
 import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
@@ -85,7 +86,8 @@ export async function entrySubjects(
   const name = bucketName(prefix);
   const state = await (await bucketReader(connection, name)).state();
   const hubApi = state?.config.mirror?.external?.api;
-  return hubApi === undefined ? `$KV.${name}.` : `${hubApi}.$KV.${name}.`;
+  const subjects = bucketSubjects(name);
+  return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
 export interface BucketReplicas {

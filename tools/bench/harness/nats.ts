@@ -9,7 +9,7 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { findNatsServer } from "../../../src/embedded/find-nats-server.ts";
 import { connectNats } from "../../../src/nats/link.ts";
-import { streamName } from "../../../src/nats/names.ts";
+import { eventsHeader, streamName } from "../../../src/nats/names.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
 import { createStreams } from "../../../src/streams/ensure.ts";
@@ -155,9 +155,9 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
   let events = 0;
   let left = pending;
   for await (const message of await consumer.consume({ max_messages: 10_000 })) {
-    const count = Number(message.headers?.get("Penstock-Events"));
+    const count = Number(message.headers?.get(eventsHeader));
     if (!(count > 0))
-      throw new Error(`count events: message ${message.seq} of ${stream} has no Penstock-Events`);
+      throw new Error(`count events: message ${message.seq} of ${stream} has no ${eventsHeader}`);
     events += count;
     if (--left === 0) break;
   }
