@@ -63,8 +63,8 @@ describe("how full a stream is is known", () => {
     const watched = {
       connection: link.connection,
       messageBytesMax: link.messageBytesMax,
-      onChange: link.onChange,
-      tryAnotherServer: link.tryAnotherServer,
+      onChange: (listener: (connected: boolean) => void) => link.onChange(listener),
+      tryAnotherServer: () => link.tryAnotherServer(),
       get connected() {
         looks++;
         return link.connected;

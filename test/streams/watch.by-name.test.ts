@@ -175,7 +175,8 @@ describe("each stream is asked by name", () => {
       const streams = rig.streams.states;
       streams.of("live", 0).silentMonotonicMs = performance.now();
       const connection = withReplicas(link.connection, replicas);
-      const { connected, messageBytesMax, onChange } = link;
+      const { connected, messageBytesMax } = link;
+      const onChange: typeof link.onChange = (listener) => link.onChange(listener);
       const quiet = {
         info() {},
         warn() {},
@@ -206,7 +207,8 @@ describe("each stream is asked by name", () => {
     const { rig } = await startWith("leaderless", "");
     const { link, settings } = rig;
     expect(await rig.send("live", "one")).toEqual(stored);
-    const { connected, messageBytesMax, onChange } = link;
+    const { connected, messageBytesMax } = link;
+    const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     const connection = answeringWith(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
       // As a store that was cut back at its start has it, and not as it is set.
@@ -237,7 +239,8 @@ describe("each stream is asked by name", () => {
   test("a server through which no stream is served is left for another, more rarely where that does not help", async () => {
     const { rig } = await startWith("stuck", "");
     const { link, settings } = rig;
-    const { connected, messageBytesMax, onChange } = link;
+    const { connected, messageBytesMax } = link;
+    const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     let nowMs = 0;
     let asked = 0;
     let leader: string | undefined;
