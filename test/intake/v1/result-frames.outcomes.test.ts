@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { FrameOutcome } from "../../../src/base/types.ts";
+import type { FrameOutcome, ProjectShares } from "../../../src/base/types.ts";
 import { UuidList } from "../../../src/intake/v1/uuid-list.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
@@ -45,7 +45,8 @@ describe("each event of a request has its own outcome", () => {
     const batch = Array.from({ length: 60 }, () => event(60_000));
     let nowMs = 0;
     let isFull = false;
-    const shares = {
+    const shares: ProjectShares = {
+      addUnderWay() {},
       stored: () => {
         isFull = true;
       },
@@ -68,7 +69,11 @@ describe("each event of a request has its own outcome", () => {
       },
       { code: "project_full", options: { shares }, outcomeOf: () => "stored" },
       { code: "timeout", options: { monotonicMs: () => nowMs }, outcomeOf: late },
-    ] as { code: string; options: object; outcomeOf: (at: number) => FrameOutcome }[]) {
+    ] as {
+      code: string;
+      options: Parameters<typeof intakeOnFrames>[0];
+      outcomeOf: (at: number) => FrameOutcome;
+    }[]) {
       const { frames, send } = intakeOnFrames(options);
       const { answer, work } = send(batch);
       await settleAll(frames, work, outcomeOf);
