@@ -5,7 +5,6 @@
 import { readFileSync } from "node:fs";
 import { type AddressInfo, connect as connectTo, createServer } from "node:net";
 import path from "node:path";
-import { Writable } from "node:stream";
 import { type JetStreamManager, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished } from "vitest";
@@ -14,6 +13,7 @@ import { type DoctorOptions, doctor as runDoctor } from "../../../src/cli/doctor
 import type { Finding } from "../../../src/cli/doctor/finding.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
 import { ensureStreams } from "../../../src/streams/ensure.ts";
+import { commandWorld } from "../../../testkit/command-context.ts";
 import {
   startNatsServer,
   type TestNatsServer,
@@ -45,28 +45,14 @@ export async function doctor(
   variables: Record<string, string> = {},
   options: Partial<DoctorOptions> = {},
 ): Promise<DoctorRun> {
-  const said = { out: "", err: "" };
-  const into = (stream: "out" | "err") =>
-    new Writable({
-      write: (text, _, done) => {
-        said[stream] += String(text);
-        done();
-      },
-    });
-  const env = { ...standard, ...variables };
-  const stop = new AbortController().signal;
-  const context = {
-    env,
-    host: process,
-    mainFile: "",
-    channel: process,
-    stdout: into("out"),
-    stderr: into("err"),
-    stop,
-  };
+  const { context, said } = commandWorld({ ...standard, ...variables });
   let exitCode = 0;
   try {
-    await runDoctor(readConfig(env, {}), { json: true, strict: false, ...options }, context);
+    await runDoctor(
+      readConfig(context.env, {}),
+      { json: true, strict: false, ...options },
+      context,
+    );
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     exitCode = error.exitCode;
