@@ -4,7 +4,7 @@
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { binary, temporaryFolder } from "../../testkit/processes.ts";
 
 const main = path.resolve(import.meta.dirname, "../../src/main.ts");
@@ -46,32 +46,34 @@ function given(): { file: string; below: string; folder: string; inside: string 
   return { file, below: path.join(file, "data"), folder: root, inside };
 }
 
-test.each([
-  ["file", (at: string) => `start on ${at}: it is a file, and a folder is needed`],
-  [
-    "below",
-    (at: string) => `start on ${at}: ${path.dirname(at)} is a file, and a folder is needed`,
-  ],
-  [
-    "inside",
-    (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, and a folder is needed`,
-  ],
-  ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
-] as const)("%s", (kind, words) => {
-  const at = given()[kind];
-  const wrapped = (command: string[]): string[] =>
-    kind === "folder" ? readOnly(at, command) : command;
-  const up = run(wrapped(penstock("up", "--data-dir", at)));
-  expect(up.stderr).toContain(`${words(at)}: ${way}`);
-  expect(up.status).toBe(1);
+describe("a folder that cannot be used is told", () => {
+  test.each([
+    ["file", (at: string) => `start on ${at}: it is a file, and a folder is needed`],
+    [
+      "below",
+      (at: string) => `start on ${at}: ${path.dirname(at)} is a file, and a folder is needed`,
+    ],
+    [
+      "inside",
+      (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, and a folder is needed`,
+    ],
+    ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
+  ] as const)("%s", (kind, words) => {
+    const at = given()[kind];
+    const wrapped = (command: string[]): string[] =>
+      kind === "folder" ? readOnly(at, command) : command;
+    const up = run(wrapped(penstock("up", "--data-dir", at)));
+    expect(up.stderr).toContain(`${words(at)}: ${way}`);
+    expect(up.status).toBe(1);
 
-  const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
-  const { checks } = JSON.parse(doctor.stdout) as {
-    checks: { check: string; level: string; fix?: string }[];
-  };
-  const found = checks.filter(({ check }) => check === "data folder");
-  expect(found).toEqual([
-    expect.objectContaining({ level: "fail", fix: expect.stringContaining(way) }),
-  ]);
-  expect(doctor.status).toBe(1);
+    const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
+    const { checks } = JSON.parse(doctor.stdout) as {
+      checks: { check: string; level: string; fix?: string }[];
+    };
+    const found = checks.filter(({ check }) => check === "data folder");
+    expect(found).toEqual([
+      expect.objectContaining({ level: "fail", fix: expect.stringContaining(way) }),
+    ]);
+    expect(doctor.status).toBe(1);
+  });
 });

@@ -3,86 +3,88 @@
 // closes first.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { Watch } from "../../../src/admin/live/watch.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 
-test("consumers go with the last viewer", async () => {
-  const gateway = await startTestGateway();
-  onTestFinished(() => gateway.stop());
-  const { id } = await gateway.project();
-  expect(await consumersOn(gateway.nats)).toBe(0);
-  const first = await watch(gateway.adminUrl);
-  await until(async () => (await consumersOn(gateway.nats)) === 2);
-  const second = await watch(gateway.adminUrl);
-  const third = await watch(gateway.adminUrl, { path: `/live?project=${id}` });
-  await until(async () => (await consumersOn(gateway.nats)) === 5);
-  first.leave();
-  third.leave();
-  await until(async () => (await consumersOn(gateway.nats)) === 2);
-  second.leave();
-  await until(async () => (await consumersOn(gateway.nats)) === 0);
+describe("nothing runs when nobody watches", () => {
+  test("consumers go with the last viewer", async () => {
+    const gateway = await startTestGateway();
+    onTestFinished(() => gateway.stop());
+    const { id } = await gateway.project();
+    expect(await consumersOn(gateway.nats)).toBe(0);
+    const first = await watch(gateway.adminUrl);
+    await until(async () => (await consumersOn(gateway.nats)) === 2);
+    const second = await watch(gateway.adminUrl);
+    const third = await watch(gateway.adminUrl, { path: `/live?project=${id}` });
+    await until(async () => (await consumersOn(gateway.nats)) === 5);
+    first.leave();
+    third.leave();
+    await until(async () => (await consumersOn(gateway.nats)) === 2);
+    second.leave();
+    await until(async () => (await consumersOn(gateway.nats)) === 0);
 
-  const last = await watch(gateway.adminUrl);
-  await until(async () => (await consumersOn(gateway.nats)) === 2);
-  await gateway.close();
-  await until(() => last.ended());
-  expect(await consumersOn(gateway.nats)).toBe(0);
-});
+    const last = await watch(gateway.adminUrl);
+    await until(async () => (await consumersOn(gateway.nats)) === 2);
+    await gateway.close();
+    await until(() => last.ended());
+    expect(await consumersOn(gateway.nats)).toBe(0);
+  });
 
-test("so do the connection and the snapshots", async () => {
-  const gateway = await startTestGateway();
-  onTestFinished(() => gateway.stop());
-  const connections: NatsConnection[] = [];
-  const sent: string[] = [];
-  const viewer = {
-    send: (name: string) => sent.push(name) > 0,
-    push: () => {},
-    isStuck: () => false,
-    end: () => {},
-  };
-  function watchOf(onSnapshot: () => void): Watch {
-    return new Watch({
-      counts: async () => {
-        onSnapshot();
-        return [];
-      },
-      clientWarnings: async () => [],
-      readiness: async () => [],
-      about: () => ({}),
-      upMs: () => 0,
-      monotonicMs: () => performance.now(),
-      showsEvents: true,
-      subjectPrefix: "penstock",
-      sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
-      async connect() {
-        const connection = await connect({ servers: gateway.nats.url });
-        connections.push(connection);
-        return connection;
-      },
-    });
-  }
-  let snapshots = 0;
-  const live = watchOf(() => snapshots++);
-  expect([snapshots, connections.length]).toEqual([0, 0]);
-  const leave = live.add(viewer, undefined);
-  await until(() => snapshots >= 2 && sent.includes("state"));
-  await until(async () => (await consumersOn(gateway.nats)) === 1);
-  leave();
-  leave();
-  await until(
-    () => connections.length === 1 && connections.every((connection) => connection.isClosed()),
-  );
-  expect(await consumersOn(gateway.nats)).toBe(0);
-  // In the time in which another one takes three snapshots, this one does not.
-  const snapshotsThen = snapshots;
-  let controlLooks = 0;
-  const control = watchOf(() => controlLooks++);
-  control.add(viewer, undefined);
-  await until(() => controlLooks >= 3);
-  expect(snapshots).toBe(snapshotsThen);
-  await control.close();
-  await live.close();
-  expect(connections.every((connection) => connection.isClosed())).toBe(true);
+  test("so do the connection and the snapshots", async () => {
+    const gateway = await startTestGateway();
+    onTestFinished(() => gateway.stop());
+    const connections: NatsConnection[] = [];
+    const sent: string[] = [];
+    const viewer = {
+      send: (name: string) => sent.push(name) > 0,
+      push: () => {},
+      isStuck: () => false,
+      end: () => {},
+    };
+    function watchOf(onSnapshot: () => void): Watch {
+      return new Watch({
+        counts: async () => {
+          onSnapshot();
+          return [];
+        },
+        clientWarnings: async () => [],
+        readiness: async () => [],
+        about: () => ({}),
+        upMs: () => 0,
+        monotonicMs: () => performance.now(),
+        showsEvents: true,
+        subjectPrefix: "penstock",
+        sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
+        async connect() {
+          const connection = await connect({ servers: gateway.nats.url });
+          connections.push(connection);
+          return connection;
+        },
+      });
+    }
+    let snapshots = 0;
+    const live = watchOf(() => snapshots++);
+    expect([snapshots, connections.length]).toEqual([0, 0]);
+    const leave = live.add(viewer, undefined);
+    await until(() => snapshots >= 2 && sent.includes("state"));
+    await until(async () => (await consumersOn(gateway.nats)) === 1);
+    leave();
+    leave();
+    await until(
+      () => connections.length === 1 && connections.every((connection) => connection.isClosed()),
+    );
+    expect(await consumersOn(gateway.nats)).toBe(0);
+    // In the time in which another one takes three snapshots, this one does not.
+    const snapshotsThen = snapshots;
+    let controlLooks = 0;
+    const control = watchOf(() => controlLooks++);
+    control.add(viewer, undefined);
+    await until(() => controlLooks >= 3);
+    expect(snapshots).toBe(snapshotsThen);
+    await control.close();
+    await live.close();
+    expect(connections.every((connection) => connection.isClosed())).toBe(true);
+  });
 });

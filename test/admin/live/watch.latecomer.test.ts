@@ -2,7 +2,7 @@
 // for the warnings gets them when it has. A server that has frozen does not hold up the end.
 
 import { connect } from "@nats-io/transport-node";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../../src/admin/live/viewer.ts";
 import { Watch, type WatchOptions } from "../../../src/admin/live/watch.ts";
 import type { ClientWarning } from "../../../src/base/client-warning.ts";
@@ -56,78 +56,80 @@ function viewerOf(): TestViewer {
 const warningsTo = ({ sent }: TestViewer): number =>
   sent.filter((name) => name === "clientWarnings").length;
 
-test("warnings, once each", async () => {
-  const watch = new Watch({
-    ...sources,
-    showsEvents: false,
-    connect: () => Promise.reject(new Error("none")),
+describe("who comes later hears all of it once", () => {
+  test("warnings, once each", async () => {
+    const watch = new Watch({
+      ...sources,
+      showsEvents: false,
+      connect: () => Promise.reject(new Error("none")),
+    });
+    onTestFinished(() => watch.close());
+    const [first, other, slow] = [viewerOf(), viewerOf(), viewerOf()];
+    watch.add(first, undefined);
+    const leave = watch.add(other, undefined);
+    await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
+    // One leaves and comes back between two snapshots: as many watch as before.
+    leave();
+    const again = viewerOf();
+    watch.add(again, undefined);
+    slow.hasRoom = false;
+    watch.add(slow, undefined);
+    await until(() => warningsTo(again) === 1);
+    slow.hasRoom = true;
+    await until(() => warningsTo(slow) === 1);
+    expect([first, other, again, slow].map(warningsTo)).toEqual([1, 1, 1, 1]);
   });
-  onTestFinished(() => watch.close());
-  const [first, other, slow] = [viewerOf(), viewerOf(), viewerOf()];
-  watch.add(first, undefined);
-  const leave = watch.add(other, undefined);
-  await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
-  // One leaves and comes back between two snapshots: as many watch as before.
-  leave();
-  const again = viewerOf();
-  watch.add(again, undefined);
-  slow.hasRoom = false;
-  watch.add(slow, undefined);
-  await until(() => warningsTo(again) === 1);
-  slow.hasRoom = true;
-  await until(() => warningsTo(slow) === 1);
-  expect([first, other, again, slow].map(warningsTo)).toEqual([1, 1, 1, 1]);
-});
 
-test("events that wait for the next push", async () => {
-  const gateway = await startTestGateway();
-  onTestFinished(() => gateway.stop());
-  const { key } = await gateway.project();
-  let onTake = (): void => {};
-  const watch = new Watch({
-    ...sources,
-    connect: () => connect({ servers: gateway.nats.url }),
-    monotonicMs() {
-      // The feed asks while it takes an event: after that the event waits.
-      queueMicrotask(() => onTake());
-      return performance.now();
-    },
+  test("events that wait for the next push", async () => {
+    const gateway = await startTestGateway();
+    onTestFinished(() => gateway.stop());
+    const { key } = await gateway.project();
+    let onTake = (): void => {};
+    const watch = new Watch({
+      ...sources,
+      connect: () => connect({ servers: gateway.nats.url }),
+      monotonicMs() {
+        // The feed asks while it takes an event: after that the event waits.
+        queueMicrotask(() => onTake());
+        return performance.now();
+      },
+    });
+    onTestFinished(() => watch.close());
+    const [first, later] = [viewerOf(), viewerOf()];
+    watch.add(first, undefined);
+    await until(async () => (await consumersOn(gateway.nats)) === 1);
+    let isAdded = false;
+    onTake = () => {
+      // The feed may ask more than once while it takes the event.
+      if (isAdded) return;
+      isAdded = true;
+      expect(first.events).toEqual([]);
+      watch.add(later, undefined);
+    };
+    const send = (event: string) =>
+      gateway.post("/capture/", { api_key: key, event, distinct_id: "u" });
+    expect((await send("one")).status).toBe(200);
+    await until(() => first.events.length === 1);
+    expect((await send("two")).status).toBe(200);
+    await until(() => first.events.includes("two") && later.events.includes("two"));
+    expect([first.events, later.events]).toEqual([
+      ["one", "two"],
+      ["one", "two"],
+    ]);
   });
-  onTestFinished(() => watch.close());
-  const [first, later] = [viewerOf(), viewerOf()];
-  watch.add(first, undefined);
-  await until(async () => (await consumersOn(gateway.nats)) === 1);
-  let isAdded = false;
-  onTake = () => {
-    // The feed may ask more than once while it takes the event.
-    if (isAdded) return;
-    isAdded = true;
-    expect(first.events).toEqual([]);
-    watch.add(later, undefined);
-  };
-  const send = (event: string) =>
-    gateway.post("/capture/", { api_key: key, event, distinct_id: "u" });
-  expect((await send("one")).status).toBe(200);
-  await until(() => first.events.length === 1);
-  expect((await send("two")).status).toBe(200);
-  await until(() => first.events.includes("two") && later.events.includes("two"));
-  expect([first.events, later.events]).toEqual([
-    ["one", "two"],
-    ["one", "two"],
-  ]);
-});
 
-test("a frozen server", async () => {
-  const gateway = await startTestGateway();
-  onTestFinished(() => gateway.stop());
-  const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
-  watch.add(viewerOf(), undefined);
-  await until(async () => (await consumersOn(gateway.nats)) === 1);
-  gateway.nats.freeze();
-  const startMs = performance.now();
-  await watch.close();
-  const tookMs = performance.now() - startMs;
-  gateway.nats.thaw();
-  // The client waits for an answer ten times as long.
-  expect(tookMs).toBeLessThan(3_500);
+  test("a frozen server", async () => {
+    const gateway = await startTestGateway();
+    onTestFinished(() => gateway.stop());
+    const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
+    watch.add(viewerOf(), undefined);
+    await until(async () => (await consumersOn(gateway.nats)) === 1);
+    gateway.nats.freeze();
+    const startMs = performance.now();
+    await watch.close();
+    const tookMs = performance.now() - startMs;
+    gateway.nats.thaw();
+    // The client waits for an answer ten times as long.
+    expect(tookMs).toBeLessThan(3_500);
+  });
 });

@@ -50,7 +50,7 @@ const isOpened = () =>
     () => false,
   );
 
-test("a new leaf, a mirror on its way, one that is filled, and one that is none", async () => {
+test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that is filled, and one that is none", async () => {
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
   expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");

@@ -28,7 +28,7 @@ async function hasLeader(monitor: string): Promise<boolean> {
   return (answer.meta_cluster?.leader ?? "") !== "";
 }
 
-test("copies, nodes, and one that stops", async () => {
+test("doctor knows a cluster's copies: copies, nodes, and one that stops", async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };
   await until(() => hasLeader(monitorOf(first)), 20_000);
   // A leader that has just been chosen may not know all nodes yet.
