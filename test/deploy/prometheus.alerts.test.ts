@@ -73,7 +73,8 @@ describe("alerts fire when they should", () => {
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
       expect(annotations?.["runbook_url"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
-      const section = new RegExp(`^### ${alert}\n([^#]*)`, "m").exec(runbook)?.[1] ?? "";
+      const sections = runbook.split(/^#+ /m);
+      const section = sections.find((text) => text.startsWith(`${alert}\n`)) ?? "";
       expect(section).toMatch(
         new RegExp(`^${labels?.["severity"] === "page" ? "Page" : "Ticket"}\\.`, "m"),
       );

@@ -53,12 +53,12 @@ describe("background and direct scans agree", () => {
       const scanner = createScanner(1);
       const firstItems: number[] = [];
       for (const more of [
-        scanner.scanInBackground,
-        scanner.scanMore,
-        scanner.scanMoreInBackground,
-        scanner.scanMore,
+        () => scanner.scanInBackground(body),
+        () => scanner.scanMore(body),
+        () => scanner.scanMoreInBackground(body),
+        () => scanner.scanMore(body),
       ]) {
-        await more(body);
+        await more();
         firstItems.push(scanner.table[Header.FirstItem]!);
       }
       expect(firstItems).toEqual([0, 1, 2, 3]);
