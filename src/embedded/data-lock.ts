@@ -7,7 +7,7 @@
 // claims of processes that died are removed by whoever comes next.
 
 import { randomBytes, randomInt } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { folderFault } from "./folder-fault.ts";
@@ -18,6 +18,7 @@ import {
   takeFolderLock,
   takeKernelLock,
 } from "./kernel-lock.ts";
+import { makeFolder } from "./make-folder.ts";
 import {
   identify,
   isRunning,
@@ -75,7 +76,7 @@ export async function lockDataDir(
 ): Promise<DataLock> {
   const folder = join(dataDir, "nats");
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
   } catch (error) {
     throw new EmbeddedError(folderFault(dataDir, error));
   }
@@ -148,7 +149,9 @@ async function layClaim({
     if (other.held && tries >= heldTriesMax) break;
     await delay(randomInt(retryMsMin, retryMsMax));
   }
-  throw new EmbeddedError(`start on ${dataDir}: the folder is in use by process ${other?.pid}`);
+  throw new EmbeddedError(
+    `start on ${dataDir}: the folder is in use by process ${other?.pid}: end that first, or name another PENSTOCK_DATA_DIR`,
+  );
 }
 
 /** None where this host cannot take any. */

@@ -62,7 +62,8 @@ export function startOnLeash(
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-saidCharsMax);
   });
-  // Writing is never tried, but the pipe breaks when the shell dies first.
+  // Nothing is ever written to this pipe. It still emits an error when the shell dies before us,
+  // and an error that nobody hears would end this process.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; said: string }>((resolve) => {
     shell.once("error", (error) =>

@@ -2,7 +2,15 @@
 // listens. Both hold the token, so only their owner can read them. A file beside the store says
 // which version wrote the store.
 
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 export interface NatsConfig {
@@ -149,6 +157,16 @@ export function readConnectionNote(dataDir: string): ConnectionNote | undefined 
     return JSON.parse(readFileSync(connectionFile(dataDir), "utf8")) as ConnectionNote;
   } catch {
     return undefined;
+  }
+}
+
+/** Whether there is a note that another user wrote for himself alone. */
+export function isNoteHidden(dataDir: string): boolean {
+  try {
+    accessSync(connectionFile(dataDir), constants.R_OK);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES";
   }
 }
 

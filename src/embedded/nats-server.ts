@@ -2,7 +2,7 @@
 // always on the same port with the same token so that clients find it again, and stops it. Must not
 // outlive this process, whatever ends it.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
@@ -12,6 +12,7 @@ import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
 import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
+import { makeFolder } from "./make-folder.ts";
 import {
   logFileOf,
   natsFolder,
@@ -279,7 +280,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
     );
   }
   try {
-    mkdirSync(store, { recursive: true, mode: 0o700 });
+    makeFolder(store);
   } catch (error) {
     throw new EmbeddedError(folderFault(dataDir, error));
   }

@@ -76,4 +76,15 @@ describe("a folder that cannot be used is told", () => {
     ]);
     expect(doctor.status).toBe(1);
   });
+
+  test.runIf(process.platform === "linux")(
+    "a folder that the system does not make below one that is there",
+    () => {
+      const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
+      expect(up.stderr).toContain(
+        "start on /proc/penstock/data: the folder cannot be written (ENOENT)",
+      );
+      expect(up.status).toBe(1);
+    },
+  );
 });
