@@ -1,5 +1,5 @@
-// How much of something is let through in a window of time: what was spent is there again when the
-// window is over. The next one begins with what is asked for then.
+// Lets so much of something through in a window of time. The next window begins, with the whole
+// amount, at the first question after the old one has ended.
 
 export interface RateWindowOptions {
   readonly max: number;

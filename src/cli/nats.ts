@@ -3,7 +3,7 @@
 
 import { resolve } from "node:path";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
-import { readConnectionNote } from "../embedded/nats-config.ts";
+import { isNoteHidden, readConnectionNote } from "../embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../embedded/process-identity.ts";
 import { accessOptions, connectFault, type NatsAccess, shownUrls } from "../nats/access.ts";
 import type { Config } from "../settings/config.ts";
@@ -17,6 +17,11 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   const note = readConnectionNote(resolve(config.dataDir));
   if (note !== undefined && note.url !== "" && isRunning(note, host)) {
     return { natsUrl: note.url, natsToken: note.token };
+  }
+  if (isNoteHidden(resolve(config.dataDir))) {
+    throw new CommandError(
+      `find NATS: where the embedded nats-server of ${config.dataDir} listens may be read by the user who started Penstock alone: run this as that user`,
+    );
   }
   throw new CommandError(
     `find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), name its folder with --data-dir, or name your NATS with --nats-url`,

@@ -171,7 +171,8 @@ export class ReplyWriter {
     }
     if (origin !== "") writeCorsHeaders(response, origin);
     if (headOnly) {
-      // Given the length as an argument, uWS waits for a body.
+      // As a header, because `endWithoutBody(length)` makes uWS wait for a body, which a HEAD does
+      // not have.
       response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
       if (close) endHead(response);
       else response.endWithoutBody();

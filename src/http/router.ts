@@ -132,7 +132,7 @@ export class Router {
       return { code: "not_found", detail };
     }
     const near = this.#nearPaths.find(path, eventPaths, otherPaths);
-    const meant = near === undefined ? "" : `; ${near} is meant?`;
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
     return {
       code: "not_found",
       detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}`,

@@ -153,7 +153,7 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
 
   function noScript(path: string, name: string): Problem {
     const near = nearPaths.find(`/static/${name}`, scripts);
-    const meant = near === undefined ? "" : `; ${near} is meant?`;
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
     return {
       code: "not_found",
       detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}`,
@@ -170,7 +170,8 @@ function ifTaken(
 ): FixedAnswer | Problem {
   if (methods.includes(request.getMethod())) return answer();
   const allow = allowOf(methods);
-  return { code: "method_not_allowed", detail: `This path takes ${allow}`, allow };
+  const instead = request.getMethod() === "post" ? ": events go to /capture/ or /batch/" : "";
+  return { code: "method_not_allowed", detail: `This path takes ${allow}${instead}`, allow };
 }
 
 function allowOf(methods: readonly string[]): string {

@@ -79,16 +79,16 @@ const personParts = [
 /** The meter has just not admitted the request: there is room in so many milliseconds. */
 export function overRate({ project, cost }: CappedWork, retryAfterMs: number): Problem {
   const { what, perSecond } = project.meter.rateHit(cost);
-  const detail = `The project is over its limit of ${perSecond} ${what} a second: try again later`;
+  const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs };
 }
 
-/** Names the project's limit, so that whoever reads it knows what to send, or what to ask for. */
+/** Names the project's quota, so that whoever reads it knows what to send, or what to ask for. */
 function overQuota(
   { what, perSecond, requestMax }: Excess,
   { events, bytes }: RequestCost,
 ): Problem {
-  const most = `the limit of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
+  const most = `and the quota of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
   if (what === "events") return tooMany(events, most);
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
 }

@@ -2,8 +2,8 @@
 // elsewhere.
 
 /**
- * More projects than this make nobody's part smaller: what is less than its part of so many is
- * little in any stream.
+ * So many projects are counted at most, so nobody's part falls below a sixty-fourth of the stream,
+ * which is little in any.
  */
 const projectsCountedMax = 64;
 

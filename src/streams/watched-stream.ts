@@ -58,7 +58,10 @@ export class WatchedStream {
   #isStuck = false;
   #asking: Promise<void> | undefined;
 
-  /** From then on it is asked for whenever its state says so. */
+  /**
+   * Registers itself in `state`: from then on `state.ask` and `state.askMonotonicMs` decide when
+   * the stream is asked for.
+   */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
     this.#options = options;

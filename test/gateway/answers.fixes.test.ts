@@ -167,7 +167,7 @@ describe("answers say how to fix it", () => {
     const answer = await gateway.post("/captur", { api_key: project.key, ...event });
     expect(answer.json).toMatchObject({ status: 404, code: "not_found" });
     expect(answer.json["detail"]).toBe(
-      "There is nothing at /captur: events go to /capture/ or /batch/; /capture/ is meant?",
+      "There is nothing at /captur: events go to /capture/ or /batch/; did you mean /capture/?",
     );
     expect(await gateway.events(project)).toEqual([]);
   });

@@ -93,7 +93,7 @@ describe("a quota holds for one project alone", () => {
         title: "The project is over its quota",
       });
       expect(json["detail"]).toBe(
-        `The project is over its limit of ${hourly.eventsPerSecond} events a second: try again later`,
+        `The project is over its quota of ${hourly.eventsPerSecond} events a second: try again later`,
       );
       const seconds = Number(headers.get("retry-after"));
       // There is room in an hour or more, so the wait is as long as it gets, give or take the

@@ -70,8 +70,8 @@ describe("a path that is near is named", () => {
   });
 
   test.each([
-    ["/captre/", "/capture/ is meant?"],
-    ["/static/arry.js", "/static/array.js is meant?"],
+    ["/captre/", "did you mean /capture/?"],
+    ["/static/arry.js", "did you mean /static/array.js?"],
   ])(
     "of those of %s that come in one turn, some are told what is near, and in the next some again",
     async (path, meant) => {

@@ -85,7 +85,7 @@ describe("slashes before a path are one", () => {
       const reply = await wire.reply();
       expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
       expect(JSON.parse(reply.body).detail).toContain(`nothing at ${path}: `);
-      expect(JSON.parse(reply.body).detail).toContain("; /capture/ is meant?");
+      expect(JSON.parse(reply.body).detail).toContain("; did you mean /capture/?");
     },
   );
 });

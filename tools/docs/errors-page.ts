@@ -26,11 +26,11 @@ ${generatedFrom("src/base/errors.ts")}
 
 All errors are \`application/problem+json\` (RFC 9457): \`{"type","title","status","code","detail"}\`. In [the newer protocol](newer-protocol.md) they are \`{"error","error_description"}\`. [What the HTTP library refuses itself](http.md#the-protocol) is answered with a short HTML page instead.
 
-\`type\` is a link to what \`GET /docs/errors\` of the gateway says of the code: the same as this page.
+\`type\` is a link to what \`GET /docs/errors\` of the gateway says of the code, in the words of the same table.
 
 - **A 4xx is final**: nothing of the request is stored, and it will not be. SDKs give up on it.
 - **A 429** is only for a quota that an operator has set. \`Retry-After\` is 1 to 60 seconds, jittered.
-- **A 503 is for trying again**: some of the request may be stored already. Transient trouble is always 503, because browser SDKs give up on any 4xx. \`Retry-After\` is 1 to 5 seconds, of \`project_full\` 30 to 34, jittered.`;
+- **A 503 is for trying again**: some of the request may be stored already. Transient trouble is always 503, because posthog-js gives up on any 4xx. \`Retry-After\` is 1 to 5 seconds, of \`project_full\` 30 to 34, jittered.`;
 
 export function errorsPage(): string {
   const codes = Object.keys(errorTable) as ErrorCode[];

@@ -1,5 +1,6 @@
 // What all generated pages share: a table says in plain text what a page shows with links and code.
 
+import { isNameFirst } from "../../src/http/pages/errors-page.ts";
 /** Says where a page comes from, so that nobody edits it by hand. */
 export function generatedFrom(source: string): string {
   return `<!-- Generated from ${source} by \`npm run docs\`: change it there. -->`;
@@ -32,8 +33,7 @@ export function marked(text: string): string {
 
 /** A sentence of what stands in a table as a clause. */
 export function sentence(clause: string): string {
-  // Code and names that begin with a small letter keep it.
-  const first = /^(?:\$|properties\b|sent_at|distinct_id|timestamp|offset|uuid)/.test(clause)
+  const first = isNameFirst(clause)
     ? clause
     : `${clause.charAt(0).toUpperCase()}${clause.slice(1)}`;
   return marked(first.endsWith(".") ? first : `${first}.`);

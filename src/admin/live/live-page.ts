@@ -28,8 +28,9 @@ const always = {
   "Referrer-Policy": "no-referrer",
   "X-Content-Type-Options": "nosniff",
 };
-const foreignHost =
-  "The live page is there by an address, as http://127.0.0.1:9464/, by localhost, or by the name in PENSTOCK_ADMIN_HOST, and not by other names: pages elsewhere could read it through one of their own.";
+function foreignHost({ socket }: IncomingMessage): string {
+  return `The live page is there by an address, as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST, and not by other names: pages elsewhere could read it through one of their own.`;
+}
 
 export function createLivePage(options: LivePageOptions): LivePage {
   const page = readPage();
@@ -39,7 +40,8 @@ export function createLivePage(options: LivePageOptions): LivePage {
   function answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     if (path !== "/" && path !== "/live") return false;
-    if (!isOwnHost(request.headers.host, options.adminHost)) refuse(response, 403, foreignHost);
+    if (!isOwnHost(request.headers.host, options.adminHost))
+      refuse(response, 403, foreignHost(request));
     else if (request.method !== "GET" && (path === "/live" || request.method !== "HEAD")) {
       response.setHeader("Allow", path === "/" ? "GET, HEAD" : "GET");
       refuse(response, 405, "This is to be read");

@@ -23,7 +23,10 @@ export interface RoomQuestion {
    */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /** Beside a leaf node, where a bucket without a limit is a mirror. */
+  /**
+   * Set beside a leaf node: there a bucket without a byte limit is taken for a mirror, and for no
+   * fault.
+   */
   readonly hubDomain?: string | undefined;
 }
 

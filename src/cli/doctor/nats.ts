@@ -5,7 +5,7 @@
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { findNatsServer } from "../../embedded/find-nats-server.ts";
-import { readNatsConfig } from "../../embedded/nats-config.ts";
+import { isNoteHidden, readNatsConfig } from "../../embedded/nats-config.ts";
 import type { NatsAccess } from "../../nats/access.ts";
 import { bucketStream } from "../../nats/names.ts";
 import { bucketName } from "../../projects/registry/bucket.ts";
@@ -135,6 +135,12 @@ async function open(
   try {
     access = findNats(config, host);
   } catch {
+    if (isNoteHidden(resolve(config.dataDir))) {
+      const fix = "run doctor as the user who started Penstock";
+      return {
+        finding: check.warn(`the note of ${config.dataDir} is for another user alone`, fix),
+      };
+    }
     const fix =
       "start Penstock (`penstock up`, in a checkout `npm run up`), name its folder with --data-dir, or name your NATS with PENSTOCK_NATS_URL";
     return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, fix) };

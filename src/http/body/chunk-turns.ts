@@ -19,7 +19,10 @@ export interface ChunkedBody {
  * of that.
  */
 export const chunksPerTurn = 6_144;
-/** Nothing goes on. By then whoever does has had as many as all before. */
+/**
+ * Past this, the body that still goes on is refused: alone it has had as many chunks as all bodies
+ * before it in this turn.
+ */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
 /**
  * They wait too when this thread has worked so long since the first large piece of the turn: one of

@@ -22,7 +22,7 @@ const DATA = "data=";
 /** Finds the fields of a form with a field `data`; undefined for any other body. */
 export function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
-  // Most bodies that are no form end here: fields have names of such characters.
+  // A field's name has only these characters, so this tells most bodies that are not forms.
   if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
   const before = name === DATA ? "" : othersBefore(bytes);
   if (before === undefined) return undefined;

@@ -117,8 +117,14 @@ function retryWords(status: ErrorRow["status"]): string {
   }
 }
 
+/** Code, and names as clients write them, keep their small letter where a sentence begins. */
+export function isNameFirst(words: string): boolean {
+  return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
+}
+
 function sentence(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${words.endsWith(".") ? "" : "."}`;
+  const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return `${first}${words.endsWith(".") ? "" : "."}`;
 }
 
 function escaped(text: string): string {

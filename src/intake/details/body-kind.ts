@@ -16,7 +16,10 @@ const byFirstBytes: readonly (readonly [string, string])[] = [
   ["78da", "it looks like deflate: say so in Content-Encoding"],
 ];
 
-/** In words, with what to do; undefined where it may be meant to be JSON. */
+/**
+ * What a body that does not parse looks like, and what to send instead; undefined where it looks
+ * like JSON with a mistake in it.
+ */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
   const known = byFirstBytes.find(([bytes]) => first.startsWith(bytes));

@@ -106,10 +106,10 @@ describe("scripts of the SDK are served", () => {
       `There is nothing at /static/toolbar.js: ${none}`,
     );
     expect(await detailOf("/static/1.449.0/arry.js")).toBe(
-      `There is nothing at /static/1.449.0/arry.js: ${none}; /static/array.js is meant?`,
+      `There is nothing at /static/1.449.0/arry.js: ${none}; did you mean /static/array.js?`,
     );
     expect(await detailOf("/array/any%22key/recoder.js")).toBe(
-      `There is nothing at /array/<key>/recoder.js: ${none}; /static/recorder.js is meant?`,
+      `There is nothing at /array/<key>/recoder.js: ${none}; did you mean /static/recorder.js?`,
     );
     const without = await startTestServer();
     const reply = await get(without, "/static/array.js", { Origin: origin });
