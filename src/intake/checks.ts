@@ -1,13 +1,13 @@
 // What a whole request can be refused for, in the order in which it is asked: whether the store
 // takes anything now, what the scan and the envelope say, what the project may still store, its
-// deadline and its quota. Each is asked once a request, before any of it is placed.
+// deadline and its quota. All are asked before any of it is placed; `admit`, which counts, once.
 
 import type { Problem } from "../base/errors.ts";
 import type { Exchange, ProjectLookup, ProjectShares, Publisher } from "../base/types.ts";
 import { ScanStatus } from "../scan/table.ts";
 import type { RefusalHints } from "./details/refusal-hints.ts";
 import { scanProblem } from "./envelope.ts";
-import { overCaps, overRate, type RequestCaps } from "./request-caps.ts";
+import { expandsTooFar, overCaps, overRate, type RequestCaps } from "./request-caps.ts";
 import type { IntakeMetrics } from "./tally.ts";
 import type { Work } from "./work.ts";
 
@@ -78,11 +78,13 @@ export class Checks {
     return this.#monotonicMs() >= deadlineMs;
   }
 
-  /** Whether the stream is fit for the project's events, and the project within its quota. */
+  /** Whether the stream is fit for the events, and the project within what it may send. */
   #ofQuota(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
     const unfit = this.#publisher.refusalOf(lane, project.id);
     if (unfit !== undefined) return unfit;
+    const tooFar = expandsTooFar(work, this.#caps);
+    if (tooFar !== undefined) return tooFar;
     const waitMs = project.meter.admit(cost);
     if (waitMs === 0) return undefined;
     this.#hints.noteLibrary(work);

@@ -273,6 +273,8 @@ class Story {
     const { exchange, pending, protocol } = work;
     let start = 0;
     const slice = (): void => {
+      // What came of the frames it waited for may have been the end of the request.
+      if (pending.failed) return;
       if (this.#checks.isLate(exchange)) {
         pending.fail("timeout");
         return;

@@ -25,11 +25,22 @@ export type CappedWork = Pick<Work, "project" | "cost" | "additions" | "table"> 
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
 
-export function overCaps(work: CappedWork, caps: RequestCaps): Problem | undefined {
+export function overCaps(
+  { cost, project }: Pick<CappedWork, "cost" | "project">,
+  { eventsMax }: RequestCaps,
+): Problem | undefined {
+  if (cost.events > eventsMax) return tooMany(cost.events, `a request may hold ${eventsMax}`);
+  const excess = project.meter.exceeds(cost);
+  return excess === undefined ? undefined : overQuota(excess, cost);
+}
+
+/** To be asked once a request: what is beyond the cap is taken from what the project has for it. */
+export function expandsTooFar(
+  work: CappedWork,
+  { expansionMax }: RequestCaps,
+): Problem | undefined {
   const { cost, exchange, project } = work;
   const { events, bytes } = cost;
-  const { eventsMax, expansionMax } = caps;
-  if (events > eventsMax) return tooMany(events, `a request may hold ${eventsMax}`);
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
   // What is said of a person is in the body once. To look for it takes time, and only what is near
@@ -39,8 +50,7 @@ export function overCaps(work: CappedWork, caps: RequestCaps): Problem | undefin
     const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
     return { code: "expands_too_far", detail };
   }
-  const excess = project.meter.exceeds(cost);
-  return excess === undefined ? undefined : overQuota(excess, cost);
+  return undefined;
 }
 
 /**

@@ -2,7 +2,7 @@
 // placed; ordinary batches are not, however well they compress.
 
 import { describe, expect, test } from "vitest";
-import { overCaps } from "../../src/intake/request-caps.ts";
+import { expandsTooFar, overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
@@ -16,7 +16,8 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   const project = { id: "a", name: "a", keys: [], enabled: true, meter };
   const table = new Uint32Array(Header.Words);
   const cost = costOf(events, bytes);
-  return overCaps({ cost, exchange: { bytesArrived }, project, table, additions: undefined }, caps);
+  const work = { cost, exchange: { bytesArrived }, project, table, additions: undefined };
+  return overCaps(work, caps) ?? expandsTooFar(work, caps);
 }
 
 /** The same of a real batch of `count` events, which came as so many bytes. */
@@ -33,7 +34,8 @@ function codeOfBatch(
   const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
   const cost = costOf(count, body.length);
   const { table } = scanner;
-  return overCaps({ cost, exchange: given, project, table, additions: given.lib }, caps)?.code;
+  const work = { cost, exchange: given, project, table, additions: given.lib };
+  return (overCaps(work, caps) ?? expandsTooFar(work, caps))?.code;
 }
 
 function codeOf(...given: Given): string | undefined {

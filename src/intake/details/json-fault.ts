@@ -50,7 +50,7 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
   if (controlHint !== undefined) return controlHint;
   if (body[offset - 1] === Ascii.Backslash)
-    return "JSON has no such escape: a Ascii.Backslash itself is written twice";
+    return "JSON has no such escape: a backslash itself is written twice";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
   if (character === "'" || character === "`") return "names and texts stand in double quotes";
   if ((character === "}" || character === "]") && last === ",")
@@ -78,7 +78,7 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
 /** Undefined where so little of what is before the place does not tell. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
-  // Behind a Ascii.Backslash a quote is none.
+  // A quote behind a backslash ends no string.
   while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
     start--;
   const before = body.toString("latin1", start, offset);

@@ -44,7 +44,7 @@ describe("what is no JSON is told apart", () => {
     ['{"a":01}', 6, /no zero before it$/],
     ['{"a":+1}', 5, /begins with a digit/],
     ['{"a":.5}', 5, /begins with a digit/],
-    ['{"a":"x\\qy"}', 8, /no such escape/],
+    ['{"a":"x\\qy"}', 8, /no such escape: a backslash itself is written twice/],
     ['{"a":"\\u12"}', 10, /four hexadecimal digits/],
     ['{"a":"x\ny"}', 7, /unexpected line break .*written as/],
     [
