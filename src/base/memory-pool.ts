@@ -3,11 +3,15 @@
 // while.
 
 export interface MemoryPoolOptions {
-  /** What is beyond is given back to the system at once, the smallest blocks first. */
   readonly keptBytesMax: number;
+  /**
+   * What a full pool does with a block: `drop_smallest` keeps it and gives the smallest ones back
+   * to the system at once; `refuse` leaves it to the collector.
+   */
+  readonly full: "drop_smallest" | "refuse";
   /** With no block given back for so long, the pool keeps nothing. */
   readonly idleMs: number;
-  /** A block is not spent on what needs less than this share of it; 1: sizes have to be the same. */
+  /** A block is at most so many times as large as what it is spent on; 1: sizes are the same. */
   readonly wasteFactor: number;
 }
 
@@ -49,7 +53,8 @@ export class MemoryPool {
 
   /** Takes a block back. Nobody may read or write it any more. */
   give(block: Buffer): void {
-    const { keptBytesMax, idleMs } = this.#options;
+    const { keptBytesMax, idleMs, full } = this.#options;
+    if (full === "refuse" && this.#keptBytes + block.length > keptBytesMax) return;
     if (block.length > keptBytesMax) {
       discard(block);
       return;

@@ -12,7 +12,12 @@ const mediumBytes = 65_536;
 const largeBytes = 262_144;
 
 export class FrameMemory {
-  readonly #pool = new MemoryPool({ keptBytesMax, idleMs, wasteFactor: 1 });
+  readonly #pool = new MemoryPool({
+    keptBytesMax,
+    full: "refuse",
+    idleMs,
+    wasteFactor: 1,
+  });
   /** Ascending. */
   readonly #sizes: readonly number[];
 

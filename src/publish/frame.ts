@@ -1,5 +1,5 @@
-// A frame, the queue it belongs to, and the pool its buffer comes from. State only: when a frame
-// leaves and what becomes of it is the publisher's.
+// A frame, and the queue it belongs to. State only: when a frame leaves and what becomes of it is
+// the publisher's.
 
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";

@@ -40,7 +40,7 @@ export class Settlement {
     else frame.letGo();
   }
 
-  /** The frame was never sent. */
+  /** The client does not hold its memory: it was never sent, or once and is acknowledged. */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
     frame.letGo();
