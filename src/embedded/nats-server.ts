@@ -175,24 +175,27 @@ export class EmbeddedNats {
     const { dataDir, log } = this.#options;
     const { signal } = this.#closing;
     let isFirst = true;
-    let last: object = {};
     const run = async (): Promise<void> => {
       if (!isFirst) await this.#launchAgain();
       isFirst = false;
-      last = { ...(await this.#server?.ended) };
-      if (!signal.aborted) await this.#end();
+      const last = { ...(await this.#server?.ended) };
+      if (signal.aborted) return;
+      this.#restarts += 1;
+      log.error(
+        { ...last, restarts: this.#restarts, log: logFileOf(dataDir) },
+        "the embedded nats-server died",
+      );
+      await this.#end();
     };
     await restartLoop(run, {
       signal,
       ...processPauses,
       ended: (waitMs, error) => {
+        if (error === undefined) return;
         this.#restarts += 1;
+        const { message: reason } = error as Error;
         const again = { restarts: this.#restarts, waitMs, log: logFileOf(dataDir) };
-        if (error === undefined) log.error({ ...last, ...again }, "the embedded nats-server died");
-        else {
-          const { message: reason } = error as Error;
-          log.error({ reason, ...again }, "the embedded nats-server did not start again");
-        }
+        log.error({ reason, ...again }, "the embedded nats-server did not start again");
       },
     });
   }

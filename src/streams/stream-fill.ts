@@ -78,6 +78,8 @@ export class StreamFill {
   #ackedLately = 0;
   /** What has been added, and is under way, when the shares are judged again. */
   #judgeAt = 0;
+  /** What has been added when the stream is asked again before its time. */
+  #askAt = 0;
   #isAsking = false;
 
   constructor(options: StreamFillOptions) {
@@ -115,7 +117,7 @@ export class StreamFill {
     this.#acked += bytes;
     this.#ackedLately += bytes;
     this.#judgeIfDue();
-    if (this.#acked >= this.#bytesMax * askPart) void this.#ask("all");
+    if (this.#acked >= this.#askAt) void this.#ask("all");
   }
 
   /** So much time has passed: asks in which a project has stored something, if it is due. */
@@ -137,7 +139,10 @@ export class StreamFill {
       await this.#readWhole(manager);
       if (this.#bytes > this.#bytesMax * this.#quietPart) await this.#countIn(manager, whom);
     } catch {
-      // What is known stays; that JetStream does not answer is said elsewhere.
+      // What is known stays; that JetStream does not answer is said elsewhere. Without a limit
+      // known, the next try is the clock's.
+      const more = this.#bytesMax === 0 ? Number.POSITIVE_INFINITY : this.#bytesMax * judgePart;
+      this.#askAt = this.#acked + more;
     } finally {
       this.#isAsking = false;
       this.#judge();
@@ -190,6 +195,7 @@ export class StreamFill {
     // Beside messages of several projects the subjects do not tell how many there are.
     this.#projects = isMixed ? projectsKnown() : (state.num_subjects ?? this.#fills.size);
     this.#acked -= acked;
+    this.#askAt = this.#bytesMax * askPart;
     this.#forgetGone();
   }
 

@@ -114,11 +114,15 @@ export class Supervisor {
       {
         signal: this.#closing.signal,
         ...processPauses,
-        ended: (waitMs) =>
+        ended: (waitMs, error) => {
+          const how = error === undefined ? end : { err: error };
           this.#log.error(
-            { worker: index, ...end, waitMs },
-            "worker ended: starting another in its place",
-          ),
+            { worker: index, ...how, waitMs },
+            error === undefined
+              ? "worker ended: starting another in its place"
+              : "worker could not be started",
+          );
+        },
       },
     );
   }
@@ -171,19 +175,13 @@ export class Supervisor {
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** The answers of those that have answered in time. */
+  /** The answers of those that have answered in time, worker by worker. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
   ): Promise<WorkerAnswers[About][]> {
-    const answers: WorkerAnswers[About][] = [];
-    await Promise.all(
-      [...this.#running.values()].map(async (worker) => {
-        const answer = await worker.ask(about, timeoutMs);
-        if (answer !== undefined) answers.push(answer);
-      }),
-    );
-    return answers;
+    const asked = [...this.#running.values()].map((worker) => worker.ask(about, timeoutMs));
+    return (await Promise.all(asked)).filter((answer) => answer !== undefined);
   }
 
   async #hear(about: "counts" | "metrics"): Promise<void> {

@@ -103,7 +103,11 @@ export class ConnectionAddresses<Response extends NewConnection> {
       limits?.closed(held?.peer);
       return;
     }
-    if (this.#connections.has(id)) this.#distrust();
+    if (this.#connections.has(id)) {
+      // The one that had the id may be gone without a word, and must not be touched.
+      opening?.closed(id);
+      this.#distrust();
+    }
     const peer = this.#isTrusted && id !== 0 ? read(response) : undefined;
     if (peer !== undefined) {
       this.#connections.set(id, { peer, address: peer, isShared: false, agent: "" });
