@@ -14,7 +14,7 @@ export interface LivePageOptions extends WatchOptions {
 }
 
 export interface LivePage {
-  /** Answers the request, or false when its path is not `/` or `/live`. */
+  /** Answers the request, or false when its path is none of the page and not `/live`. */
   answer(request: IncomingMessage, response: ServerResponse): boolean;
   /** Ends all watching, and gives back what it took on the NATS server. */
   close(): Promise<void>;
@@ -33,19 +33,21 @@ function foreignHost({ socket }: IncomingMessage): string {
 }
 
 export function createLivePage(options: LivePageOptions): LivePage {
-  const page = readPage();
+  const files = readPage();
   const watch = new Watch(options);
   let closed = false;
 
   function answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
-    if (path !== "/" && path !== "/live") return false;
+    const file = files.get(path ?? "");
+    if (file === undefined && path !== "/live") return false;
     if (!isOwnHost(request.headers.host, options.adminHost))
       refuse(response, 403, foreignHost(request));
-    else if (request.method !== "GET" && (path === "/live" || request.method !== "HEAD")) {
-      response.setHeader("Allow", path === "/" ? "GET, HEAD" : "GET");
+    else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
+      response.setHeader("Allow", file === undefined ? "GET" : "GET, HEAD");
       refuse(response, 405, "This is to be read");
-    } else if (path === "/") response.writeHead(200, { ...always, ...page.headers }).end(page.html);
+    } else if (file !== undefined)
+      response.writeHead(200, { ...always, ...file.headers }).end(file.body);
     else begin(request, response, new URLSearchParams(query).get("project") ?? "");
     return true;
   }
