@@ -60,7 +60,7 @@ export class GatewayStatus {
   publicPort: number | undefined;
 
   /** Nothing can be stored while the gateway does this. */
-  isBusy(doing: string): void {
+  setBusy(doing: string): void {
     this.readiness = async () => [doing];
   }
 }

@@ -140,7 +140,7 @@ async function drain(
   { http, publisher }: DataPath,
   { admin, drainDelayMs }: DrainOptions,
 ): Promise<void> {
-  status.isBusy("shutting down");
+  status.setBusy("shutting down");
   admin?.readinessChanged();
   await delay(drainDelayMs);
   const deadlineMs = clock.monotonicMs() + config.drainTimeoutMs;

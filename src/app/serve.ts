@@ -9,13 +9,13 @@ import { type CommandContext, CommandError, usageExitCode } from "../cli/context
 import { openNats } from "../cli/nats.ts";
 import { findNatsServer } from "../embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts";
+import { lanes } from "../nats/names.ts";
 import { ensureDemoProject } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 
 /** Live and historical. */
-const lanes = 2;
 
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
@@ -72,7 +72,7 @@ async function embed(
   return await startEmbeddedNats({
     dataDir: config.dataDir,
     binary: findNatsServer({ named: config.natsServer, path: env["PATH"] }),
-    streamBytesTotal: config.streamBytesMax * config.partitions * lanes,
+    streamBytesTotal: config.streamBytesMax * config.partitions * lanes.length,
     host,
     log,
     port: config.natsPort,

@@ -34,13 +34,13 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   closers.add(() => link.close());
   status.isConnected = () => link.connected;
   if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
-  status.isBusy("making sure of the streams");
+  status.setBusy("making sure of the streams");
   await createStreams(link, config, log).ensure(signal);
   const streams = createStreamStates(config.subjectPrefix, config.partitions);
   const { monotonicMs } = clock;
   const watch = new StreamWatch({ link, settings: config, streams, metrics, log, monotonicMs });
   closers.add(() => watch.close());
-  status.isBusy("reading the project registry");
+  status.setBusy("reading the project registry");
   const registry = await readRegistry(base, link);
   const processId = randomBytes(processIdBytes).toString("base64url");
   const usage = new UsageWriter({

@@ -3,12 +3,12 @@
 import type { ClientWarningTaker } from "../base/client-warning.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { TurnBudget } from "../base/turn-budget.ts";
 import type { Admission, Peek } from "../base/types.ts";
 import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkedBody, ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";
 import type { RequestBody, RequestPhase } from "./body/request-body.ts";
-import type { TurnBudget } from "./body/turn-budget.ts";
 import type { RouteLabel } from "./endpoints.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";

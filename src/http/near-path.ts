@@ -3,7 +3,7 @@
 // a slip of one letter, since a client that goes there by our word would lose them.
 
 import { lettersApart } from "../base/letters-apart.ts";
-import { TurnBudget } from "./body/turn-budget.ts";
+import { TurnBudget } from "../base/turn-budget.ts";
 
 const charsReadMax = 80;
 /** A path so short is near to too many for any letter, or for two, to be wrong. */

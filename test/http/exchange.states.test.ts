@@ -3,10 +3,10 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { TurnBudget } from "../../src/base/turn-budget.ts";
 import { ChunkSenders } from "../../src/http/body/chunk-senders.ts";
 import { GrowingBodies } from "../../src/http/body/growing-bodies.ts";
 import { BodyState } from "../../src/http/body/request-body.ts";
-import { TurnBudget } from "../../src/http/body/turn-budget.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "../../src/http/exchange.ts";
 import type { ExchangeShared } from "../../src/http/exchange-shared.ts";
 import { LongAnswers } from "../../src/http/long-answers.ts";

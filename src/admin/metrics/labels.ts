@@ -2,10 +2,9 @@
 // path that a client chose.
 
 import type { ItemErrorCode } from "../../base/errors.ts";
-import type { Lane, Route } from "../../base/types.ts";
+import type { Route } from "../../base/types.ts";
 import type { DropCode } from "../../base/warnings.ts";
 
-export const lanes = ["live", "historical"] as const satisfies readonly Lane[];
 export const endpoints = [
   "capture",
   "batch",
@@ -39,7 +38,6 @@ export const ackFailureCauses = [
   "foreign",
   "malformed",
 ] as const;
-export const regressionCauses = ["cut_back", "made_anew"] as const;
 export const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
@@ -89,5 +87,4 @@ export type EventOutcome =
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AckFailureCause = (typeof ackFailureCauses)[number];
-export type RegressionCause = (typeof regressionCauses)[number];
 export type AbortPhase = (typeof abortPhases)[number];

@@ -6,6 +6,8 @@ import { type ErrorCode, errorTable } from "../../base/errors.ts";
 import type { MetricSnapshot, Sample } from "../../base/sample.ts";
 import type { Lane } from "../../base/types.ts";
 import { type WarningCode, warningCodes } from "../../base/warnings.ts";
+import { lanes } from "../../nats/names.ts";
+import { type RegressionCause, regressionCauses } from "../../nats/readiness.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
 import {
@@ -15,11 +17,8 @@ import {
   ackFailureCauses,
   type EventReason,
   endpoints,
-  lanes,
   type MetricsRoute,
   outcomeOfReason,
-  type RegressionCause,
-  regressionCauses,
   routes,
 } from "./labels.ts";
 import { type MetricName, metricTable } from "./metric-table.ts";

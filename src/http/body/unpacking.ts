@@ -11,6 +11,7 @@
 // on without being known.
 
 import type { Problem } from "../../base/errors.ts";
+import { TurnBudget } from "../../base/turn-budget.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import {
@@ -33,7 +34,6 @@ import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
-import { TurnBudget } from "./turn-budget.ts";
 
 /** A decoder on the pool has a window of up to 16 MiB, which the budget does not count. */
 const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };

@@ -5,6 +5,7 @@
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
 import { lettersApart } from "../../base/letters-apart.ts";
+import { TurnBudget } from "../../base/turn-budget.ts";
 import { type Member, membersOf, type ObjectSpan } from "./members.ts";
 
 type ValueKind = "string" | "array" | "object" | "any";
@@ -48,8 +49,7 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
 };
 
 export class Slips {
-  #stepsLeft = stepsATurnMax;
-  #isRefilling = false;
+  readonly #steps = new TurnBudget(stepsATurnMax);
 
   /**
    * The member of the object that comes nearest to one of the names, in their order, and that name;
@@ -59,9 +59,9 @@ export class Slips {
     span: ObjectSpan,
     ...names: readonly MeantName[]
   ): { readonly sent: string; readonly meant: MeantName } | undefined {
-    if (!this.#spend(0)) return undefined;
+    if (this.#steps.isSpent) return undefined;
     const members = membersOf(span);
-    this.#spend(Math.min(span.end - span.start, 4_096));
+    this.#steps.spend(Math.min(span.end - span.start, 4_096));
     for (const name of names) {
       const sent = this.#nearest(span.body, members, name);
       if (sent !== undefined) return { sent, meant: name };
@@ -97,22 +97,10 @@ export class Slips {
     const most = wanted.length < twoSlipsFrom ? 1 : 2;
     if (sent === "" || Math.abs(sent.length - wanted.length) > most)
       return Number.POSITIVE_INFINITY;
-    if (!this.#spend(sent.length * wanted.length)) return Number.POSITIVE_INFINITY;
+    this.#steps.spend(sent.length * wanted.length);
+    if (this.#steps.isSpent) return Number.POSITIVE_INFINITY;
     const distance = lettersApart(sent, wanted);
     return distance <= most ? 2 * distance - 1 : Number.POSITIVE_INFINITY;
-  }
-
-  /** False where this turn has had enough. */
-  #spend(steps: number): boolean {
-    this.#stepsLeft -= steps;
-    if (steps > 0 && !this.#isRefilling) {
-      this.#isRefilling = true;
-      setImmediate(() => {
-        this.#isRefilling = false;
-        this.#stepsLeft = stepsATurnMax;
-      });
-    }
-    return this.#stepsLeft > 0;
   }
 }
 
