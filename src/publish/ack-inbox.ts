@@ -1,5 +1,6 @@
-// The subject that PubAcks come back to, one for the process: each frame's token ends its reply
-// subject. Says since when acknowledgements can come, and knows nothing of what they mean.
+// The one subject of the process that PubAcks come back to. A frame's reply subject ends in the
+// frame's token. Says since when acknowledgements can be heard, and knows nothing of what they
+// mean.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../base/log.ts";
@@ -9,14 +10,14 @@ export interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;
-  /** A reply to the frame of that token. */
+  /** Called with each reply, and the token of the frame that it answers. */
   readonly onReply: (token: string, message: Msg) => void;
 }
 
 /**
- * The server may close the subscription, as when permissions change. It is made again for as long
- * as it is closed again, and until then nothing is acknowledged. What it missed is asked for when
- * its frames are retried.
+ * The server may close the subscription, as when permissions change. Each time, it is made again
+ * after this pause, and until then no acknowledgement is heard. The retry of a frame asks again for
+ * an acknowledgement that was missed.
  */
 const resubscribeMs = 1_000;
 
@@ -34,8 +35,8 @@ export class AckInbox {
   }
 
   /**
-   * What was sent before may have been answered into a connection that was lost. Infinity while the
-   * subscription is closed.
+   * Since when replies can be heard. A frame sent before that may have been answered into a
+   * connection that was lost. Infinity while the subscription is closed.
    */
   get hearsSinceMonotonicMs(): number {
     return this.#hearsSinceMonotonicMs;

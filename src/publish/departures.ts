@@ -1,20 +1,20 @@
-// Which queue's frame leaves next. Live ones go first; bulk and history wait, so that a live
-// frame has one or two of their frames before it in the store, or some small ones of each project,
-// never all of them. Must not look into frames.
+// Chooses the queue whose frame leaves next. Live queues go first. Bulk and history wait, so that a
+// live frame never has all of their frames before it in the store: only one or two of them, or some
+// small ones of each project. Must not look into frames.
 
 import { Fifo } from "./fifo.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
 
 /**
- * Another background frame leaves while fewer bytes of them than this are unacknowledged: two
- * frames of large requests.
+ * Another background frame leaves while fewer bytes than this of background frames are
+ * unacknowledged. So two frames of large requests may be under way at a time.
  */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * As long as the unacknowledged bulk frames of a project are less than this, another may follow:
- * requests of a few events that have frames of their own would each wait for the fsync of the one
- * before.
+ * Another bulk frame of a project may leave while its unacknowledged bulk frames have fewer bytes,
+ * and are fewer, than these two. Without that, requests of a few events that have frames of their
+ * own would each wait for the fsync of the one before.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
@@ -34,11 +34,11 @@ export class Departures {
     return this.#live.length > 0 || this.#backgroundMayLeave();
   }
 
-  /** Whether a frame of the queue may leave beside those of it that are unacknowledged. */
+  /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
   mayLeave(queue: FrameQueue): boolean {
     if (queue.unacked < queue.window) return true;
-    // A live frame that waits behind a background one in the store does not hold up the next as
-    // well.
+    // While background frames are under way, the live frame that has left may wait behind one of
+    // them in the store. One more live frame may leave then, so that it is not held up as well.
     if (!queue.background) return this.backgroundUnderWay && queue.unacked === queue.window;
     return (
       queue.lane === "live" &&
@@ -47,12 +47,17 @@ export class Departures {
     );
   }
 
-  /** The queue has a frame to send. In it once, until it is answered by `next`. */
+  /**
+   * Adds a queue that has a frame to send. It must not be added again until `next` has answered it.
+   */
   push(queue: FrameQueue): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
-  /** One background frame is always under way, so that it gets on however busy the live lane is. */
+  /**
+   * The queue whose frame leaves next. When no background frame is under way, one goes first, so
+   * that background queues get on however busy the live lane is.
+   */
   next(): FrameQueue | undefined {
     const background =
       this.#backgroundMayLeave() && (this.#backgroundBytesUnacked === 0 || this.#live.length === 0);

@@ -1,16 +1,16 @@
-// What a deadline does to a frame: each waiter of a shared frame has its own, and one that is past
-// concerns nobody else. Lines that are certainly not in the store leave the frame with their
-// waiter; others stay, and their waiter hears that nobody knows.
+// What a deadline does to a frame. Each waiter of a shared frame has a deadline of its own, and its
+// end concerns no other waiter. Lines that are certainly not in the store leave the frame with
+// their waiter. Other lines stay, and their waiter hears that nobody knows whether they are stored.
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "../base/types.ts";
 
-/** The parts of a frame's `shares` that one waiter has. */
+/** How many numbers in a frame's `shares` belong to one waiter. */
 export const shareWords = 3;
 
-/** What of a frame a deadline concerns. */
+/** The parts of a frame that a deadline concerns. */
 export interface ExpiringFrame {
-  /** The first of its waiters' deadlines. */
+  /** The earliest deadline of its waiters. */
   deadlineMs: number;
   waiters: FrameWaiter[];
   /** Deadline, events and bytes of each waiter. */
@@ -21,13 +21,13 @@ export interface ExpiringFrame {
   rollback(): void;
 }
 
-/** What the waiters hear whose deadline is past. */
+/** What waiters hear when their deadline is past. */
 export interface Expiry {
   readonly outcome: Extract<FrameOutcome, "refused" | "unknown">;
   readonly code: ErrorCode;
 }
 
-/** Waiters that have left their frame, each with its part of it. */
+/** Waiters that have left their frame, each with the share of the frame that it had. */
 export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly shares: number[];
@@ -35,7 +35,7 @@ export interface Expired {
   readonly bytesCut: number;
 }
 
-/** Whether no waiter is left that still has time: the frame itself is at its end. */
+/** Whether no waiter of the frame has time left, so that the frame itself is at its end. */
 export function isPast(
   { deadlineMs, shares }: Pick<ExpiringFrame, "deadlineMs" | "shares">,
   monotonicMs: number,
@@ -47,8 +47,8 @@ export function isPast(
 }
 
 /**
- * Takes the waiters out whose deadline is past, and their lines too where the outcome is `refused`.
- * Lines that nobody has joined with go.
+ * Takes out the waiters whose deadline is past. Where the outcome is `refused`, their lines go too,
+ * and so do the lines that no waiter has joined with.
  */
 export function takeExpired(
   frame: ExpiringFrame,

@@ -1,4 +1,4 @@
-// A first-in, first-out queue whose ends cost the same however long it is.
+// A first-in, first-out queue. Pushing and shifting cost the same however long it is.
 
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
@@ -16,8 +16,8 @@ export class Fifo<T> {
     const item = this.#items[this.#head];
     if (item === undefined) return undefined;
     this.#items[this.#head++] = undefined;
-    // Moving the rest down once half is spent keeps the memory in proportion and the cost per item
-    // constant.
+    // Once half of the array is spent, the rest moves to its front. That keeps the memory in
+    // proportion to the length, and the cost per item constant.
     if (this.#head * 2 >= this.#items.length) {
       this.#items.copyWithin(0, this.#head);
       this.#items.length -= this.#head;

@@ -1,5 +1,5 @@
-// Memory for frames, in four sizes, of which the largest is a full frame; larger memory is made for
-// the occasion.
+// Memory for frames, in four sizes, of which the largest is a full frame. A frame that needs more
+// gets memory made for it alone, which is not kept.
 
 import { MemoryPool } from "../base/memory-pool.ts";
 import { memoryBytesFor } from "./frame.ts";
@@ -8,7 +8,7 @@ const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
 const smallBytes = 4_096;
 const mediumBytes = 65_536;
-/** The frames of large requests. */
+/** Fits the frames of large requests. */
 const largeBytes = 262_144;
 
 export class FrameMemory {
@@ -34,7 +34,9 @@ export class FrameMemory {
     return Buffer.allocUnsafeSlow(needed);
   }
 
-  /** Takes it back. Nobody may hold on to it: not the client either. */
+  /**
+   * Takes a frame's memory back. Nobody may hold on to that memory any more, not even the client.
+   */
   give(memory: Buffer): void {
     if (this.#sizes.includes(memory.length)) this.#pool.give(memory);
   }

@@ -1,6 +1,6 @@
-// Which queue a frame goes through, and so which frames keep their order, wait for each other and
-// may hold one another's lines: those of one project, or, where the settings say so, the small live
-// requests of a whole partition.
+// Chooses the queue that a frame goes through. The frames of one queue keep their order and wait
+// for each other, and a shared one may hold lines of any of the queue's requests. A queue is for
+// one project, or, where the settings say so, for the small live requests of a whole partition.
 
 import type { Lane } from "../base/types.ts";
 import type { FrameScope } from "../nats/names.ts";
@@ -9,9 +9,9 @@ import type { StreamStates } from "../nats/readiness.ts";
 import { FrameQueue } from "./frame.ts";
 
 /**
- * The ways frames take. On the live lane, the frames of large requests go beside the shared ones
- * (`bulk`), so that a single event does not wait for megabytes that came before it. History has one
- * way, which keeps its order.
+ * The ways that frames take to the store. On the live lane, the frames of large requests go beside
+ * the shared ones (`bulk`), so that a single event does not wait for megabytes that came before it.
+ * History has one way, which keeps its order.
  */
 export type Way = Lane | "bulk";
 
@@ -26,16 +26,18 @@ export interface FrameQueues {
 }
 
 /**
- * Frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For history
- * one is what keeps the order, also when a frame is sent again. For live events it was measured
- * (sync_interval always, 128 requests at a time, two cores shared with the server): windows of 1, 2
- * and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000 fsyncs per million;
- * a wider one spends on more PubAcks what it gains in overlap, for frames of 512 KiB too.
+ * How many frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For
+ * history a window of 1 keeps the order, also when a frame is sent again. For live events it was
+ * measured (sync_interval always, 128 requests at a time, two cores shared with the server):
+ * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000
+ * fsyncs per million. A wider window lets frames overlap, but spends on more PubAcks what that
+ * gains, for frames of 512 KiB too.
  */
 const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
 
 export function createFrameQueues(config: FrameQueuesConfig, streams: StreamStates): FrameQueues {
-  // One entry per project and way: as many as the registry has projects, some 200 bytes each.
+  // Each project has one entry per way, of some 200 bytes: there are as many as the registry has
+  // projects.
   const known: Readonly<Record<Way, Map<string, FrameQueue>>> = {
     live: new Map(),
     bulk: new Map(),
@@ -59,7 +61,7 @@ export function createFrameQueues(config: FrameQueuesConfig, streams: StreamStat
     return queue;
   }
 
-  // A request asks several times for the same one.
+  // The last answer is kept here, because a request asks several times for the same queue.
   let lastWay: Way = "live";
   let last: FrameQueue | undefined;
   let lastProjectId = "";

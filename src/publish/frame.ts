@@ -1,5 +1,5 @@
-// A frame, and the queue it belongs to. State only: when a frame leaves and what becomes of it is
-// the publisher's.
+// A frame, and the queue it belongs to. Both are state only: the publisher decides when a frame
+// leaves and what becomes of it.
 
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
@@ -8,25 +8,25 @@ import type { StreamState } from "../nats/readiness.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 
-/** What one project, or one partition, has under way, by one of the ways to the store. */
+/** The frames that one project, or one partition, has under way on one of the ways to the store. */
 export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
-  /** Frames that may be unacknowledged at a time; see Departures for when there may be more. */
+  /** How many frames may be unacknowledged at a time; see Departures for when there may be more. */
   readonly window: number;
-  /** Waits for live frames: bulk and history. */
+  /** True for bulk and history: their frames wait for live ones. */
   readonly background: boolean;
   /** The shared frame that lines are appended to. */
   open: Frame | undefined = undefined;
   /** Frames that will get no more lines, in the order they are to be sent. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
-  /** Their bytes; of a background queue. */
+  /** The bytes of the unacknowledged frames. Counted for a background queue only. */
   unackedBytes = 0;
-  /** Among the queues that may send. */
+  /** Whether the queue is among those that may send. */
   ready = false;
-  /** Among the queues that have anything under way. */
+  /** Whether the queue is among those that have anything under way. */
   busy = false;
 
   constructor(
@@ -51,7 +51,7 @@ export class FrameQueue {
     this.open = undefined;
   }
 
-  /** Takes out the frames of which no waiter has time left, and answers them. */
+  /** Takes out the frames in which no waiter has time left, and answers them. */
   takePast(monotonicMs: number): readonly Frame[] {
     const past =
       this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
@@ -64,12 +64,12 @@ export class FrameQueue {
 
 const noFrames: readonly Frame[] = [];
 
-// A frame's memory has room for the protocol's line and headers before the lines, and for the CRLF
-// behind them, so that the message is one piece, which the client writes to its socket from where
-// it is when it is the only one of an event-loop turn. Several of one turn it packs together, which
-// copies them. Handed to the client in pieces, every message was copied into fresh memory for each
-// send: a third of the gateway's time under batches went into clearing those pages and collecting
-// them.
+// A frame's memory has room before the lines for the protocol's line and the headers, and behind
+// them for the CRLF, so that the message is one piece. The client writes a message to its socket
+// straight from this memory when it is the only one of an event-loop turn. Several messages of one
+// turn it packs together, which copies them. Handed to the client in pieces, every message was
+// copied into fresh memory for each send: a third of the gateway's time under batches went into
+// clearing those pages and collecting them.
 const headRoomBytes = 1_024;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
@@ -77,7 +77,7 @@ const noMemory = Buffer.alloc(0);
 /** One object shape for shared and own frames. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
-  /** What the pool gave. */
+  /** All of the frame's memory, as the pool gave it. */
   memory: Buffer;
   /** The part of the memory that is for lines. */
   buffer: Buffer;
@@ -86,8 +86,8 @@ export class Frame implements FrameSink {
   /** Empty until the caller or the publisher names it; the same on every attempt. */
   messageId = "";
   /**
-   * Named by its caller, so that others may have sent it before. Else its id is of this process
-   * alone.
+   * The frame's caller submitted it, so another request may have stored the same message id before.
+   * All other frames have an id of this process alone, as has a frame submitted under "".
    */
   isNamed = false;
   waiters: FrameWaiter[] = [];
@@ -101,28 +101,34 @@ export class Frame implements FrameSink {
   /** Lines that a waiter has joined with. Their bytes count against the admission budget. */
   joinedEvents = 0;
   joinedBytes = 0;
-  /** What it took of the background's window when it left. */
+  /**
+   * The frame's bytes when it left, in a background queue. Departures counts them as unacknowledged
+   * until the frame is settled.
+   */
   departedBytes = 0;
   /**
-   * Names this frame in its reply subject; no other frame ever has it, so a late reply finds
-   * nothing.
+   * Names this frame in its reply subject. No other frame ever has this token, so a reply that
+   * comes late finds no frame.
    */
   token = "";
   sends = 0;
   /**
-   * Sends that were answered with a refusal. While there are as many as sends, it is certainly not
+   * How many sends were answered with a refusal. While all of them were, the frame is certainly not
    * stored.
    */
   refusals = 0;
   firstSentMonotonicMs = 0;
   /**
-   * The highest sequence that its stream had acknowledged when it was first sent: its own is
-   * higher.
+   * The highest sequence that the stream had acknowledged when this frame was first sent. The
+   * frame's own sequence is higher.
    */
   sequenceBefore = 0;
-  /** When to send it again if nothing is heard before. */
+  /** When to send the frame again if no answer is heard before. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /** The last send was answered with a refusal; it waits for retryMonotonicMs. */
+  /**
+   * The last send was answered, but not with the acknowledgement that settles the frame. The frame
+   * waits until retryMonotonicMs to be sent again.
+   */
   pausing = false;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -142,8 +148,8 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * The lines since the last call are this waiter's. Lines follow one another in the order of the
-   * waiters. Answers their bytes.
+   * Gives this waiter the lines that were added since the last call, and answers their bytes. Lines
+   * follow one another in the order of the waiters.
    */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
@@ -155,7 +161,9 @@ export class Frame implements FrameSink {
     return bytes;
   }
 
-  /** Moves the lines to larger memory; the old one is the caller's again. */
+  /**
+   * Moves the lines to other memory, which has room for them. The old memory is the caller's again.
+   */
   moveTo(memory: Buffer): void {
     const buffer = roomForLines(memory);
     this.buffer.copy(buffer, 0, 0, this.length);
@@ -205,7 +213,7 @@ export function frameOf(sink: FrameSink): Frame {
   return sink;
 }
 
-/** What a frame's memory has to have for so many bytes of lines. */
+/** How many bytes of memory a frame needs for `lineBytes` of lines. */
 export function memoryBytesFor(lineBytes: number): number {
   return headRoomBytes + lineBytes + CRLF.length;
 }

@@ -1,5 +1,5 @@
-// The frames that were sent and are not settled: publishes them, reads the replies, retries under
-// the same message id, and gives up at the deadline. Says `refused` only when every send was
+// The frames that were sent and are not settled. Publishes them, reads the replies, retries under
+// the same message id, and gives up at the deadline. A frame is `refused` only when every send was
 // answered with a refusal. Must not choose what is sent.
 
 import type { Msg } from "@nats-io/transport-node";
@@ -23,7 +23,7 @@ export interface InFlightOptions {
   readonly monotonicMs: () => number;
   readonly metrics: PublishMetrics;
   readonly log: Log;
-  /** Hears once of each frame sent. */
+  /** Called once for each frame that was sent. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
   /** The deadline of some of a frame's waiters is past; the frame goes on for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
@@ -31,9 +31,15 @@ export interface InFlightOptions {
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
 }
 
-/** After a refusal that may pass: no stream, no leader, an error of the store. */
+/**
+ * The pause before a retry, after an answer that may pass: no stream, no leader, an error of the
+ * store.
+ */
 const refusedPauseMs = 100;
-/** While an earlier send waits to be committed, which answers both. */
+/**
+ * The pause before a retry while an earlier send under the same message id waits to be committed.
+ * Once it is, both are answered.
+ */
 const inFlightPauseMs = 250;
 
 export class InFlight {
@@ -46,7 +52,7 @@ export class InFlight {
   readonly #isKept: KeptMessage;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
-  /** In the order of first sends, which is the order of retries. */
+  /** By token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
 
@@ -97,7 +103,7 @@ export class InFlight {
     }
   }
 
-  /** Settles everything now, as at a deadline. */
+  /** Settles every frame now, as if its deadline had come. */
   abandon(): void {
     for (const frame of this.#frames.values()) this.#expire(frame, Number.POSITIVE_INFINITY);
   }
@@ -106,7 +112,7 @@ export class InFlight {
     this.#inbox.close();
   }
 
-  /** After a reconnect: what was answered meanwhile was not heard. */
+  /** Retries every frame after a reconnect: answers that came while disconnected were not heard. */
   #retryAll(): void {
     const monotonicMs = this.#monotonicMs();
     for (const frame of this.#frames.values()) {
@@ -126,7 +132,7 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // The server we came to takes less than the one the frame was made for.
+      // The server that we reconnected to takes less than the server that the frame was made for.
       this.#log.error({ bytes: frame.length, bytesMax }, "a frame is too large for this server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -183,7 +189,7 @@ export class InFlight {
         this.#metrics.ackFailed(why);
         this.#pause(frame, inFlightPauseMs);
         break;
-      // The stream's own answer may still come.
+      // The frame goes on waiting: its stream's own answer may still come.
       case "foreign":
       case "malformed":
         this.#metrics.ackFailed(why);
@@ -200,8 +206,8 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // What another request had stored before says nothing of now: a leader without a majority still
-    // knows it.
+    // Only a new message shows that the stream stores now: even a leader without a majority still
+    // knows what another request had stored before.
     if (outcome === "stored") heardFrom(stream, monotonicMs);
     // A named frame may have been stored by another request, before this one was sent.
     const isOfAnother = ack.duplicate === true && frame.isNamed;
@@ -210,7 +216,8 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // It was edited with the frame under way, and may be one that forgets.
+      // The stream was found unfit with the frame under way, as after an edit, and may forget what
+      // it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -230,9 +237,10 @@ export class InFlight {
   }
 
   /**
-   * The frame was sent after an acknowledgement of a higher sequence than its own: what that one
-   * acknowledged is gone, and who gives a sequence twice, as a nats-server whose disk is full, or a
-   * stream that has taken the place of this one, may keep neither.
+   * The frame was sent after an acknowledgement of a sequence that is not below the frame's own. So
+   * the message of that acknowledgement is gone. A stream that gives a sequence twice may keep
+   * neither message: its nats-server may have a full disk, or another stream may have taken its
+   * place.
    */
   #wentBack(frame: Frame, sequence: number): void {
     const { sequenceBefore, queue } = frame;
@@ -247,7 +255,10 @@ export class InFlight {
     this.#finish(frame, "unknown", "unavailable");
   }
 
-  /** A duplicate is stored only if its first still is. If not, it is sent anew. */
+  /**
+   * A duplicate counts as stored only if the message it repeats is still in the stream. If that
+   * message is gone, the frame is sent anew.
+   */
   async #findFirst(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
     const { token, messageId } = frame;
@@ -257,14 +268,14 @@ export class InFlight {
     try {
       kept = await this.#isKept(stream.name, sequence, messageId);
     } catch (error) {
-      // It is retried after the pause, and asked for again.
+      // The frame is retried after the pause. If it is a duplicate again, this is asked again.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
         "nobody says whether a duplicate's first is kept",
       );
       return;
     }
-    // Its deadline has come, or another answer.
+    // Meanwhile the frame has come to its deadline or had another answer.
     if (this.#frames.get(token) !== frame) return;
     if (stream.refusal !== undefined) this.#finish(frame, "unknown", stream.refusal.code);
     else if (kept) this.#finishAcked(frame, ack, this.#monotonicMs());
@@ -272,8 +283,8 @@ export class InFlight {
   }
 
   /**
-   * Under an id of its own, which is the same for all that find the same one gone, and a token that
-   * no answer to an earlier send names.
+   * Sends the frame under a new message id, which is the same for all senders that find the same
+   * message gone. It also gets a new token, which no answer to an earlier send names.
    */
   #sendAnew(frame: Frame, goneSequence: number): void {
     const messageId = `${frame.messageId}~${goneSequence}`;
@@ -288,13 +299,14 @@ export class InFlight {
     this.#frames.delete(frame.token);
     frame.token = (++this.#lastToken).toString(36);
     frame.messageId = messageId;
-    // An earlier send may still be in the client's buffer: it goes out of the old memory.
+    // An earlier send may still be in the client's buffer, and goes out from the old memory, so the
+    // new message is made in other memory.
     frame.moveTo(Buffer.allocUnsafeSlow(frame.memory.length));
     this.#frames.set(frame.token, frame);
     this.#pause(frame, 0);
   }
 
-  /** The waiters whose deadline is past; with the last of them the frame. */
+  /** Settles the waiters whose deadline is past, and with the last of them the frame. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     if (outcome === "unknown") this.#giveUp(frame);
@@ -318,8 +330,8 @@ export class InFlight {
 }
 
 /**
- * `duplicate` where the stream had the frame from a request that came before, and not from an
- * earlier send of this one that was not answered.
+ * `duplicate` where an earlier request had stored the frame. Where it was an earlier send of this
+ * frame that got no answer, the frame is `stored`.
  */
 function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
@@ -327,8 +339,8 @@ function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "d
 }
 
 /**
- * Without an acknowledgement: refused for certain, or possibly stored by a send that nobody
- * answered.
+ * What to say of a frame without an acknowledgement. `refused`: it is certainly not stored.
+ * `unknown`: a send that was not answered with a refusal may have stored it.
  */
 function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.refusals >= frame.sends ? "refused" : "unknown";

@@ -1,18 +1,18 @@
-// The frames that were given up without an answer. Their acknowledgements are still heard, because
-// they say that the stream stores, if too late for the waiters; and a frame that nobody answered is
-// what makes a stream count as silent.
+// The frames that were given up without an answer. Their acknowledgements are still heard: they
+// come too late for the waiters, but show that the stream stores. A frame that nobody answered
+// makes its stream count as silent.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { StreamState } from "../nats/readiness.ts";
 import type { Frame } from "./frame.ts";
 import { readPubAck } from "./pub-ack.ts";
 
-/** Beyond this the oldest is forgotten. */
+/** So many frames are remembered at most; beyond that the oldest is forgotten. */
 const lateMax = 1_000;
 
 export interface GivenUp {
   readonly monotonicMs: number;
-  /** Whether an answer could have come, for as long as an acknowledgement may take. */
+  /** Whether an answer to the frame could be heard for as long as an acknowledgement may take. */
   readonly couldHear: boolean;
 }
 
@@ -20,8 +20,9 @@ export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
   /**
-   * Only a frame that has waited as long as an acknowledgement may take says anything of its
-   * stream: others were just sent too late.
+   * Remembers the frame. Its stream counts as silent if an answer could have come and the stream
+   * has acknowledged nothing new since the frame's first send. A frame that has not waited as long
+   * as an acknowledgement may take says nothing of its stream: it was just sent too late.
    */
   giveUp(frame: Frame, { monotonicMs, couldHear }: GivenUp): void {
     const { token, firstSentMonotonicMs, queue } = frame;
@@ -32,7 +33,7 @@ export class LateAcks {
       stream.silentMonotonicMs = monotonicMs;
   }
 
-  /** A reply to a frame that is settled. */
+  /** Hears a reply to a frame that is settled. */
   hear(token: string, message: Msg, monotonicMs: number): void {
     const stream = this.#streams.get(token);
     if (stream === undefined) return;
@@ -43,7 +44,7 @@ export class LateAcks {
   }
 }
 
-/** The stream has acknowledged what it had not stored before. */
+/** Notes that the stream has acknowledged a message that it had not stored before. */
 export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
   stream.silentMonotonicMs = undefined;

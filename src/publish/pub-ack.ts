@@ -1,40 +1,42 @@
-// What JetStream's reply to a frame means; decides nothing. Whoever may publish may also subscribe to
-// the subject and reply: so a reply is taken for what it says only when it names the stream that is
-// meant.
+// Reads what JetStream's reply to a frame means, and decides nothing. Clients that may publish may
+// also subscribe to a frame's subject and reply to it. So a reply counts only when it names the
+// stream that the frame is meant for.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, noRoomCodes } from "../nats/api.ts";
 
 export interface StreamMeant {
   readonly name: string;
-  /** JetStream's domain that it is in, "" for none; undefined where that is not known. */
+  /** The JetStream domain that the stream is in, "" for none; undefined where that is not known. */
   readonly domain: string | undefined;
 }
 
 /**
  * An acknowledgement: the stream has the frame under this sequence, which is 1 or more.
- * `duplicate`: it had it before.
+ * `duplicate`: the stream had the frame before this send.
  */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
   readonly duplicate?: boolean;
-  /** JetStream's domain, where the server has one. */
+  /** The server's JetStream domain, where it has one. */
   readonly domain?: string;
 }
 
 /**
  * Why a reply is no acknowledgement.
- * - `no_responders`: no stream took it. `refused`: the stream said no before it stored anything. So
- *   that send is certainly not stored.
+ * - `no_responders`: no stream took the frame. `refused`: the stream said no before it stored
+ *   anything. After either of them this send is certainly not stored.
  * - `stream_full`: this stream has no room. `server_full`: the server or the account has none, for
  *   any stream.
- * - `too_large`: more than the stream takes in one message, now and on every attempt.
- * - `failed`: storing went wrong at one server. In a cluster the others may have stored it all the
- *   same.
+ * - `too_large`: the frame is larger than a message of the stream may be, on this and every
+ *   attempt.
+ * - `failed`: storing went wrong at one server. In a cluster the others may have stored the frame
+ *   all the same.
  * - `in_flight`: another send under the same message id is not committed yet, and may never be.
- *   Says nothing about this frame.
- * - `foreign`: another stream's, or another service's. `malformed`: not a reply of JetStream's.
+ *   That says nothing about this frame.
+ * - `foreign`: the reply is another stream's, or another service's. `malformed`: it is not a reply
+ *   of JetStream's.
  */
 export type NoPubAck =
   | "no_responders"
@@ -50,9 +52,9 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * All that a publish with a message id and no other header of JetStream's can be answered, and all
- * that would come of a stream that is not what it should be. Any other code is `failed`: it may be
- * stored.
+ * Every error code with which JetStream can answer a publish that has a message id and no other
+ * header of JetStream's, and every one that comes from a stream which is not what it should be. Any
+ * other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
@@ -91,12 +93,15 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   if (typeof stream !== "string") return "malformed";
   if (stream !== meant.name || isElsewhere(reply, meant)) return "foreign";
   if (isPubAck(reply)) return reply;
-  // A server of 2.10 that has staged the message id, and has not stored the message: it says
-  // sequence 0, and duplicate.
+  // Sequence 0 and `duplicate` is what nats-server 2.10 answers when it has staged the message id
+  // and has not stored the message.
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
-/** A leaf node and its hub may each have a stream of that name, and both hear what is published. */
+/**
+ * Whether the reply comes from another JetStream domain. A leaf node and its hub may each have a
+ * stream of the same name, and both receive what is published.
+ */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
 }
@@ -108,8 +113,8 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // Without a code it comes from Raft, which did not take the proposal, as a server that does not
-  // lead any more.
+  // An error without a code comes from Raft. It means that the proposal was not taken, as when the
+  // server no longer leads the stream.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";
   if (

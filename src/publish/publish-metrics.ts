@@ -3,7 +3,7 @@
 
 import type { Lane } from "../base/types.ts";
 
-/** Why a send was not acknowledged. Closed: it is a metrics label. */
+/** Why a send was not acknowledged. The list is closed, because a cause is a metrics label. */
 export const ackFailureCauses = [
   "timeout",
   "disconnected",
@@ -19,10 +19,10 @@ export type AckFailureCause = (typeof ackFailureCauses)[number];
 export interface PublishMetrics {
   /** Once per frame, at its first send. `bytes` is the payload. */
   frameSent(lane: Lane, events: number, bytes: number): void;
-  /** Once per acknowledged frame; from its first send. */
+  /** Once per acknowledged frame. `seconds` are counted from its first send. */
   frameAcked(lane: Lane, seconds: number): void;
   frameRetried(): void;
   ackFailed(cause: AckFailureCause): void;
-  /** Acknowledged, but the stream had it already. */
+  /** A frame was acknowledged, but the stream had it already. */
   duplicateFrame(lane: Lane, events: number): void;
 }

@@ -45,21 +45,23 @@ export interface PublisherOptions {
   };
   /** The clock of the deadlines. */
   readonly monotonicMs: () => number;
-  /** Random, 12 characters or more, of this process alone: shared frames' message ids begin so. */
+  /**
+   * Random, 12 characters or more, of this process alone: the start of shared frames' message ids.
+   */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Where it is shared with whoever watches them. */
+  /** Given where the watch of the streams shares it; else the publisher makes its own. */
   readonly streams?: StreamStates;
 }
 
-/** How exact deadlines are. One timer for all frames, running only while there are any. */
+/** How exactly deadlines are kept. One timer for all frames, running only while there are any. */
 const tickMs = 25;
-/** How long a stream that said it is full is not asked again. */
+/** How long nothing is sent to a stream after it said that it is full. */
 const fullPauseMs = 1_000;
 
-/** What a waiter hears whose frame has not left. */
+/** What a waiter hears at its deadline when its frame has not left. */
 const neverSent: Expiry = { outcome: "refused", code: "timeout" };
 
 export class GroupPublisher implements Publisher {
@@ -82,7 +84,7 @@ export class GroupPublisher implements Publisher {
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // Made once: a flush and a tick make no closure.
+  // Made once, so that a flush or a tick makes no closure.
   readonly #flushNow = (): void => this.#flush();
   readonly #tickNow = (): void => this.#tick();
 
@@ -179,7 +181,7 @@ export class GroupPublisher implements Publisher {
       throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
     }
     const { queue } = frame;
-    // What came before is stored before; what comes after gets a frame behind this one.
+    // Lines before this frame are stored before it; lines after it get a frame behind it.
     if (queue.open !== undefined && queue.open.length > 0) queue.seal();
     queue.sealed.push(frame);
     frame.name(messageId);
@@ -191,8 +193,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Refuses from now on; resolves when every frame is settled, at the latest at the deadline
-   * (monotonic milliseconds).
+   * Refuses new events from now on. Resolves when every frame is settled, at the latest at the
+   * deadline (monotonic milliseconds).
    */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
@@ -275,8 +277,8 @@ export class GroupPublisher implements Publisher {
   #nextFrame(queue: FrameQueue): Frame | undefined {
     const { sealed, open } = queue;
     for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
-      // Lines that nobody joined are of a request that failed half-way: nobody was promised
-      // anything.
+      // A frame without waiters holds only lines of requests that failed half-way: nobody was
+      // promised anything.
       if (frame.waiters.length > 0) return this.#named(frame);
       this.#settlement.discard(frame);
     }
@@ -295,7 +297,8 @@ export class GroupPublisher implements Publisher {
     const { queue } = frame;
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#markReady(queue);
-    // Its place in the process's window is free for any queue, also when this one may not send yet.
+    // The frame's place in the process's window is free for any queue now, even if this one may
+    // not send yet.
     this.#scheduleFlush();
     this.#restIfIdle(queue);
     this.#settlement.tell(frame, outcome, code);
@@ -323,7 +326,7 @@ export class GroupPublisher implements Publisher {
     if (this.#busy.size > 0) this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
   }
 
-  /** Those whose frame never left by their deadline. */
+  /** Refuses waiters whose frame has not left by their deadline. */
   #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
     for (const frame of queue.takePast(monotonicMs)) this.#settle(frame, "refused", "timeout");
     if (queue.sealed.length > 0)
@@ -331,7 +334,7 @@ export class GroupPublisher implements Publisher {
     if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
   }
 
-  /** Those of a frame's waiters that have no time left, before it is sent. */
+  /** Before a frame is sent, refuses those of its waiters that have no time left. */
   #expireSome(frame: Frame, monotonicMs: number): void {
     if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
   }

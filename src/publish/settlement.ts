@@ -1,5 +1,5 @@
-// How a frame ends, or a part of it: its bytes leave the admission budget, its memory goes back to
-// where it came from, and each waiter hears once. When that is so is the publisher's to say.
+// Ends a frame, or a part of it: its bytes leave the admission budget, its memory goes back to
+// where it came from, and each waiter hears once. The publisher decides when.
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -14,7 +14,7 @@ export interface SettlementOptions {
   readonly log: Pick<Log, "error">;
 }
 
-/** Who hears, and of which parts of a frame. */
+/** The waiters that are told, and the share of the frame that each of them has. */
 type Told = Pick<Frame, "waiters" | "shares">;
 
 export class Settlement {
@@ -30,9 +30,9 @@ export class Settlement {
   }
 
   /**
-   * The client sends from the frame's memory. An acknowledgement says that all of it has left; a
-   * frame that was retried, or never answered, may still be on its way, so its memory is not
-   * used again.
+   * Ends a frame's hold on budget and memory. The client sends from the frame's memory. An
+   * acknowledgement of the only send says that all of the memory has left. A frame that was
+   * retried, or never answered, may still be on its way, so its memory is not used again.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes);
@@ -40,7 +40,10 @@ export class Settlement {
     else frame.letGo();
   }
 
-  /** The client does not hold its memory: it was never sent, or once and is acknowledged. */
+  /**
+   * Gives the frame's memory back. Only for a frame whose memory the client does not hold: it was
+   * never sent, or was sent once and is acknowledged.
+   */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
     frame.letGo();
@@ -60,7 +63,9 @@ export class Settlement {
     }
   }
 
-  /** Some of the frame's waiters have no time left; it goes on for the others. */
+  /**
+   * Takes out the waiters that have no time left, and tells them. The frame goes on for the others.
+   */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): void {
     const gone = takeExpired(frame, monotonicMs, expiry);
     this.#admission.release(gone.bytesCut);
