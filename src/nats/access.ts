@@ -1,7 +1,7 @@
-// How a connection to NATS is asked for, by the gateway and by the commands on the side: which
-// servers, who we are, and by what certificates. Files are read at every connect, so that what was
-// renewed on disk counts from the next reconnect on. Says nothing of how long to wait or how often
-// to try.
+// How a connection to NATS is made, by the gateway and by the commands on the side: to which
+// servers, as whom, and by what certificates. Files are read at every connect, so that a file that
+// was renewed on disk counts from the next reconnect on. Says nothing of how long to wait or how
+// often to try.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -15,12 +15,15 @@ import {
 
 export interface NatsAccess {
   /**
-   * One or several, with commas between. One that begins with `tls://` asks for TLS with all of
+   * One url or several, with commas between. If one begins with `tls://`, TLS is asked of all of
    * them.
    */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /** Files. A certificate authority asks for TLS too, as does a certificate of our own. */
+  /**
+   * This and the next three are files. A certificate authority (`natsCa`) asks for TLS too, as does
+   * a certificate of our own (`natsCert`).
+   */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
@@ -28,8 +31,8 @@ export interface NatsAccess {
 }
 
 /**
- * What of the client's options says where to and as whom. Throws when the credentials file cannot
- * be read now.
+ * The client's options that say which servers to connect to and as whom. Throws when the
+ * credentials file cannot be read now.
  */
 export function accessOptions(access: NatsAccess): ConnectionOptions {
   const { places, userInfo } = splitUrls(access.natsUrl);
@@ -42,18 +45,18 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Why a connect failed, in words for whoever set it up. */
+/** Why a connect failed, in words for the person who configured it. */
 export function connectFault(error: unknown, access: NatsAccess): string {
   const { message } = error as Error;
-  // By TLS 1.3 a server looks at our certificate when we are done already, and the client does not
-  // pass on what it said then.
+  // In TLS 1.3 our side of the handshake is over before the server looks at our certificate. The
+  // client does not pass on what the server says after that, and reports a timeout.
   if (message !== "timeout" || tlsOptionsOf(access) === undefined) return message;
   const shown =
     access.natsCert === undefined ? "a client certificate" : "another client certificate than ours";
   return `timeout: if the server ended it after the TLS handshake, it asks for ${shown}`;
 }
 
-/** The urls without what is secret in them, to be shown. */
+/** The urls without the user, password or token in them, to be shown. */
 export function shownUrls(natsUrl: string): string {
   return natsUrl
     .split(",")
@@ -62,8 +65,8 @@ export function shownUrls(natsUrl: string): string {
 }
 
 /**
- * `host:port` of each, which is all that the client uses of a url, and the first `user:password` or
- * token in them.
+ * The `host:port` of each url, which is all that the client uses of it, and the first
+ * `user:password` or token in any of them.
  */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
   const parts = natsUrl
@@ -83,7 +86,7 @@ function authenticatorOf(
   if (natsToken !== undefined) return tokenAuthenticator(natsToken);
   if (userInfo === undefined) return undefined;
   const colon = userInfo.indexOf(":");
-  // As NATS has it: one word before the @ is a token.
+  // NATS reads it so too: one word before the @ is a token.
   if (colon < 0) return tokenAuthenticator(unescaped(userInfo));
   return usernamePasswordAuthenticator(
     unescaped(userInfo.slice(0, colon)),
@@ -100,8 +103,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * An authenticator that throws closes the client for good, so a file that is half written leaves
- * the credentials as they were.
+ * The client closes for good when its authenticator throws. So while the file cannot be used, as
+ * when it is half written, the credentials stay as they were.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => {
@@ -133,9 +136,9 @@ function tlsOptionsOf({ natsUrl, natsCa, natsCert, natsKey }: NatsAccess): TlsOp
 }
 
 /**
- * The client gives Node no name to hold the certificate against when a url has an address, and Node
- * then takes "localhost". `this` are the options of the TLS connection; without them the check is
- * Node's own, which then refuses.
+ * Checks the server's certificate against its address where the url has an address. The client then
+ * gives Node no name to check, and Node would take "localhost". `this` are the options of the TLS
+ * connection; without them the check is Node's own, which then refuses.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

@@ -20,7 +20,7 @@ export const nanosPerMs = 1_000_000;
 export const apiCodes = {
   accountResourcesExceeded: 10_002,
   clusterIncomplete: 10_004,
-  /** No server can take it: for lack of room, or because the cluster is still forming. */
+  /** No server can take the stream: for lack of room, or because the cluster is still forming. */
   clusterNoPeers: 10_005,
   clusterNotAssigned: 10_007,
   clusterNotAvailable: 10_008,
@@ -34,7 +34,7 @@ export const apiCodes = {
   streamMessageExceedsMaximum: 10_054,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
-  /** The entry, or the stream, is not as the change was made from. */
+  /** The entry, or the stream, is no longer the version that the change was made from. */
   streamWrongLastSequence: 10_071,
   /** More than one replica, asked of a server that is in no cluster. */
   streamReplicasNotSupported: 10_074,
@@ -46,11 +46,11 @@ export const apiCodes = {
   streamOffline: 10_118,
   /** No limit of the account applies to this number of replicas. */
   noLimits: 10_120,
-  /** From 2.11 on; before, the answer is sequence 0 with `duplicate: true`. */
+  /** From 2.11 on. An older server answers sequence 0 with `duplicate: true` instead. */
   streamDuplicateMessageConflict: 10_158,
   /** From 2.11 on. */
   streamTooManyRequests: 10_167,
-  /** From 2.12 on: the stream counts, and stores no messages. */
+  /** From 2.12 on: the stream keeps counters, and stores no messages. */
   messageIncrementMissing: 10_169,
   /** From 2.12 on. */
   streamOfflineReason: 10_194,
@@ -64,7 +64,9 @@ export const noRoomCodes: readonly number[] = [
   apiCodes.storageResourcesExceeded,
 ];
 
-/** JetStream is on its way up, or its cluster still forms or has no leader: waiting may help. */
+/**
+ * JetStream is still starting, or its cluster is still forming or has no leader. Waiting may help.
+ */
 export const notReadyCodes: readonly number[] = [
   apiCodes.clusterIncomplete,
   apiCodes.clusterNoPeers,
@@ -85,13 +87,13 @@ export function isNotReady(error: unknown): boolean {
 export interface ManagerOptions {
   /** How long each question may take. */
   readonly timeoutMs: number;
-  /** Another JetStream domain than the connection's own. */
+  /** The JetStream domain to ask, where that is not the connection's own. */
   readonly domain?: string;
 }
 
 /**
- * Does not ask first whether JetStream is on: that would be one more question that can fail, and
- * each answer says it.
+ * A manager that does not ask first whether JetStream is on. That would be one more question that
+ * can fail, and each answer says whether it is.
  */
 export function managerOf(
   connection: NatsConnection,
@@ -105,12 +107,12 @@ export function bytesMaxOf({ max_bytes: bytesMax }: Pick<StreamConfig, "max_byte
   return bytesMax > 0 ? bytesMax : Number.POSITIVE_INFINITY;
 }
 
-/** What begins the subjects of another domain's API. */
+/** What the subjects of another domain's API begin with. */
 export function apiPrefixOf(domain: string): string {
   return `$JS.${domain}.API`;
 }
 
-/** Whoever answered knows no leader of the stream. */
+/** An answer about a stream did not come from a leader of that stream. */
 export class NoLeaderError extends Error {
   override name = "NoLeaderError";
 
@@ -119,7 +121,10 @@ export class NoLeaderError extends Error {
   }
 }
 
-/** Undefined when there is no such stream. Whoever answers may be a member without a leader. */
+/**
+ * Undefined when there is no such stream. The answer may come from a member of a group that has no
+ * leader.
+ */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,
@@ -132,7 +137,9 @@ export async function streamInfoOf(
   }
 }
 
-/** As streamInfoOf, and rejects with a NoLeaderError what a leader has not said. */
+/**
+ * As streamInfoOf, but rejects with a NoLeaderError when the answer does not come from a leader.
+ */
 export async function ledStreamInfo(
   manager: JetStreamManager,
   name: string,
@@ -143,9 +150,10 @@ export async function ledStreamInfo(
 }
 
 /**
- * Whether the stream's leader says it: a member of a group without one answers what it has, which
- * may be old. A server that is not in a cluster says nothing of one. A member does not name itself
- * among the others, but does name the leader.
+ * Whether the answer comes from the stream's leader. A member of a group without a leader answers
+ * what it has, which may be old. A server that is not in a cluster gives no `cluster`. A member
+ * that answers leaves itself out of `replicas`, but does name the leader: so a leader that is among
+ * the replicas is not the one that answered.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -1,6 +1,6 @@
-// Whether a stream still has the message that a duplicate is said to be of: a server goes on
-// knowing message ids after a purge, after the deletion of a message, and of what a failing disk
-// has lost.
+// Whether a stream still has the message that a duplicate is said to repeat. A server may know the
+// id of a message that is gone: after a purge, after the message was deleted, or after a failing
+// disk has lost it.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { managerOf } from "./api.ts";
@@ -8,8 +8,8 @@ import type { NatsLink } from "./link.ts";
 import { messageIdHeader } from "./names.ts";
 
 /**
- * Answers whether the message of that sequence is there and has that id, as the stream's leader
- * says. Rejects when nobody says.
+ * Asks the stream's leader whether the message of that sequence is there and has that id. Rejects
+ * when no answer comes.
  */
 export type KeptMessage = (stream: string, sequence: number, messageId: string) => Promise<boolean>;
 

@@ -1,6 +1,7 @@
-// The connection to NATS: waits for the first one for ever, reconnects for ever, says when it comes
-// and goes. The client drops what is pending at a disconnect and has no limit of its own on what it
-// holds: nothing may be published while `connected` is false. Must not know of streams or frames.
+// The connection to NATS. Waits for the first one for ever, reconnects for ever, and says when the
+// connection comes and goes. At a disconnect the client drops what is pending, and it has no limit
+// of its own on what it holds: so nothing may be published while `connected` is false. Must not
+// know of streams or frames.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,35 +12,35 @@ import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { accessOptions, connectFault, type NatsAccess } from "./access.ts";
 
 export interface NatsLinkOptions {
-  /** Where to, and as whom. Its files are read at each connect. */
+  /** Which servers to connect to, and as whom. Its files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
-  /** Gives up waiting for the first connection: connectNats then rejects with its reason. */
+  /** Its abort ends the wait for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /**
-   * How often the server is asked whether it is there. A link counts as dead after three silent
-   * ones.
-   */
+  /** How often the server is pinged. A link counts as dead after three pings without an answer. */
   readonly pingIntervalMs?: number | undefined;
 }
 
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /** What the server says it takes in one message, headers included. Kept while disconnected. */
+  /**
+   * How many bytes the server says it takes in one message, headers included. Keeps its value while
+   * disconnected.
+   */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message, such as HPUB, from the memory it is in; that must stay as it
-   * is until the server has answered. Throws when the connection is closed. Its size is the
-   * caller's to mind: past max_payload the server cuts the connection.
+   * Sends one whole protocol message, such as HPUB, straight from the memory it is in. That memory
+   * must stay as it is until the server has answered. Throws when the connection is closed. The
+   * caller must mind the message's size: past max_payload the server cuts the connection.
    */
   send(message: Buffer): void;
   /**
-   * Ends the connection and makes one to the next server there is; false, and nothing done, where
-   * there is no other.
+   * Ends the connection and makes one to the next server in the client's list. Answers false, and
+   * does nothing, while disconnected or where there is no other server.
    */
   tryAnotherServer(): boolean;
-  /** Hears of each loss and each reconnect, in order. */
+  /** The listener hears of each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
   /** Sends what is pending and closes for good. */
   close(): Promise<void>;
@@ -49,15 +50,15 @@ const reconnectWaitMs = 100;
 const reconnectJitterMs = 150;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// A dead link is noticed after 4 s: no later than the rest of a cluster has agreed on leaders
-// without the node behind it.
+// A dead link is noticed after 4 s. The rest of a cluster takes no less to agree on leaders without
+// the node behind that link.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// The client says a dead link is stale and then waits for its last bytes to leave. Past this the
-// socket is cut.
+// The client says that a dead link is stale, and then waits for the link's last bytes to leave.
+// After this long the socket is cut.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
-/** How often waiting is said again in the log. */
+/** How often the log says again that we wait for NATS. */
 const waitingLogEveryMs = 5_000;
 
 /** Connects, however long it takes. Rejects only when the signal aborts. */
@@ -96,7 +97,8 @@ function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<
     reconnectJitterTLS: reconnectJitterMs,
     pingInterval: pingIntervalMs ?? pingIntervalMsDefault,
     maxPingOut: pingsUnansweredMax,
-    // A server may refuse the token for a while, as when its settings are being rolled out.
+    // A server may refuse our credentials for a while, as when its settings are being rolled out.
+    // The client then goes on trying.
     ignoreAuthErrorAbort: true,
   };
 }
@@ -109,8 +111,8 @@ class WatchedLink implements NatsLink {
   #connected = true;
   #messageBytesMax: number;
   /**
-   * The server that is to be left, and how often that is tried: the client goes round, and may come
-   * to the same one first.
+   * The server that is to be left, and how many more times that may be tried: the client goes
+   * through its servers in turn, and may come to the same one first.
    */
   #leaving = { server: "", tries: 0 };
 
@@ -152,7 +154,7 @@ class WatchedLink implements NatsLink {
   async close(): Promise<void> {
     const { connection } = this;
     if (connection.isClosed()) return;
-    // Draining needs an answer from the server; it may never come.
+    // Draining needs an answer from the server, which may never come.
     if (this.#connected)
       await Promise.race([
         connection.drain().catch(() => {}),
@@ -161,7 +163,10 @@ class WatchedLink implements NatsLink {
     await connection.close();
   }
 
-  /** A connection that drains or is closed refuses: it is left at any rate. */
+  /**
+   * A connection that drains or is closed rejects this, and that is ignored: its server is being
+   * left anyway.
+   */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
   }
@@ -209,7 +214,10 @@ class WatchedLink implements NatsLink {
   }
 }
 
-/** The client's own door for whole protocol messages: its `publish` would copy them. */
+/**
+ * The client's internal handler, which takes whole protocol messages. The client's `publish` would
+ * copy them.
+ */
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
     throw new Error("use NATS connection: of an unknown kind");
@@ -217,8 +225,8 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
 }
 
 /**
- * The client has no way to cut a connection whose send buffer is full, so this takes hold of its
- * socket.
+ * The client has no way to cut a connection whose send buffer is full, so this gets the socket out
+ * of the client.
  */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");

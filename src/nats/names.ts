@@ -26,17 +26,17 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** Under such a subject a message may hold events of several projects. */
+/** Whether a message under this subject may hold events of several projects. */
 export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
-/** The header of a message by which JetStream knows one that it has. */
+/** The message header by which JetStream recognises a message that it already has. */
 export const messageIdHeader = "Nats-Msg-Id";
 /** The header of a message that says how many events it holds. */
 export const eventsHeader = "Penstock-Events";
 
-/** The subjects of a key-value bucket's entries begin with it. */
+/** What the subjects of a key-value bucket's entries begin with. */
 export function bucketSubjects(bucket: string): string {
   return `$KV.${bucket}.`;
 }
@@ -47,14 +47,15 @@ export function bucketStream(bucket: string): string {
 }
 
 /**
- * In place of the project id, in the subject of messages that hold events of several projects. No
- * project id has a `~`.
+ * Stands in place of the project id in the subject of messages that hold events of several
+ * projects. No project id has a `~`.
  */
 export const manyProjects = "~";
 
 /**
- * Whose lines a shared frame of the live lane takes. Only there: imports are batches, which fill
- * frames by themselves, and own frames have one project by their nature.
+ * Whether a shared frame of the live lane takes the lines of one project, or of all projects of a
+ * partition. It concerns only those frames: imports are batches, which fill frames by themselves,
+ * and own frames have one project by their nature.
  */
 export type FrameScope = "project" | "partition";
 

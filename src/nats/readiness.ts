@@ -10,46 +10,52 @@ import { lanes, streamName } from "./names.ts";
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Until then frames for it are refused without a publish. */
+  /** Until this time frames for the stream are refused without a publish. */
   fullUntilMonotonicMs: number;
   /**
-   * Why it would not keep what a 200 promises: nothing is sent to it, and what it acknowledges does
-   * not count.
+   * Why the stream would not keep what a 200 promises. While this is set, nothing is sent to the
+   * stream, and what it acknowledges does not count.
    */
   refusal: Problem | undefined;
-  /** What it takes in one message, headers included; Infinity without a limit of its own. */
+  /**
+   * How many bytes the stream takes in one message, headers included; Infinity without a limit of
+   * its own.
+   */
   messageBytesMax: number;
-  /** JetStream's domain that it is in, "" for none; undefined until it is known. */
+  /** The JetStream domain that the stream is in, "" for none; undefined until it is known. */
   domain: string | undefined;
   /** The highest sequence that an acknowledgement has named. */
   sequence: number;
-  /** When the last acknowledgement came. */
+  /** When the stream last acknowledged a message that it had not stored before. */
   ackedMonotonicMs: number;
-  /** Since then a frame has come to its deadline unanswered, and no acknowledgement has come. */
+  /**
+   * When a frame last came to its deadline unanswered; undefined once the stream acknowledges a new
+   * message.
+   */
   silentMonotonicMs: number | undefined;
   /**
-   * Why its events are refused while it answers questions and acknowledges nothing, but for a
-   * request at times. Ends with an acknowledgement.
+   * Why the stream's events are refused while it answers questions and acknowledges nothing. A
+   * request is let through at times all the same. An acknowledgement ends this.
    */
   silence: Problem | undefined;
-  /** From then on the next request is sent to it all the same. */
+  /** The first request from this time on is let through to the silent stream. */
   probeMonotonicMs: number;
   /**
-   * An acknowledgement has shown that what the stream had before is gone. Stays until a leader's
-   * reading has judged it.
+   * Set when an acknowledgement shows that what the stream had before is gone. Stays until what a
+   * leader says of the stream has been judged.
    */
   wentBack: WentBack | undefined;
-  /** When it went back the last time: frames from before it prove nothing more. */
+  /** When the stream last went back. Frames first sent before that prove nothing more. */
   wentBackMonotonicMs: number;
-  /** Whoever sends a frame from then on has the stream asked for. */
+  /** From this time on, sending a frame to the stream calls `ask`. */
   askMonotonicMs: number;
-  /** Asks for the stream now. Set by whoever watches it. */
+  /** Asks JetStream about the stream now. Set by the watch of the stream. */
   ask: () => void;
 }
 
 /**
- * A sequence that was acknowledged, and one not above it that a frame was given which was sent
- * later.
+ * `from` is a sequence that was acknowledged. `to` is not above it, and was given to a frame that
+ * was sent later.
  */
 export interface WentBack {
   readonly from: number;
@@ -63,7 +69,7 @@ export interface WentBack {
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
-/** What watching the streams reports. */
+/** What the watch of the streams reports. */
 export interface StreamMetrics {
   /** A stream of the lane has lost what it had acknowledged. */
   streamWentBack(lane: Lane, cause: RegressionCause): void;
@@ -72,11 +78,11 @@ export interface StreamMetrics {
 export interface StreamStates {
   readonly all: readonly StreamState[];
   of(lane: Lane, partition: number): StreamState;
-  /** The whole server or account has no room. */
+  /** The whole server or account has no room until that time. */
   allFullUntil(untilMs: number): void;
   /**
-   * One stream with room is enough for undefined: a full history must not cost live events, nor the
-   * other way round.
+   * Why no stream takes events. Undefined when one stream is fit and has room: a full history must
+   * not cost live events, nor the other way round.
    */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined;
 }
@@ -89,7 +95,10 @@ export function refusalNow(
   return refusal?.code ?? (monotonicMs < fullUntilMonotonicMs ? "store_full" : undefined);
 }
 
-/** From now on nothing is sent to it, until its leader has said what it has and how it is set. */
+/**
+ * From now on nothing is sent to the stream, until its leader has said what the stream has and how
+ * it is configured.
+ */
 export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;
   state.wentBack = wentBack;
@@ -103,15 +112,15 @@ export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: numbe
 const probeEveryMs = 1_000;
 
 /**
- * From now on its requests are refused, and the first of each second finds out whether that is
- * still right.
+ * From now on requests to the stream are refused. One request a second is let through, to find out
+ * whether that is still right.
  */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/** Undefined for the request that is to find out. */
+/** Why a request to a silent stream is refused; undefined for the request that is let through. */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
   if (monotonicMs < state.probeMonotonicMs) return state.silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;

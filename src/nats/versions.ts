@@ -1,6 +1,6 @@
-// What is known of nats-server's versions that concerns the promise of a 200, and which version
-// ended it. One table, for the gateway's log at its start and for doctor. The numbers in brackets
-// are pull requests and issues of the project nats-io/nats-server.
+// The faults of nats-server's versions that concern the promise of a 200, and which version ended
+// each of them. One table, for the gateway's log at its start and for doctor. The numbers in
+// brackets are pull requests and issues of the project nats-io/nats-server.
 
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
@@ -8,25 +8,29 @@ import type { NatsLink } from "./link.ts";
 type Version = readonly [number, number, number];
 
 export interface VersionFault {
-  /** What bites, as the rest of a sentence about that version. */
+  /** What goes wrong, worded as the rest of a sentence that begins with the version. */
   readonly bites: string;
-  /** It has been seen to lose what was acknowledged, or sooner or later does. */
+  /** The version has been seen to lose what was acknowledged, or sooner or later does lose it. */
   readonly isGrave: boolean;
 }
 
 interface Row extends VersionFault {
   readonly from: Version;
-  /** The first version without it. */
+  /** The first version without the fault. */
   readonly until: Version;
-  /** One node alone does not have it. */
+  /** A single node does not have the fault. */
   readonly inClusterOnly: boolean;
   /**
-   * On one node it takes a power cut at one moment: doctor says it, the log at each start does not.
+   * On a single node the fault takes a power cut at one moment. So doctor says it there, and the
+   * log at each start does not.
    */
   readonly isQuietOnOneNode?: true;
 }
 
-/** In a cluster; on a single node 2.10.23 is enough but for what a power cut may take. */
+/**
+ * The versions to run in a cluster. A single node does with 2.10.23, but for what a power cut may
+ * take.
+ */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -80,7 +84,10 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** `version` as `2.10.27` or `2.10.27-RC.1`; none where nothing is known against it. */
+/**
+ * The known faults of `version`, which is written as `2.10.27` or `2.10.27-RC.1`. Empty where
+ * nothing is known against it.
+ */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
@@ -95,8 +102,8 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
 }
 
 /**
- * Says in the log what is known against the server, and against another version that a reconnect
- * leads to.
+ * Says in the log which faults of the server's version are known, and says it again when a
+ * reconnect leads to another version.
  */
 export function tellVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
