@@ -1,6 +1,6 @@
-// A distinct id as clients send it (any JSON value) to the text that is stored: at most 200
-// characters, no NUL. It reads the beginning of the value only, and takes no value apart, so
-// nothing that a scanner has accepted makes it throw.
+// Turns a distinct id as clients send it (any JSON value) into the text that is stored: at most 200
+// characters, no NUL. It reads only the beginning of the value, and parses no object, array or
+// number, so nothing that a scanner has accepted makes it throw.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -10,11 +10,14 @@ import { sequenceBytes, stringBeginning, tokenBytesRead } from "./token-beginnin
 /** Counted in code points, as PostHog's capture does. */
 export const distinctIdCharactersMax = 200;
 
-/** No 200 characters take more, and no character is cut where so many are kept. */
+/**
+ * The most bytes that 200 characters take in UTF-8, and one character more, so that the last of the
+ * 200 is never cut.
+ */
 const keptBytesMax = 4 * (distinctIdCharactersMax + 1);
 
 export interface DistinctIdText {
-  /** "" when there is nothing but white space. */
+  /** "" where the id is nothing but white space. */
   readonly text: string;
   readonly cut: boolean;
 }
@@ -44,8 +47,8 @@ function isString(type: TokenType): boolean {
 }
 
 /**
- * The beginning of a JSON text without the white space between its tokens: enough of it for what is
- * kept.
+ * The beginning of a JSON text without the white space between its tokens, long enough for the
+ * characters that are kept.
  */
 function compactBeginning(body: Buffer, start: number, end: number): string {
   const readEnd = Math.min(end, start + tokenBytesRead);
@@ -66,7 +69,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** Drops a character at the end whose last bytes were not read. */
+/** The length without the last character, where not all of its bytes were read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;

@@ -1,5 +1,5 @@
-// What an event is, by its name. Names that mean something are told apart by their bytes, without a
-// string; others are not read to their end.
+// Tells what kind of event a name stands for. Special names are recognised by their bytes, without
+// making a string; any other name is not read to its end.
 
 import type { Buffer } from "node:buffer";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
@@ -8,8 +8,8 @@ import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
 /**
- * Names that have no kind: there is none, or it is what old browser SDKs sent for each request of a
- * page.
+ * Why an event has no kind. `Nameless`: it has no name. `Performance`: it is what old browser SDKs
+ * sent for each request of a page.
  */
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
@@ -37,7 +37,7 @@ interface SpecialName {
   readonly kind: Kind | NoKind;
 }
 
-/** The names that mean something, by their length. */
+/** The special names, by their length. */
 const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
   { length: Math.max(...[...specialNames.keys()].map((name) => name.length)) + 1 },
   (_, length) =>
@@ -50,7 +50,8 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
 );
 
 /**
- * A name is stored as it is, however long; one that is blank as far as it is read counts as blank.
+ * The kind of the event. A name is stored as it is, however long. A name whose first 4 KiB are
+ * blank counts as blank: it is `Nameless`.
  */
 export function kindOf({ body, table, row }: ItemView): Kind | NoKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
@@ -77,7 +78,10 @@ function plainKind(body: Buffer, start: number, end: number): Kind | NoKind {
   return Kind.Custom;
 }
 
-/** An ASCII character that no trimming removes: what begins with it is not blank. */
+/**
+ * Whether a byte is an ASCII character that trimming does not remove: a text that begins with it is
+ * not blank.
+ */
 export function isVisible(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f;
 }

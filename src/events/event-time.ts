@@ -1,6 +1,7 @@
-// When an event happened. Its `offset` counts first, then its `timestamp` less what the client's
-// clock is ahead of ours, then the time of receipt. The clock's error is the time that the client
-// sent the request (`sent_at`) less the time of receipt, so the request's way is a part of it.
+// Decides when an event happened. Its `offset` counts first. Next comes its `timestamp`, less the
+// time by which the client's clock is ahead of ours, and last the time of receipt. The clock's
+// error is the time at which the client says it sent the request (`sent_at`) less the time of
+// receipt, so the time that the request took on its way is a part of that error.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -20,13 +21,14 @@ import { storedMsMin, timestampTokenMs } from "./timestamp.ts";
 import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * An event may be so far ahead of us; what is further says that nobody has set the client's clock.
+ * An event may be this far ahead of our clock. A time further ahead means that the client's clock
+ * was never set.
  */
 const aheadMsMax = 23 * 3_600_000;
 
 /**
- * Digits of an offset that are added up as they stand; one with more, or with a fraction, is read
- * like other numbers.
+ * An offset of at most so many digits is added up digit by digit. One with more digits, or with a
+ * fraction, is read by `Number`.
  */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
@@ -75,8 +77,8 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
 }
 
 /**
- * Milliseconds that passed on the client between event and request; an infinity for a number that
- * no double holds.
+ * The `offset`: milliseconds that passed on the client between event and request. An infinity for a
+ * number that is too large for a double.
  */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
@@ -86,7 +88,10 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** posthog-js sends an offset with every event, so no string is made for those. */
+/**
+ * The value of an integer, read without making a string, because posthog-js sends an offset with
+ * every event; NaN for any other number.
+ */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

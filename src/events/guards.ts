@@ -1,7 +1,7 @@
 // The rules for one event, in the order of the design's table: drop, item error, or stored with
-// warnings. One set of rules for every item: whatever was not plain has been normalised and scanned
-// again before it comes here. Reads types and bytes from the scan table, builds no object for the
-// event. Must not write anything.
+// warnings. All items go by the same rules: one that was not plain has been normalised and scanned
+// again before it comes here. Reads types and bytes from the scan table, and builds no object for
+// the event. Must not write anything.
 
 import {
   ExtraShift,
@@ -30,12 +30,17 @@ import { Kind, type RequestFacts, refuse, type Verdict, warningBit } from "./ver
 
 const identify = "$identify";
 
-/** The fields that must be objects, and those among the properties. */
+/**
+ * Masks of the types of what must be an object if it is sent: fields of the item, and properties.
+ */
 const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
-/** The field types of most events. */
+/**
+ * What `objectFields` masks in most events: `properties` is an object, `$set` and `$set_once` are
+ * absent.
+ */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {
@@ -78,7 +83,10 @@ function isObject({ table, row }: ItemView): boolean {
   return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
-/** An item that is no object has no types either. */
+/**
+ * Whether the item is an object without a name. The second check is needed because the row of an
+ * item that is no object has no types either.
+ */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
 }
@@ -100,8 +108,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // No string of that many bytes has more characters, so this one needs neither cutting nor
-  // cleaning.
+  // A string of at most 200 bytes has at most 200 characters, so it need not be cut. A plain one
+  // that begins with a visible character need not be cleaned either.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -201,7 +209,7 @@ function judgePersonProfile(type: TokenType, verdict: Verdict): void {
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
   verdict.uuid = "new";
-  // Some clients write "" for none.
+  // Some clients send "" for an event without a uuid.
   if (isNothing(type) || type === TokenType.EmptyString) return;
   const start = table[row + Row.UuidStart]!;
   const end = table[row + Row.UuidEnd]!;

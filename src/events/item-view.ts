@@ -18,53 +18,57 @@ export interface ItemView extends ItemRow {
 type StringToken = typeof TokenType.PlainString | typeof TokenType.EscapedString;
 
 export function typeAt(word: number, shift: number): TokenType {
-  // Four bits that the addon has written: it writes no other numbers there than those of TokenType.
+  // The scanner wrote these four bits, and it writes only numbers of TokenType there.
   return ((word >>> shift) & 0xf) as TokenType;
 }
 
 /**
- * TokenTypes of what few items have, see ExtraShift; 0, which is Absent for each, where an item has
- * nothing of it.
+ * The TokenTypes of the fields that few items have, see ExtraShift; 0, which is Absent for each of
+ * them, where the item has no extra.
  */
 export function extraTypes({ table, row }: ItemRow): number {
   return hasExtra(table, row) ? table[extraOf(table, row) + Extra.Types]! : 0;
 }
 
-/** A string with something in it. */
+/** Whether the token is a string that is not empty. */
 export function isString(type: TokenType): type is StringToken {
   return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
-/** Absent, as far as an event is concerned: clients write null for "none". */
+/** Whether the field counts as absent: clients write null for "none". */
 export function isNothing(
   type: TokenType,
 ): type is typeof TokenType.Absent | typeof TokenType.Null {
   return type === TokenType.Absent || type === TokenType.Null;
 }
 
-/** Sent as an object, or not sent. */
+/** Whether the field was sent as an object, or counts as absent. */
 export function isObjectOrNothing(type: TokenType): boolean {
   return type === TokenType.Object || isNothing(type);
 }
 
-/** A value that can name something: a string that is not empty, or a number. */
+/** Whether the value can name something: it is a string that is not empty, or a number. */
 export function isName(type: TokenType): boolean {
   return isString(type) || type === TokenType.Number;
 }
 
-/** The bit that objects and arrays have and no other type, in both places of a distinct id. */
+/**
+ * The one bit that the types Object and Array have and no other type has. The mask holds it for
+ * both places of a distinct id.
+ */
 const containerBit = TokenType.Object & TokenType.Array;
 const containerDistinctIds =
   (containerBit << FieldShift.DistinctId) | (containerBit << FieldShift.PropertiesDistinctId);
 
-/** ItemFlag bits: 0 where the scan has seen all there is of the item. */
+/** The ItemFlag bits of the item; 0 where nothing needs more than the table says. */
 export function itemFlags({ table, row }: ItemRow): number {
   return table[row + Row.MoreTypes]! >>> MoreShift.Flags;
 }
 
 /**
- * Whether the table says all there is to say of the item. A distinct id that is an object or array
- * is to be compact text, and the same however its strings were written.
+ * Whether the item can be judged as the table has it. A distinct id that is an object or array
+ * makes an item not plain: it is stored as compact text, which must be the same however its strings
+ * were written.
  */
 export function isPlain(item: ItemRow): boolean {
   return (

@@ -1,27 +1,28 @@
-// Lists of names as `$unset` has them, an array of strings or an object whose keys they are, to one
-// array in which each stands once. On the way they are the keys of an object, of which the addon
-// keeps one of each. The texts are valid JSON, as a scanner has accepted it.
+// Turns lists of names as `$unset` has them (an array of strings, or an object whose keys are the
+// names) into one array in which each name stands once. To that end the names first become the keys
+// of one object, of which the addon keeps one of each. The texts are valid JSON, as a scanner has
+// accepted them.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 
 const DIGIT_0 = 0x30;
-/** The `:0` behind a name. */
+/** Bytes of the `:0` behind a name. */
 const valueBytes = 2;
 
 /**
- * The most bytes that an object of names takes whose lists have so many bytes: `"",` becomes
- * `"":0,`.
+ * The most bytes of an object of names that is made of lists of `listBytes` bytes together: `"",`
+ * becomes `"":0,`.
  */
 export function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
 
-/** `{"name":0,"other":0}`, written into memory that has room for it. */
+/** Writes `{"name":0,"other":0}` into memory that has room for it. */
 export class NameObject {
   readonly #target: Buffer;
   #end = 1;
-  /** Something in a list was no name. */
+  /** Whether a list held something that is no name, which was left out. */
   leftOut = false;
 
   constructor(target: Buffer) {
@@ -29,7 +30,7 @@ export class NameObject {
     target[0] = Ascii.OpenBrace;
   }
 
-  /** The names in the array or object list[start, end). */
+  /** Adds the names in the array or object list[start, end). */
   append(list: Buffer, start: number, end: number): void {
     let depth = 0;
     let isNameNext = true;
@@ -52,7 +53,7 @@ export class NameObject {
     }
   }
 
-  /** Closes the object; answers where it ends. */
+  /** Closes the object; returns where it ends. */
   close(): number {
     this.#target[this.#end++] = Ascii.CloseBrace;
     return this.#end;
@@ -68,8 +69,8 @@ export class NameObject {
 }
 
 /**
- * Turns the object of names, which is object[start, end) in plain form, into the array of its
- * names. Answers where that ends.
+ * Turns the object of names object[start, end), which must be in plain form, into the array of its
+ * names, in the same place. Returns where the array ends.
  */
 export function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;
@@ -84,7 +85,7 @@ export function namesToArray(object: Buffer, start: number, end: number): number
   return at;
 }
 
-/** The quote that ends the string that begins at `at`. */
+/** Where the closing quote is of the string that begins at `at`. */
 function stringLast(text: Buffer, at: number): number {
   let last = at + 1;
   while (text[last] !== Ascii.Quote) last += text[last] === Ascii.Backslash ? 2 : 1;

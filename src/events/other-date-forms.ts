@@ -1,16 +1,16 @@
-// Event times in other forms than ISO 8601's usual one: those that PostHog reads too, as far as
-// they name one moment whoever reads them. A time without a date, a date without a year, and days
-// and months that stand either way round in the world (`05.06.2026`) are not among them. Reached
-// only where timestamp.ts found nothing: a few patterns over a short text. Must not consult the
-// clock or the machine's zone.
+// Reads event times in other forms than the usual one of ISO 8601: those that PostHog reads too and
+// that mean one moment to every reader. Not among them: a time without a date, a date without a
+// year, and forms in which some read the day first and others the month (`05.06.2026`). Called only
+// where timestamp.ts found no time: a few patterns over a short text. Must not consult the clock or
+// the machine's zone.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 import { storedMsMax, storedMsMin } from "./timestamp.ts";
 
 /**
- * The longest form, `September 30, 2026 at 11:59:59.123456789 PM +00:00`, has fewer; each may be
- * escaped, as \uXXXX.
+ * No form has more characters: the longest is like `September 30, 2026 at 11:59:59.123456789 PM
+ * +00:00`. Each character may be escaped as \uXXXX.
  */
 const charsMax = 64;
 const tokenBytesMax = 6 * charsMax + 2;
@@ -26,8 +26,8 @@ const monthNames = [
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /**
- * RFC 2822 (4.3) says what each is. Other names of zones mean more than one, as IST and CST do
- * outside of mail.
+ * The zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not read: most
+ * mean more than one zone, as IST does, and CST outside of mail.
  */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
@@ -71,8 +71,8 @@ const forms: readonly RegExp[] = [
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
 /**
- * The moment that the JSON token body[start, end) names, in milliseconds since 1970; NaN for what
- * names none from year 0 to 9999.
+ * The moment that the JSON token body[start, end) names, in milliseconds since 1970; NaN where it
+ * names none in the years 0 to 9999.
  */
 export function otherFormMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
@@ -86,7 +86,10 @@ export function otherFormMs(body: Buffer, start: number, end: number): number {
   return Number.NaN;
 }
 
-/** Seconds, milliseconds or nanoseconds since 1970, by how many digits there are. */
+/**
+ * The moment of a number since 1970: seconds where it has 10 digits, milliseconds where it has 13,
+ * nanoseconds where it has 19, and NaN for any other.
+ */
 function epochMs(digits: string): number {
   if (digits.length === 10) return Number(digits) * secondMs;
   return digits.length === 13 || digits.length === 19 ? Number(digits.slice(0, 13)) : Number.NaN;
@@ -105,8 +108,8 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // Where the month has no such day, Date goes on into the next; what is no number makes it one
-  // that equals nothing.
+  // Where the month has no such day, Date goes on into the next month. A month that is NaN makes
+  // the date invalid, and its parts equal nothing.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   return weekday === undefined || weekdays[date.getUTCDay()] === weekday
@@ -115,8 +118,8 @@ function dateMs(parts: Parts): number {
 }
 
 /**
- * A year of two digits must be one that all readers take for the same: mail (RFC 2822, 4.3) has 50
- * to 69 in the last century, others in this one.
+ * A year of two digits is read only where all readers take it for the same year: for 50 to 69, mail
+ * (RFC 2822, 4.3) means the last century and others mean this one, so these give NaN.
  */
 function yearOf(text: string): number {
   const year = Number(text);
@@ -124,7 +127,7 @@ function yearOf(text: string): number {
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** Counted from 0. */
+/** The month, counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

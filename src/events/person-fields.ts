@@ -1,8 +1,8 @@
-// What an event says of its person: `$set`, `$set_once` and `$unset`, at the top level, in
-// `properties`, or in both, become the one text of each that is stored at the top level. Where only
-// one place has an object, its bytes are copied; where both have, their members are put one behind
-// the other and the addon keeps the last of each name: so numbers keep their digits. Takes plain
-// items only.
+// Gathers what an event says of its person: `$set`, `$set_once` and `$unset`, from the top level,
+// from `properties`, or from both. Each becomes one text that is stored at the top level. Where
+// only one place has an object, its bytes are copied. Where both have, the members of both are
+// joined into one object and the addon keeps the last of each name, so numbers keep their digits.
+// Takes plain items only.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -12,17 +12,17 @@ import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
 import { type Slice, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * Objects that are merged may take so many bytes together: as much as PostHog keeps of a person,
- * and some 7 ms at the worst.
+ * Objects to be merged may take so many bytes together: as many as PostHog keeps of a person.
+ * Merging them takes some 7 ms at the worst.
  */
 export const mergedBytesMax = 524_288;
-/** Lists of names may take so many together, which is 2 ms. */
+/** Lists of names may take so many bytes together. Merging them takes 2 ms at the worst. */
 export const namesBytesMax = 65_536;
-/** The braces and the comma that are ours. */
+/** The two braces and the comma that joining two objects adds. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
-/** body[start, end) is a JSON value. */
+/** A JSON value: body[start, end). */
 export interface JsonText {
   readonly body: Buffer;
   readonly start: number;
@@ -30,12 +30,15 @@ export interface JsonText {
 }
 
 /**
- * Writes the plain form of the value to the target, as a scanner's `normalise` does, and answers
- * its bytes; throws where it has none.
+ * Writes the plain form of the value to the target, as `normalise` of a scanner does, and returns
+ * how many bytes it wrote; throws where the value has no plain form.
  */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/** Words of the table where the spans of a field's two places are; 0: that place has none. */
+/**
+ * For a field, the words of the table where the spans of its two places are; 0 where a place does
+ * not have the field.
+ */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -50,7 +53,9 @@ export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Whether its person fields may have to be merged, which takes more than to copy them. */
+/**
+ * Whether the person fields of an item may have to be merged, which takes longer than to copy them.
+ */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -62,7 +67,8 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // Both are used again for the next event: the members of both places, and the plain form of that.
+  // Memory that is used again for the next event: `#joined` holds the members of both places,
+  // `#merged` the plain form of what was joined.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -73,8 +79,8 @@ export class PersonFields {
   }
 
   /**
-   * Fills the verdict's slices, which are valid until the next call. False: there is too much to
-   * merge.
+   * Fills the verdict's three slices, which are valid until the next call. Returns false where
+   * there is too much to merge.
    */
   gather(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
@@ -131,7 +137,7 @@ export class PersonFields {
     return true;
   }
 
-  /** The inside of the object body[start, end), unless it is blank. */
+  /** Appends the inside of the object body[start, end) to what is joined, unless it is blank. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
     while (body[first]! <= Ascii.Space) first++;
@@ -140,7 +146,7 @@ export class PersonFields {
     this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
   }
 
-  /** `$unset` of both places as one array of names, each once. */
+  /** Makes the names in `$unset` of both places into one array, each name once. */
   #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
     const slice = verdict.unset;
     slice.end = 0;
@@ -157,7 +163,7 @@ export class PersonFields {
     return true;
   }
 
-  /** The plain form of the first bytes of what is joined. */
+  /** Makes the slice the plain form of the first `joinedEnd` bytes of what is joined. */
   #mergeInto(slice: Slice, joinedEnd: number): void {
     slice.bytes = this.#merged;
     slice.start = this.#mergedEnd;
@@ -166,7 +172,10 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /** Slices of the event that lie in memory that was too small stay there. */
+  /**
+   * Makes room for `bytes` more to be joined and merged. Slices of the event that are already in
+   * memory that is now too small stay there.
+   */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -176,14 +185,14 @@ export class PersonFields {
   }
 }
 
-/** The span of a list of names, or none. Something that is no list of names gets a warning. */
+/** The span of a list of names, or 0 where there is none. Anything else but null gets a warning. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
   return 0;
 }
 
-/** The span, or none where what is there is no object. */
+/** The span, or 0 where the value there is no object. */
 function objectAt(type: TokenType, span: number): number {
   return type === TokenType.Object ? span : 0;
 }

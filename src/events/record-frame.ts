@@ -1,6 +1,6 @@
-// The constant text of one request's records, as bytes that are copied into each: to have V8 write
-// a string into a frame takes four times as long as to copy it. What requests have in common is
-// kept for the next. ASCII.
+// The constant text of the records of one request, as bytes that are copied into each record: V8
+// takes four times as long to write a string into a frame as to copy the bytes. Text that requests
+// have in common is kept for the next request. All of it is ASCII.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../base/types.ts";
@@ -21,14 +21,14 @@ export interface RecordContext {
 
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
-/** Where in a record the id stands. */
+/** The offset of the event's uuid in a record. */
 export const uuidAt = opening.length;
-/** Where in the text behind the timestamp the time of receipt stands. */
+/** The offset of the time of receipt in `#received`, the text that follows the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/** So many heads are kept: as many as there are projects that send at about the same time. */
+/** Heads kept, one a project: as many as projects send at about the same time. */
 const headsMax = 1_024;
 
-/** Two tails for each kind: without a person profile, and with one. */
+/** The texts before the properties, two for each kind: without a person profile, and with one. */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -43,18 +43,24 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
-/** Made once a request. */
+/** One object for each request. */
 export class RecordFrame {
-  /** A record from its beginning to its event, with room for the id at `uuidAt`. */
+  /** A record from its beginning to its event, with blanks at `uuidAt` where the id will be. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /** The request says when it was sent, so timestamps may be stored otherwise than they came. */
+  /**
+   * Whether the request says when it was sent: then the stored timestamps may differ from those the
+   * client sent.
+   */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
-  /** `sent_at` and `ip`, where they are known. */
+  /** The members `sent_at` and `ip`, where they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /** What is behind the timestamp, in one piece, for each tail that a later record had. */
+  /**
+   * For each tail, the whole text from behind the timestamp to the properties. Made for each tail
+   * that a record after the first needs.
+   */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
@@ -70,7 +76,7 @@ export class RecordFrame {
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
-  /** Bytes from behind the timestamp to before the properties. */
+  /** Bytes of the text from behind the timestamp to before the properties. */
   endBytes(verdict: Verdict): number {
     return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
   }
@@ -78,14 +84,15 @@ export class RecordFrame {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record: the pieces are worth putting together for others only.
+    // Most requests have one record, so the first record copies the pieces one by one. They are put
+    // together only for the records after it.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
     return end + this.#tails[index]!.copy(target, end);
   }
 
-  /** The time of receipt as a record's timestamp. */
+  /** Writes the time of receipt as the timestamp of a record. */
   writeReceivedAt(target: Buffer, at: number): number {
     return (
       at + this.#received.copy(target, at, receivedAtStart, receivedAtStart + storedTimestampBytes)
@@ -110,10 +117,11 @@ function tailIndex({ kind, personProfile }: Verdict): number {
   return personProfile ? 2 * kind + 1 : 2 * kind;
 }
 
-/** Makes the frames of requests. */
+/** Makes the RecordFrame of each request. */
 export class RecordFrames {
   readonly #heads = new Map<string, Buffer>();
-  // Many requests come in a millisecond, and one project's come one behind another.
+  // The texts of the last request are kept: many requests come in the same millisecond, and those
+  // of one project come one after another.
   #lastProjectId: string | undefined = undefined;
   #lastHead: Buffer = Buffer.alloc(0);
   #receivedAtMs = Number.NaN;

@@ -1,6 +1,6 @@
-// The stored form of an event: one line of NDJSON, put together from byte slices of the body and
-// constant text. With the frame, the only place that knows the record's fields and their order.
-// Must not decide anything: the verdict has.
+// Writes the stored form of an event: one line of NDJSON, put together from byte slices of the body
+// and constant text. Only this file and record-frame.ts know the fields of a record and their
+// order. Must not decide anything: the verdict already has.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -22,20 +22,21 @@ const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
 /**
- * Fewest bytes an item takes in a body if it is stored: {"distinct_id":1} and a comma, where it
- * needs no name.
+ * The fewest bytes that an item takes in a body if it is stored: {"distinct_id":1} and a comma, for
+ * an item that needs no name.
  */
 const storedItemBytesMin = 18;
 /**
- * What a record may take beyond its item's bytes: constant text, project id, address, generated id
- * and times, an id that had to be escaped.
+ * The most bytes that a record takes beyond its item's: constant text, project id, address,
+ * generated id, times, and a distinct id that had to be escaped.
  */
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * An upper bound of what the records of a body take, but for what `$set` and its like inside
- * `properties` take where they stand a second time. It is told by the body alone, because it
- * decides how a request is placed, also when it is sent again.
+ * An upper bound of the bytes that the records of a body take. `$set` and its like inside
+ * `properties` are not counted where a record holds them a second time. The bound depends on the
+ * body alone, because it decides how a request is placed in frames, and a retry must be placed in
+ * the same way.
  */
 export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
   return (
@@ -45,12 +46,12 @@ export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
 }
 
 /**
- * What constant text, project id, address, id and times of a record commonly come to, less the
- * punctuation of its item.
+ * The bytes that constant text, project id, address, id and times of a record commonly take, less
+ * the punctuation of its item.
  */
 const recordOverheadBytes = 256;
 
-/** An estimate of what the records of a body take if all its items are stored. */
+/** An estimate of the bytes that the records of a body take if all its items are stored. */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
@@ -60,9 +61,9 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordFrame;
   /**
-   * The most bytes that the item's line takes. They are the same when the request is sent again,
-   * and so its frames are the same, although the client's clock then seems to be off by something
-   * else.
+   * The most bytes that the line of the item takes. The number is the same when the request is sent
+   * again, although the client's clock then seems to be wrong by another amount, so a retry makes
+   * the same frames.
    */
   measure(item: ItemView, verdict: Verdict, frame: RecordFrame): number;
   /** Appends the item's line to the sink, which has room for what `measure` said. */
@@ -134,8 +135,8 @@ function measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame)
 }
 
 /**
- * Writes when the event happened. Most times are the client's or ours as they are, and to copy one
- * takes a third of what it takes to write its digits.
+ * Writes when the event happened. Most times are stored as the client sent them or are the time of
+ * receipt. Those are copied, which takes a third of the time of writing the digits.
  */
 function writeMoment(
   item: ItemView,
@@ -162,7 +163,7 @@ function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number)
   }
 }
 
-/** Whether the client said when the event was, in a form that can be read. */
+/** Whether the client sent a timestamp that can be read. */
 function hasSentTimestamp({ timestampSentMs }: Verdict): boolean {
   return !Number.isNaN(timestampSentMs);
 }

@@ -1,5 +1,5 @@
-// The lengths that texts may have where a client is told of each event. For other clients longer
-// texts are cut, or stored as they are.
+// Refuses events whose distinct id or name is too long, for clients that are told of each event.
+// For other clients longer distinct ids are cut, and longer names are stored as they are.
 
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax } from "./distinct-id.ts";
@@ -7,7 +7,7 @@ import { type ItemView, typeAt } from "./item-view.ts";
 import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 import { refuse, type Verdict } from "./verdict.ts";
 
-/** As many as a distinct id has, counted in code points. */
+/** As many as a distinct id may have, counted in code points. */
 const eventNameCharactersMax = distinctIdCharactersMax;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {
@@ -23,7 +23,7 @@ export function judgeLengths(item: ItemView, verdict: Verdict): void {
 function isNameTooLong({ body, table, row }: ItemView): boolean {
   const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
-  // No string of so few bytes has more characters.
+  // A string of at most 200 bytes has at most 200 characters.
   if (type === TokenType.Absent || end - start - 2 <= eventNameCharactersMax) return false;
   if (end - start > tokenBytesRead) return true;
   let characters = 0;

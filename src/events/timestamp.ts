@@ -1,8 +1,7 @@
-// Timestamps as clients write them (ISO 8601, RFC 3339 and their near relatives), read to
-// milliseconds and written in the one stored form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds,
-// 24 bytes. Straight from bytes and into bytes, by the calendar's arithmetic: an event has up to
-// two of them, and a Date or a string for each takes as long as the rest of its record. Must not
-// consult the clock.
+// Reads timestamps as clients write them (ISO 8601, RFC 3339 and close relatives) to milliseconds,
+// and writes them in the one stored form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes.
+// Works on bytes, by the arithmetic of the calendar: an event has up to two timestamps, and a Date
+// or a string for each would take as long as the rest of its record. Must not consult the clock.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -19,19 +18,22 @@ const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
-/** More digits of a second are no timestamp. */
+/** A text with more digits than this after the second is no timestamp. */
 const fractionDigitsMax = 12;
-/** No form of a timestamp has 48 characters, each written \uXXXX at most, and the quotes. */
+/**
+ * No form of a timestamp has 48 characters. Each may be written \uXXXX, and there are two quotes.
+ */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
  * The moment that body[start, end), quotes not included, names, in milliseconds since 1970; NaN
- * when it names none from year 0 to 9999. A date, optionally a time after T or a space, optionally
- * a zone: Z, +03:00, +0300 or +03; a zone needs a time before it. No zone means UTC; digits past
- * the millisecond are cut; second 60 (a leap second) is the next minute's first.
+ * when it names none from year 0 to 9999. The text is a date, optionally followed by T or a space
+ * and a time, optionally followed by a zone: Z, +03:00, +0300 or +03. A zone needs a time before
+ * it, and no zone means UTC. Digits past the millisecond are cut. Second 60 (a leap second) is the
+ * first second of the next minute.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
-  // Almost all SDKs send exactly this.
+  // Almost all SDKs send the stored form.
   if (isStoredForm(body, start, end)) return storedFormMs(body, start);
   const length = end - start;
   if (length < 10 || body[start + 4] !== Ascii.Minus || body[start + 7] !== Ascii.Minus)
@@ -47,8 +49,8 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
 }
 
 /**
- * Whether what may be a timestamp has the stored form, so that what can be read of it can be
- * copied. With second 60 it has not: that stands for the next minute.
+ * Whether a text has the stored form, if it is a timestamp at all: then it can be copied as it is.
+ * A text with second 60 has not, because it stands for the next minute.
  */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
@@ -62,7 +64,7 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
   );
 }
 
-/** The same as `timestampMs` says of what has the stored form. */
+/** As `timestampMs`, for a text for which `isStoredForm` is true. */
 function storedFormMs(body: Buffer, start: number): number {
   if (
     body[start + 4] !== Ascii.Minus ||
@@ -86,9 +88,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/**
- * What `timestampMs` says of a whole JSON token, body[start, end): NaN also for what is no string.
- */
+/** As `timestampMs`, for a whole JSON token body[start, end); NaN also where it is no string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -97,7 +97,10 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
   return timestampMs(text, 0, text.length);
 }
 
-/** What the time of day and the zone in body[at, end) add to the day. */
+/**
+ * The milliseconds that the time of day and the zone in body[at, end) add to the start of the day;
+ * NaN where they cannot be read.
+ */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
   if ((separator | toLower) !== (LETTER_T | toLower) && separator !== Ascii.Space)
@@ -126,7 +129,7 @@ function timeMs(body: Buffer, at: number, end: number): number {
   return next === end ? sinceMidnight : sinceMidnight - zoneMinutes(body, next, end) * 60_000;
 }
 
-/** Minutes that the zone in body[at, end) is ahead of UTC. */
+/** The minutes by which the zone in body[at, end) is ahead of UTC; NaN where it is no zone. */
 function zoneMinutes(body: Buffer, at: number, end: number): number {
   const signAt = body[at] === Ascii.Space ? at + 1 : at;
   const length = end - signAt;
@@ -141,7 +144,8 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// Anything that is no digit makes the result so negative that no sum of parts can hide it.
+// The value of two digits. A byte that is no digit makes the result so negative that no sum of
+// parts can hide it.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
   const ones = body[at + 1]! - DIGIT_0;
@@ -176,11 +180,11 @@ function daysBefore(year: number, month: number, day: number): number {
 }
 
 /**
- * Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; answers where it
+ * Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; returns where it
  * ends.
  */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
-  // Integers from here on: what divides doubles takes three times as long.
+  // All that follows is in integers: dividing doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;
   const ofDay = (ms - days * dayMs) | 0;
   const ofCycles = days + cycleDaysBefore1970;

@@ -1,21 +1,17 @@
-// The beginning of a JSON token as text. A token may be as long as its body; whatever is read of it
-// to judge an event is in its first 4 KiB, so that no client decides how long a string this process
-// makes.
+// Reads the beginning of a JSON token as text. A token may be as long as its body. The rules for
+// events need only its first 4 KiB, so no client decides how long a string this process makes.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 
-/**
- * How much is read of a string, or of a value that stands for one: twenty times what any rule
- * asks for.
- */
+/** Bytes read of a string, or of a value that stands for one: twenty times what any rule needs. */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
 /**
- * The text of the string token body[start, end), quotes included, or of as many whole characters of
- * it as are read.
+ * The text of the string token body[start, end), quotes included. Of a token longer than
+ * `tokenBytesRead`, the text of the whole characters in the bytes read.
  */
 export function stringBeginning(body: Buffer, start: number, end: number): string {
   if (end - start <= tokenBytesRead) return JSON.parse(body.toString("utf8", start, end)) as string;
@@ -23,8 +19,8 @@ export function stringBeginning(body: Buffer, start: number, end: number): strin
 }
 
 /**
- * Where the last character or escape ends that lies in the bytes read. A surrogate pair written as
- * two escapes may be parted.
+ * Where the last character or escape ends that is whole within the bytes read. Of a surrogate pair
+ * written as two escapes, the second half may be cut off.
  */
 function wholeEscapesEnd(body: Buffer, start: number): number {
   const limit = start + tokenBytesRead - 2;

@@ -1,6 +1,7 @@
-// UUIDs on the hot path: is this one, and a new version 7 (RFC 9562, section 5.7) written straight
-// into a frame. Own code because the `uuid` package takes 1.4 µs for one v7 where a whole event may
-// take 1.3 µs; this takes 0.05 µs. A test holds the result against that package.
+// UUIDs on the hot path: tells whether a text is one, and writes a new version 7 (RFC 9562, section
+// 5.7) straight into a frame. This is own code because the `uuid` package takes 1.4 µs for one v7,
+// where a whole event may take 1.3 µs; this takes 0.05 µs. A test holds the result against that
+// package.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -12,7 +13,10 @@ const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeA
 const entropyBytes = 4_096;
 const entropyBytesPerUuid = 10;
 
-/** Bits: no digit of hex; one that is upper-case. */
+/**
+ * The classes of a byte, as bits: `notHex`, it is no hexadecimal digit; `upperCase`, it is one in
+ * upper case. 0: it is a digit or lower-case letter of hex.
+ */
 const notHex = 1;
 const upperCase = 2;
 const hexClass = new Uint8Array(256).fill(notHex);
@@ -23,9 +27,9 @@ export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
 /**
- * Whether body[start, end), quotes not included, is a UUID in the canonical 8-4-4-4-12 form;
- * `Upper` when it has upper-case digits and must be lowered before it is stored. Any version, also
- * nil: clients choose their own ids.
+ * Whether body[start, end), quotes not included, is a UUID in the canonical 8-4-4-4-12 form.
+ * `Upper`: it has upper-case digits, which must be lowered before it is stored. Any version will
+ * do, also nil: clients choose their own ids.
  */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
@@ -52,11 +56,12 @@ function classesOf(body: Buffer, start: number, end: number): number {
   return seen;
 }
 
-/** Every character written \uXXXX, and the quotes. */
+/** The bytes of a UUID with every character written \uXXXX, and the quotes. */
 const escapedBytesMax = 6 * uuidBytes + 2;
 
 /**
- * The characters of a UUID whose token body[start, end) has escapes; undefined where it is none.
+ * The 36 characters of a UUID whose token body[start, end) has escapes; undefined where the token
+ * is no UUID.
  */
 export function unescapedUuid(body: Buffer, start: number, end: number): Buffer | undefined {
   if (end - start > escapedBytesMax) return undefined;

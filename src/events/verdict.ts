@@ -1,5 +1,5 @@
-// What the rules say of one event, for the record writer and for the answer. The rules write it,
-// nobody else.
+// The verdict of the rules on one event, for the record writer and for the answer. Only the rules
+// write it, and the code that calls them.
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../base/errors.ts";
@@ -29,70 +29,83 @@ export const Kind = {
 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
-/** Bit n of `Verdict.warnings` is warningCodes[n]. */
+/** The bit of each warning in `Verdict.warnings`: bit n is warningCodes[n]. */
 export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
 /**
- * Two warnings do not come from the rules, but from the repair of the body and from its envelope.
+ * These two warnings do not come from the rules: one comes from the repair of the body, the other
+ * from the envelope.
  */
 export const invalidUtf8Warning = warningBit.invalid_utf8;
 export const invalidSentAtWarning = warningBit.invalid_sent_at;
 
-/** What the rules must know of an event's request. */
+/** What the rules must know of the request that an event came in. */
 export interface RequestFacts {
-  /** An event without a timestamp gets a warning: in history, and in the newer protocol. */
+  /**
+   * An event without a timestamp gets a warning: on the historical lane, and in the newer protocol
+   * (v1).
+   */
   readonly needsTimestamp: boolean;
-  /** An object without a name is a `$identify`. */
+  /** An event that is an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
-  /** Wall clock, milliseconds since 1970. */
+  /** The time of receipt by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** So far is the client's clock ahead of ours; 0 where it did not say. */
+  /** Milliseconds by which the client's clock is ahead of ours; 0 where the client did not say. */
   readonly skewMs: number;
 }
 
-/** Part of some buffer that is stored as it is. */
+/** A part of some buffer that is stored as it is. */
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** 0: nothing. */
+  /** 0 where there is nothing to store. */
   end = 0;
 }
 
 /**
- * What the rules say of one item; one object, reused for every item. Where a `…Text` is undefined,
- * the record copies the token from the body; otherwise it holds what to store instead.
+ * The verdict on one item. One object is reused for every item. Where a `…Text` is undefined, the
+ * record copies the token from the body; otherwise the text is stored instead.
  */
 export class Verdict {
-  /** `removed`: the event is of no use to anybody, and nobody is told. */
+  /**
+   * `removed`: the event is of no use to anybody. Only a client that is told of each event hears of
+   * it.
+   */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** What was wrong, for the client; only with `error`. */
+  /** What was wrong, for the client. Set only with `error`. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
-  /** The event has no name of its own: it is stored under this one. */
+  /** The name under which an event is stored that has none of its own. */
   eventText: string | undefined = undefined;
   personProfile = true;
   /**
-   * Span of the token that is the distinct id, quotes included; not used when there is a
+   * The span of the token that is the distinct id, quotes included. Not used when there is a
    * `distinctIdText`.
    */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
-  /** `new`: none came, or no valid one. `converted`: `uuidText` is stored instead of the token. */
+  /**
+   * `new`: no valid uuid came, and one is made. `sent`: the token is stored. `converted`:
+   * `uuidText` is stored instead of the token.
+   */
   uuid: "sent" | "converted" | "new" = "sent";
   uuidText = "";
-  /** When it happened, to be stored: milliseconds since 1970, of the years 0 to 9999. */
+  /** When the event happened, as it is stored: milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
-  /** The same as the client's timestamp said; NaN where none came, or none that can be read. */
+  /**
+   * When the event happened by the client's timestamp; NaN where none came, or none that can be
+   * read.
+   */
   timestampSentMs = Number.NaN;
   /**
-   * Some of $set, $set_once and $unset came, in one place or the other: the three slices are to be
-   * filled.
+   * Whether some of $set, $set_once and $unset came, in one place or the other: then the three
+   * slices are to be filled.
    */
   hasPersonFields = false;
   readonly set = new Slice();
@@ -100,12 +113,12 @@ export class Verdict {
   readonly unset = new Slice();
 }
 
-/** Neither left out nor in error, as far as it is judged. */
+/** Whether the event is neither left out nor in error, as far as it is judged. */
 export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
-/** The item ends in an error, whatever it was before. `detail` is for the client. */
+/** Makes the verdict an error, whatever it was before. `detail` is for the client. */
 export function refuse(verdict: Verdict, error: ItemErrorCode, detail: string): undefined {
   verdict.drop = undefined;
   verdict.error = error;

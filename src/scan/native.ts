@@ -1,5 +1,5 @@
-// The face of the addon: loads it and makes scanners with it. No pointers here, no JSON either.
-// It works from src/scan and from dist/scan; the addon itself is built in src/scan/addon.
+// Loads the addon and makes scanners with it. Holds no pointers and no JSON. Works from src/scan
+// and from dist/scan; the addon itself is built in src/scan/addon.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,12 +9,17 @@ import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./
 interface NativeScanner {
   scan(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
-  /** Both throw what is wrong at the start. */
+  /**
+   * This method and the next throw, instead of rejecting, what is found wrong before they start.
+   */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
 }
 
-/** What the addon exports. `layout` holds its side of table.ts, as "Group.Name": number. */
+/**
+ * What the addon exports. `layout` holds the numbers of table.ts as the C++ side has them, as
+ * "Group.Name": number.
+ */
 export interface Addon {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
@@ -27,12 +32,13 @@ export interface Addon {
     progress: Uint32Array,
   ) => void;
   /**
-   * Has the whole process give memory of 4 MiB and more back to the system as soon as it is freed.
+   * Makes the whole process give blocks of memory of 4 MiB and more back to the system as soon as
+   * they are freed.
    */
   readonly returnLargeBlocks: () => void;
   /**
-   * Milliseconds for which the calling thread had a processor, since an unspecified moment. A third
-   * of a microsecond.
+   * Milliseconds for which the calling thread has had a processor, since an unspecified moment. A
+   * call takes a third of a microsecond.
    */
   readonly threadCpuMs: () => number;
 }
@@ -54,10 +60,10 @@ export function loadAddon(): Addon {
 }
 
 /**
- * A scanner on the addon. One JavaScript thread's; make one a thread, and one for each body scanned
- * at the same time. The thread pool is libuv's: four threads unless UV_THREADPOOL_SIZE says
- * otherwise, shared with zlib and the file system.
- * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
+ * A scanner on the addon. It belongs to one JavaScript thread: make one for each thread, and one
+ * for each body scanned at the same time. The thread pool is that of libuv: four threads unless
+ * UV_THREADPOOL_SIZE says otherwise, shared with zlib and the file system.
+ * @param rows Rows that the table holds. `scanMore` brings the events of a body past that number.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();

@@ -1,12 +1,15 @@
-// Whose a body is, for the reference scanner: the places where a key may stand, and whether an
-// array's items agree. It must share nothing with the addon.
+// Finds the key that a body is sent with, for the reference scanner: the places where a key may
+// stand, and whether the items of an array have the same key. It must share nothing with the addon.
 
 import type { JsonNode } from "./reference-parse.ts";
 import { keyTokenBytesMax, TokenType } from "./table.ts";
 
 const nothing: ReadonlySet<TokenType> = new Set([TokenType.Null, TokenType.EmptyString]);
 
-/** The members by their names without escapes, of each name the last. */
+/**
+ * The members by their names, with escapes resolved. Where a name stands twice, the last member
+ * counts.
+ */
 export function membersByName(node: JsonNode): Map<string, JsonNode> {
   return new Map(
     node.children.map(({ key, node: value }) => [JSON.parse(`"${key}"`) as string, value]),
@@ -32,7 +35,7 @@ export function keyOfEvent(event: JsonNode): JsonNode | undefined {
   ]);
 }
 
-/** The key's text, where that can be compared with another's. */
+/** The text of the key, where it can be compared with that of another; undefined elsewhere. */
 function keyText(body: Buffer, { type, start, end }: JsonNode): string | undefined {
   const isString = type === TokenType.PlainString || type === TokenType.EscapedString;
   if (!isString || end - start > keyTokenBytesMax) return undefined;
@@ -47,8 +50,8 @@ function isSameKey(body: Buffer, one: JsonNode, other: JsonNode): boolean {
 }
 
 /**
- * The key of the first item that has one, and the index of the first that has another; 0 if none
- * has.
+ * `key`: that of the first item that has one. `otherItem`: the index of the first item whose key is
+ * another; 0 if there is none.
  */
 export function keyOfArray(
   body: Buffer,

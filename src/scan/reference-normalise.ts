@@ -1,12 +1,12 @@
-// The plain form of a JSON text, as table.ts describes it: what the addon's normaliser is tested
-// against, and what stands in for it. It goes down one call a level, which `depthMax` bounds, and
-// must share nothing with the addon.
+// Writes the plain form of a JSON text, as table.ts describes it. The addon's normaliser is tested
+// against this code, which also stands in for it. It makes one nested call for each level, which
+// `depthMax` bounds, and must share nothing with the addon.
 
 import { depthMax } from "./table.ts";
 
 const token = /[ \t\n\r]*("(?:[^"\\]|\\.)*"|[{}[\]:,]|[-+.\w]+)/y;
 
-/** Undefined: no JSON, or too deep. */
+/** The plain form of a text; undefined where it is not JSON or is too deep. */
 export function normaliseText(text: string): string | undefined {
   let at = 0;
 
@@ -23,7 +23,7 @@ export function normaliseText(text: string): string | undefined {
       if (name === ",") name = next();
       const key = plainString(name);
       next();
-      // The last member of a name stays, where it stands.
+      // The last member of a name is kept, at its own place among the members.
       values.delete(key);
       values.set(key, value(next(), depth));
     }

@@ -1,6 +1,6 @@
-// The reference scanner's reader: strict JSON, one byte after another, into a shallow tree of
-// spans. It must stay easy to believe; speed does not matter, but it takes any depth and never goes
-// back.
+// The parser of the reference scanner: reads strict JSON byte by byte into a shallow tree of spans.
+// The code must stay simple enough to be trusted at sight. Speed does not matter, but it takes JSON
+// of any depth and never goes back in the text.
 
 import { isUtf8 } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -11,12 +11,15 @@ export interface JsonNode {
   type: TokenType;
   readonly start: number;
   end: number;
-  /** Filled in objects and arrays near the root; what is further down is checked and forgotten. */
+  /**
+   * The members or elements of an object or array near the root. Values further down are checked
+   * and not kept.
+   */
   readonly children: JsonChild[];
 }
 
 export interface JsonChild {
-  /** The key as written, without its quotes. Empty in an array. */
+  /** The key as written, without its quotes. "" in an array. */
   readonly key: string;
   readonly node: JsonNode;
 }
@@ -53,25 +56,28 @@ export function findUtf8Fault(body: Buffer): number | undefined {
 }
 
 /**
- * Reads a text of valid UTF-8. A number is the offset of the first byte that no valid JSON text has
- * there: the length where the text just ends.
+ * Reads a text of valid UTF-8. Where it is not JSON, returns the offset of the first byte that no
+ * valid JSON text has there, which is the length of the text where it ends too early.
  */
 export function parseTree(body: Buffer): JsonTree | number {
   return new TreeReader(body).read();
 }
 
-/** Reads one text. What takes something answers false where the byte at `#at` is wrong. */
+/**
+ * Reads one text. The methods named `#take…` return false, or undefined, where the byte at `#at` is
+ * wrong.
+ */
 class TreeReader {
   readonly #body: Buffer;
   #at = 0;
   readonly #replaced: number[] = [];
   readonly #longNumbers: number[] = [];
   readonly #deep: { offset: number; depth: number }[] = [];
-  /** Stands around the root. */
+  /** A made-up array around the root. */
   readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
-  /** The objects and arrays whose end is not reached. */
+  /** The objects and arrays whose end is not reached yet, the outermost first. */
   readonly #open: JsonNode[] = [this.#top];
-  /** The key of the value that is due. */
+  /** The key of the value that comes next. */
   #key = "";
 
   constructor(body: Buffer) {
@@ -98,7 +104,7 @@ class TreeReader {
     };
   }
 
-  /** The value that is due begins here. */
+  /** Makes the node of the value that comes next. */
   #addNode(): JsonNode {
     this.#skipWhiteSpace();
     const at = this.#at;
@@ -110,8 +116,9 @@ class TreeReader {
   }
 
   /**
-   * Takes a whole value, or the beginning of an object or array up to its first value: true in that
-   * case, and undefined where the text is wrong.
+   * Takes a whole scalar or an empty object or array, and returns false. Of any other object or
+   * array takes the beginning, up to its first value, and returns true. Undefined: the text is
+   * wrong.
    */
   #takeOpening(node: JsonNode): boolean | undefined {
     if (!this.#take("{") && !this.#take("[")) {
@@ -131,8 +138,8 @@ class TreeReader {
   }
 
   /**
-   * A value is done: takes what closes behind it, up to the next value. True where none follows,
-   * undefined where the text is wrong.
+   * Behind a value, takes the ends of the objects and arrays that close there, and goes on to the
+   * next value. Returns true where no value follows, undefined where the text is wrong.
    */
   #takeClosings(): boolean | undefined {
     for (;;) {
@@ -188,7 +195,7 @@ class TreeReader {
   }
 
   #takeString(): boolean {
-    // Offset of an escaped high surrogate that ends right here, whose partner may follow.
+    // Offset of an escaped high surrogate just before `#at`; its low surrogate may follow.
     let high: number | undefined;
     if (!this.#take('"')) return false;
     while (this.#at < this.#body.length) {
@@ -205,7 +212,10 @@ class TreeReader {
     return false;
   }
 
-  /** A byte or an escape of a string: what \u stands for, -1 for all others. */
+  /**
+   * Takes a byte or an escape of a string. Returns the code unit that a \u escape stands for, -1
+   * for all else, and undefined where the escape is wrong.
+   */
   #takeUnit(): number | undefined {
     if (!this.#take("\\")) {
       this.#at += 1;
@@ -241,7 +251,7 @@ class TreeReader {
     }
   }
 
-  /** Takes the key of the value that is due, and the colon behind it. */
+  /** Takes the key of the value that comes next, and the colon behind the key. */
   #takeKey(): boolean {
     this.#skipWhiteSpace();
     const start = this.#at;

@@ -1,5 +1,5 @@
-// What the reference scanner writes of one item: its row and its extra. It must share nothing with
-// the addon.
+// Writes what the table holds of one item, for the reference scanner: its row and its extra. It
+// must share nothing with the addon.
 
 import { membersByName } from "./reference-keys.ts";
 import type { JsonNode, JsonTree } from "./reference-parse.ts";
@@ -61,7 +61,7 @@ const propertyPlaces = new Map<string, { readonly word: number; readonly shift: 
   ["$ignore_sent_at", { word: Row.MoreTypes, shift: MoreShift.IgnoreSentAt }],
 ]);
 
-/** Names in `properties` that nothing may stand under twice. */
+/** The names that may stand only once in `properties` if an item is to be plain. */
 const reservedProperties = new Set([
   ...propertyPlaces.keys(),
   ...extraPropertyPlaces.keys(),
@@ -73,8 +73,9 @@ function hasEscapedKey(node: JsonNode): boolean {
 }
 
 /**
- * The member of each key that JSON.parse would keep: the last. Keys with escapes stand under
- * another name, but for that of the uuid.
+ * The last member of each key, which is the one that JSON.parse keeps. Keys are taken as written,
+ * so one with escapes counts as another name (only the uuid is found in spite of escapes, by
+ * `fieldIn`).
  */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
@@ -99,7 +100,8 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
 }
 
 /**
- * Where a place of `distinct_id` is absent or null, `$distinct_id` beside it counts if it is there.
+ * The distinct id of the item or of its properties: `$distinct_id` where it is there and
+ * `distinct_id` is absent or null.
  */
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
@@ -115,13 +117,13 @@ function fieldIn(
   return name === "uuid" ? membersByName(item).get(name) : members.get(name);
 }
 
-/** One item's words. */
+/** The words of one item in the table. */
 export interface ItemWords {
   readonly row: Uint32Array;
   readonly extra: Uint32Array;
 }
 
-/** The parts of these names into the extra. */
+/** Writes the members that `places` names into the extra. */
 function fillExtra(
   { extra }: ItemWords,
   members: ReadonlyMap<string, JsonNode>,
@@ -167,7 +169,10 @@ function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
   );
 }
 
-/** `depth`: how many containers the item stands in. */
+/**
+ * Fills in the row and the extra of an item. `depth`: how many objects and arrays the item stands
+ * in.
+ */
 export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth: number): void {
   const { row, extra } = words;
   row.fill(0);

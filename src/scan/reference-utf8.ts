@@ -1,17 +1,20 @@
-// Malformed UTF-8 for the reference scanner: how much of it there is, and the same text with U+FFFD
-// in its place, as TextDecoder has it. It must share nothing with the addon.
+// Handles malformed UTF-8 for the reference scanner: counts the malformed sequences, and writes the
+// text with U+FFFD in their places, as TextDecoder does. It must share nothing with the addon.
 
 import { isUtf8 } from "node:buffer";
 
 const replacement = Buffer.from("\ufffd");
 
-/** Bytes of what begins at `at`: a sequence, or what is to be replaced as one. */
+/**
+ * The length of the piece that begins at `at`: a well-formed sequence, or malformed bytes that are
+ * replaced by one U+FFFD.
+ */
 function pieceAt(body: Buffer, at: number): { length: number; wellFormed: boolean } {
   const lead = body[at]!;
   const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   if (at + length <= body.length && isUtf8(body.subarray(at, at + length)))
     return { length, wellFormed: true };
-  // The longest beginning that some continuation makes a sequence of.
+  // A malformed piece is the longest beginning that some continuation would make well-formed.
   for (let begun = Math.min(length, body.length - at + 1) - 1; begun > 1; begun--) {
     const rest = length - begun;
     for (const filler of [0x80, 0x90, 0xa0, 0xbf]) {
@@ -22,7 +25,10 @@ function pieceAt(body: Buffer, at: number): { length: number; wellFormed: boolea
   return { length: 1, wellFormed: false };
 }
 
-/** As the table's Header.Malformed and Header.RepairedBytes. */
+/**
+ * The values of Header.Malformed and Header.RepairedBytes. Both are 0 where there are more than
+ * `most` malformed sequences.
+ */
 export function countMalformed(body: Buffer, most: number): { malformed: number; bytes: number } {
   let malformed = 0;
   let bytes = 0;
@@ -36,7 +42,7 @@ export function countMalformed(body: Buffer, most: number): { malformed: number;
   return { malformed, bytes };
 }
 
-/** As Scanner.repair. */
+/** Does what Scanner.repair says in table.ts. */
 export function repairMalformed(
   body: Buffer,
   until: number,

@@ -1,5 +1,5 @@
-// The reference scanner: the table of table.ts in plain JavaScript. It is what the addon is tested
-// against, and what stands in where the addon is not built. It must share nothing with the addon
+// The reference scanner: fills the table of table.ts in plain JavaScript. The addon is tested
+// against it, and it stands in where the addon is not built. It must share nothing with the addon
 // but the layout.
 
 import { Ascii } from "../base/ascii.ts";
@@ -40,8 +40,8 @@ function put(header: Uint32Array, word: number, value: JsonNode | undefined): vo
 }
 
 /**
- * Fills the header and answers with the items: those of the batch, those of the array, or the one
- * event the root is.
+ * Fills the header and returns the items: those of the batch, those of the array, or the root
+ * itself where it is one event.
  */
 function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
@@ -52,7 +52,7 @@ function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
     return { items: root.children, depth: 1 };
   }
   if (root.type !== TokenType.Object) return { items: [], depth: 0 };
-  // The envelope's names are known however they are written.
+  // The names in the envelope are recognised with and without escapes.
   const members = membersByName(root);
   const [sentAt, otherSentAt] = [members.get("sent_at"), members.get("sentAt")];
   const says =
@@ -83,10 +83,10 @@ function replaceLineBreaks(body: Buffer): void {
 }
 
 /**
- * A scanner without the addon, many times slower, with the same results. It has no background: what
- * is asked of it there it does at once, on the event loop, and answers with a promise that is
- * settled.
- * @param rows Rows its table holds; more events than that in a body come by `scanMore`.
+ * A scanner without the addon: many times slower, with the same results. It has no background
+ * thread. A background scan is done at once, on the event loop, and the promise it returns is
+ * already settled.
+ * @param rows Rows that the table holds. `scanMore` brings the events of a body past that number.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
   return new ReferenceScanner(rows);
@@ -96,7 +96,9 @@ class ReferenceScanner implements BackgroundScanner {
   readonly table: Uint32Array;
   readonly #rows: number;
   readonly #header: Uint32Array;
-  /** The last body's items and tree, as long as rows of it are left. */
+  /**
+   * The items and the tree of the last body, kept as long as some of its rows are still to come.
+   */
   #items: readonly JsonChild[] = [];
   #tree: JsonTree | undefined = undefined;
   #depth = 0;
@@ -184,7 +186,7 @@ class ReferenceScanner implements BackgroundScanner {
       fillItem(words, node, this.#tree!, this.#depth);
     }
     this.#delivered += count;
-    // The tree of a large body is kept only while rows of it are left.
+    // The tree of a large body is kept only as long as some of its rows are still to come.
     if (this.#delivered === this.#itemsEnd) {
       this.#items = [];
       this.#tree = undefined;
@@ -192,7 +194,10 @@ class ReferenceScanner implements BackgroundScanner {
   }
 }
 
-/** What the repair of a body takes that looks like JSON but for its malformed bytes. */
+/**
+ * Measures the repair of a body, if the body looks like an object or array but for its malformed
+ * bytes.
+ */
 function measureRepair(header: Uint32Array, body: Buffer): void {
   const text = body.toString("latin1").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
   if (!/^(?:\{.*\}|\[.*\])$/s.test(text)) return;

@@ -1,11 +1,12 @@
-// The layout of the scan table: what the addon and the reference scanner both write, and the guards
-// read. The C++ side (addon/event_scan.h) states the same numbers; a test compares the two.
+// The layout of the scan table, which the addon and the reference scanner both write and the rules
+// in guards.ts read. The C++ side (addon/event_scan.h) states the same numbers; a test compares the
+// two.
 //
 // A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes
-// included. A span whose type is Absent holds zeros. Of a key that stands twice, the last one
-// counts, as in JSON.parse.
+// included. A span whose type is Absent holds zeros. Where a key stands twice, the last one counts,
+// as in JSON.parse.
 
-/** What a token is. Four bits. */
+/** The type of a token, which takes four bits. */
 export const TokenType = {
   Absent: 0,
   Null: 1,
@@ -24,39 +25,45 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 
 export const ScanStatus = {
   Ok: 0,
-  /** Nothing but white space. */
+  /** The body is nothing but white space. */
   Empty: 1,
   /**
-   * Header.ErrorOffset: the first byte that no valid JSON text has there (the length, if the text
-   * just ends).
+   * Header.ErrorOffset is the first byte that no valid JSON text has there (the length of the body,
+   * if it ends too early).
    */
   InvalidJson: 2,
-  /** Header.ErrorOffset: the first byte of the first malformed UTF-8 sequence. */
+  /** Header.ErrorOffset is the first byte of the first malformed UTF-8 sequence. */
   InvalidUtf8: 3,
   /** The scanner could not get the memory for its index. */
   OutOfMemory: 4,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 
-/** Words before the first row. */
+/** The words of the table before the first row. */
 export const Header = {
   ErrorOffset: 0,
   /**
-   * TokenType of the whole body. Array: its items are the rows. Anything but Object and Array: no
-   * other word is set.
+   * TokenType of the whole body. For an Array, its items are the rows. For anything but Object and
+   * Array, no other word is set.
    */
   RootType: 1,
-  /** TokenType of the envelope's `batch`; Absent in an object: the body is one event, in row 0. */
+  /**
+   * TokenType of the envelope's `batch`. Where it is Absent in an object, the body is one event, in
+   * row 0.
+   */
   BatchType: 2,
-  /** Items in `batch` or in the array, or 1. Counts the items past the rows too. */
+  /**
+   * Items in `batch` or in the array, or 1 for one event. Items for which the table has no rows
+   * count too.
+   */
   ItemCount: 3,
-  /** Rows written by this call. */
+  /** Rows written by the last `scan` or `scanMore`. */
   RowCount: 4,
   /**
-   * Whose the body is: of the places where a key may stand, the first that holds anything but null
-   * or "". In an envelope these are `api_key`, then `token`; in an event also `$token`, then
-   * `properties.token`; of an array it is the key of the first item that has one. Escapes in their
-   * names do not hide them.
+   * The key that the body is sent with: of the places where a key may stand, the first that holds
+   * anything but null or "". In an envelope these are `api_key`, then `token`. In an event they are
+   * also `$token`, then `properties.token`. For an array it is the key of the first item that has
+   * one. Names written with escapes are recognised too.
    */
   KeyType: 5,
   KeyStart: 6,
@@ -65,43 +72,43 @@ export const Header = {
   CreatedAtStart: 9,
   CreatedAtEnd: 10,
   HistoricalType: 11,
-  /** `sent_at`; `sentAt`, where that is there and the other is absent, null or "". */
+  /** `sent_at`; but `sentAt` where `sentAt` is there and `sent_at` is absent, null or "". */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
-  /** Index in the batch of row 0. */
+  /** Index in the batch of the item in row 0. */
   FirstItem: 15,
   /**
-   * With InvalidUtf8, if it may be an object or an array: malformed sequences, at most
-   * `malformedMax`; else 0.
+   * With InvalidUtf8, if the body may be an object or an array: the number of malformed sequences,
+   * if at most `malformedMax`; else 0.
    */
   Malformed: 16,
-  /** Bytes of the body with U+FFFD in place of each of them. */
+  /** Bytes that the body has with U+FFFD in place of each malformed sequence. */
   RepairedBytes: 17,
   /**
-   * In an array, the index of the first item whose key is not that above; 0 if they agree.
-   * Keys are the same if their bytes are, or their texts without white space around, where these
-   * are ASCII and written in `keyTokenBytesMax` bytes.
+   * In an array, the index of the first item that has another key than that at KeyType; 0 if there
+   * is none. Two keys are the same if their bytes are. They are also the same if their texts
+   * without white space around are, where these are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
   Words: 20,
 } as const;
 
-/** What is longer is nobody's key, however much of it is escaped or white space. */
+/** A longer token is nobody's key, however much of it is escapes or white space. */
 export const keyTokenBytesMax = 4_096;
 
-/** Words of a row, one row an item. All rows come before all extras. */
+/** The words of a row. Each item has one row. All rows come before all extras. */
 export const Row = {
   ItemStart: 0,
   ItemEnd: 1,
   EventStart: 2,
   EventEnd: 3,
-  /** `distinct_id`; `$distinct_id`, where that is there and the other is absent or null. */
+  /** `distinct_id`; but `$distinct_id` where it is there and `distinct_id` is absent or null. */
   DistinctIdStart: 4,
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** Also where its name is written with escapes, of which the others are not seen. */
+  /** `uuid`, also where this name is written with escapes. The other names are then not seen. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -110,7 +117,7 @@ export const Row = {
   SetEnd: 13,
   SetOnceStart: 14,
   SetOnceEnd: 15,
-  /** properties.distinct_id, or properties.$distinct_id as above. */
+  /** properties.distinct_id, or properties.$distinct_id by the rule of `DistinctIdStart`. */
   PropertiesDistinctIdStart: 16,
   PropertiesDistinctIdEnd: 17,
   /** Eight TokenTypes, four bits each, see FieldShift. */
@@ -118,17 +125,17 @@ export const Row = {
   /** Eight TokenTypes, four bits each, see PropertyShift. */
   PropertyTypes: 19,
   /**
-   * See MoreShift: three TokenTypes of properties, the item's own, whether it has an extra, and
-   * ItemFlag bits.
+   * See MoreShift: TokenTypes of three properties and of the item, whether the item has an extra,
+   * and ItemFlag bits.
    */
   MoreTypes: 20,
   Words: 21,
 } as const;
 
 /**
- * Words of an extra: the parts of an item that few items have. Every row has room for one, at a
- * place of its own (`extraOf`), which holds anything at all unless the row has the bit at
- * MoreShift.HasExtra.
+ * The words of an extra, which holds the fields that few items have. Every row has room for an
+ * extra at a place of its own (`extraOf`). What is there means nothing unless the row has the bit
+ * at MoreShift.HasExtra.
  */
 export const Extra = {
   /** properties.$set, as in PropertyTypes. */
@@ -166,7 +173,7 @@ export const FieldShift = {
   PropertiesDistinctId: 28,
 } as const;
 
-/** Bit positions in Row.PropertyTypes: reserved keys directly inside `properties`. */
+/** Bit positions in Row.PropertyTypes, which is of reserved keys directly inside `properties`. */
 export const PropertyShift = {
   Alias: 0,
   GroupType: 4,
@@ -185,12 +192,13 @@ export const MoreShift = {
   /** properties.$screen_name */
   ScreenName: 4,
   /**
-   * The item itself; anything but Object: all spans and types of the row but the item's are zero.
+   * The item itself. If it is anything but Object, all spans and types of the row are zero but
+   * those of the item.
    */
   Item: 8,
   /** properties.$ignore_sent_at */
   IgnoreSentAt: 12,
-  /** One bit: one of the parts of Extra is there. */
+  /** One bit: at least one field of Extra is there. */
   HasExtra: 16,
   /** ItemFlag bits. */
   Flags: 20,
@@ -209,8 +217,8 @@ export const ExtraShift = {
 } as const;
 
 /**
- * Why an item is not plain; any of the first three sends it the slow way, the others end it. Bits
- * at MoreShift.Flags.
+ * Why an item is not plain. EscapedKey, DuplicateKey and ReplacedCharacter send it the slow way, to
+ * be normalised; TooDeep and LongNumber make it an error. Bits at MoreShift.Flags.
  */
 export const ItemFlag = {
   /** A key of the item or of its `properties` is written with an escape. */
@@ -222,37 +230,40 @@ export const ItemFlag = {
    * partner.
    */
   ReplacedCharacter: 4,
-  /** Objects and arrays stand in one another more than `depthMax` deep, the item counted. */
+  /** Objects and arrays are nested more than `depthMax` deep, the item counted. */
   TooDeep: 8,
   /** A number has more than `numberDigitsMax` digits. */
   LongNumber: 16,
 } as const;
 
 /**
- * Readers of JSON that go no deeper are many: ClickHouse and simdjson stop at about 1,000 levels,
- * others at 128.
+ * Many readers of JSON have a limit: ClickHouse and simdjson stop at about 1,000 levels, others at
+ * 128.
  */
 export const depthMax = 100;
-/** Past 4,300 digits Python reads no integer; no double has more than 309 before its point. */
+/**
+ * Python reads no integer of more than 4,300 digits, and no double has more than 309 before its
+ * point.
+ */
 export const numberDigitsMax = 400;
 
-/** With more malformed sequences than this a body is taken for something else than text. */
+/** A body with more malformed sequences than this is taken for something other than text. */
 export const malformedMax = 1_048_576;
 
-/** A body on its way to be UTF-8. */
+/** The state of the repair of a body that is not UTF-8. */
 export interface Repair {
-  /** Has Header.RepairedBytes bytes. */
+  /** The repaired text, of Header.RepairedBytes bytes. */
   readonly text: Buffer;
-  /** Has Header.Malformed places: where in the text the U+FFFD stand, ascending. */
+  /** The places of the U+FFFD in the text, ascending: Header.Malformed of them. */
   readonly places: Uint32Array;
-  /** Bytes read, bytes written, places found; zeros at first. */
+  /** Three words: bytes read, bytes written and places found. Zeros at first. */
   readonly progress: Uint32Array;
 }
 
-/** What `normalise` answers where it wrote nothing of use. */
+/** What `normalise` returns where it wrote nothing of use. */
 export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
 
-/** Words of a table of so many rows. */
+/** The words of a table with room for `rows` rows. */
 export function tableWords(rows: number): number {
   return Header.Words + rows * (Row.Words + Extra.Words);
 }
@@ -262,7 +273,7 @@ export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 
-/** Where the extra of the row at word `row` begins, whether or not there is anything in it. */
+/** Where the extra of the row at word `row` begins, whether or not the item has an extra. */
 export function extraOf(table: Uint32Array, row: number): number {
   return (
     Header.Words +
@@ -276,38 +287,38 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
   return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
 }
 
-/** Most rows one scan fills; the rest of a longer batch comes by `scanMore`. */
+/** The most rows that one scan fills; `scanMore` brings the rest of a longer batch. */
 export const rowsMax = 65_536;
 
 /**
- * A scanner and the table it fills. One at a time: the table is valid until the next scan of either
- * kind, or `scanMore`; `normalise` and `repair` leave it as it is. `scanMore` belongs to the body
+ * A scanner and the table it fills. One body at a time: the table is valid until the next `scan` or
+ * `scanMore`, of either kind; `normalise` and `repair` leave it as it is. `scanMore` takes the body
  * of the last `scan`, unchanged since.
  *
  * A body that scans Ok is valid JSON in every byte (what JSON.parse accepts, no more and no less,
- * given valid UTF-8), and raw line breaks between its tokens have been overwritten with spaces, so
- * that any slice of it fits one NDJSON line. A body that does not scan Ok is unchanged.
+ * given valid UTF-8). Raw line breaks between its tokens have been overwritten with spaces, so that
+ * any slice of it fits one NDJSON line. A body that does not scan Ok is unchanged.
  */
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
   /**
-   * Fills the table with the next rows: Header.FirstItem, Header.RowCount. No rows left: RowCount
-   * 0.
+   * Fills the table with the next rows, and sets Header.FirstItem and Header.RowCount. RowCount is
+   * 0 where no rows are left.
    */
   scanMore(body: Buffer): void;
   /**
    * Writes the plain form of the JSON value body[start, end) to the target from `at` on, where
-   * there must be room for as many bytes as the value has; answers how many it wrote. Plain:
-   * strings written in one way only, without U+0000 and lone surrogates, which are U+FFFD there; of
-   * members of one name the last alone; numbers as they were; no white space. A negative answer is
-   * one of NotNormal: NotJson also where it is deeper than `depthMax`. The target is no part of the
-   * body.
+   * there must be room for as many bytes as the value has; returns how many it wrote. In the plain
+   * form each string is written in one way only, with U+FFFD for U+0000 and lone surrogates; of
+   * members of one name only the last is kept; numbers are as they were; and there is no white
+   * space. A negative result is one of NotNormal; NotJson also stands for a value deeper than
+   * `depthMax`. The target must not be part of the body.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
-   * Goes on with the repair of a body that scanned as InvalidUtf8, until so many of its bytes are
-   * read or a few more: U+FFFD takes the place of each malformed sequence, as in the WHATWG's
+   * Goes on with the repair of a body that scanned as InvalidUtf8, until `until` bytes of it are
+   * read, or a few more. U+FFFD takes the place of each malformed sequence, as in the WHATWG's
    * decoder.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
@@ -315,19 +326,19 @@ export interface Scanner {
 
 /**
  * A scanner that can also work in the thread pool, so that a large body does not hold up the event
- * loop. The results are those of `scan` and `scanMore`, line breaks included, and one call of
- * either kind at a time holds here too: until a promise settles, every other call throws or
+ * loop. The results are those of `scan` and `scanMore`, overwritten line breaks included. Only one
+ * call of either kind may run at a time: until a promise settles, every other call throws or
  * rejects.
  *
- * Until then neither the body nor the table may be touched: not written, not read, and above all
- * not transferred, detached or resized. The scan runs on memory that Node-API cannot hold in place;
- * taking it away is seen, and rejected, only afterwards.
+ * Until a promise settles, neither the body nor the table may be touched: not written, not read,
+ * and above all not transferred, detached or resized. The scan runs on memory that Node-API cannot
+ * hold in place. If that memory is taken away, the scan notices, and rejects, only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
   /**
    * Rejects only for misuse: an Error (busy) or a TypeError (wrong arguments, memory taken away).
    */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
-  /** `scanMore`, likewise. Rejects only for misuse. */
+  /** `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What a body is that is no JSON, told by its first bytes: so that an answer can say what to send
-// instead.
+// Guesses from its first bytes what a body is that is not JSON, so that the answer can say what to
+// send instead.
 
 import type { Buffer } from "node:buffer";
 
@@ -32,7 +32,7 @@ export function kindOfBody(body: Buffer): string | undefined {
   if (text.startsWith("<")) return "it looks like XML or HTML: send JSON";
   if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text))
     return "it looks like base64 that is cut or damaged";
-  // A name, and no quote before it: JSON begins with none.
+  // An unquoted name before an equals sign: no JSON text begins like this.
   if (/^[\w.$%[\]+-]{1,64}=/.test(text)) {
     return "it looks like a form: send JSON, or a form whose field data holds the JSON";
   }

@@ -1,5 +1,5 @@
-// What an answer says of an item that is not stored: what is missing, and what looks like a slip
-// for it. Only for those an answer names.
+// What an answer says of an item that is not stored: what is wrong with it, and which member's name
+// looks like a slip for the missing one. Made only for items that an answer names.
 
 import { Ascii } from "../../base/ascii.ts";
 import type { ItemErrorCode } from "../../base/errors.ts";
@@ -22,7 +22,10 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/** Why an item is not stored, and what looks like the slip: "" where nothing does. */
+/**
+ * `detail`: why an item is not stored. `hint`: which sent name looks like a slip; "" where none
+ * does.
+ */
 export interface Said {
   readonly detail: string;
   readonly hint: string;
@@ -32,11 +35,12 @@ export function textOf({ detail, hint }: Said): string {
   return hint === "" ? detail : `${detail}; ${hint}`;
 }
 
-/** What is said of an item that an answer does not name. */
+/** Stands for the detail and the hint of an item that no answer names. */
 export const unsaid: Said = { detail: "", hint: "" };
 
 /**
- * Why the item is left out. `isBatch`: it is one of a batch or an array, and not the body itself.
+ * Says why the item is left out. `isBatch`: the item is one of a batch or an array, and not the
+ * body itself.
  */
 export function dropDetail(
   drop: DropCode,
@@ -76,7 +80,7 @@ const meantBy: Partial<Record<ItemErrorCode, readonly MeantName[]>> = {
   missing_survey_id: ["$survey_id"],
 };
 
-/** What looks like the slip behind an error. */
+/** The hint on a name that looks like the slip behind an error; "" where none does. */
 export function errorHint(code: ItemErrorCode, item: ItemView, slips: Slips): string {
   const names = meantBy[code];
   if (names === undefined) return "";

@@ -1,6 +1,6 @@
-// Where the tokens of a JSON text begin and end, told from its bytes alone, within bounds. Of what
-// is no JSON the answers mean nothing, but they stay within the bounds, and take time in proportion
-// to them.
+// Finds where the tokens of a JSON text begin and end, from its bytes alone, within given bounds.
+// For bytes that are not JSON the answers mean nothing, but they stay within the bounds, and take
+// time in proportion to them.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
@@ -20,14 +20,17 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Where white space before `end` starts. */
+/** Where the white space that ends at `end` begins; `end` where there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isSpace(body[at - 1])) at--;
   return at;
 }
 
-/** Where the closing quote is, from within the text; `end` where that is not reached. */
+/**
+ * Where the closing quote is of the string whose first character is at `start`; `end` where no
+ * closing quote comes before it.
+ */
 export function stringEnd(body: Buffer, start: number, end: number): number {
   let at = start;
   while (at < end && body[at] !== Ascii.Quote) at += body[at] === Ascii.Backslash ? 2 : 1;
@@ -35,8 +38,8 @@ export function stringEnd(body: Buffer, start: number, end: number): number {
 }
 
 /**
- * Where the opening quote is, from the closing one; -1 where it is not reached, or the text has
- * escapes.
+ * Where the opening quote is of the string whose closing quote is at `closing`; -1 where none is
+ * found from `start` on, or where the string has escapes.
  */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
@@ -47,7 +50,9 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/** Whole values inside a text that are passed over unread, however long. */
+/**
+ * The bytes [skipFrom, skipTo) of a text: whole values that are passed over unread, however long.
+ */
 export interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -55,7 +60,10 @@ export interface Skip {
 
 const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
 
-/** One past the value's last byte; `end` where that is not reached. */
+/**
+ * One past the last byte of the value that begins at `start`; `end` where the value does not end
+ * before it.
+ */
 export function endOfValue(
   body: Buffer,
   start: number,
@@ -95,7 +103,10 @@ function isWordEnd(byte: number | undefined): boolean {
   );
 }
 
-/** Where a text, number or word starts that ends before `end`; below `start` for anything else. */
+/**
+ * Where the string, number or word begins whose last byte is just before `end`; -1 where something
+ * else ends there.
+ */
 export function startOfValue(body: Buffer, end: number, start: number): number {
   if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
   let at = end;

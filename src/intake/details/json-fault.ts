@@ -1,5 +1,6 @@
-// What is wrong with a body that is not JSON, in words, and a few characters of it for whoever sent
-// it. Reads a bounded part around the place where it stops to be JSON. Must not show a key.
+// Says in words what is wrong with a body that is not JSON, and shows its sender a few characters
+// of it. Reads a bounded part around the place where the body stops being JSON, and up to 1 MiB of
+// it to find out whether one JSON text follows another. Must not show a key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
@@ -8,17 +9,26 @@ import { kindOfBody } from "./body-kind.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** So much is read on either side, so that a key is seen whole of which the end is near. */
+/**
+ * Bytes read on either side of the fault. They are more than are shown, so that a key is seen whole
+ * and hidden although only its end is shown.
+ */
 const bytesAround = 512;
-/** A text that may be whole is tried up to this. */
+/**
+ * Where the bytes before the fault are at most so many, they are parsed to find out whether they
+ * are a JSON text by themselves.
+ */
 const firstTextBytesMax = 4_096;
-/** A longer one is told by its end of line, up to this. */
+/**
+ * Where the bytes before the fault are more, but at most so many, a line break just before the
+ * fault says that they are a JSON text by themselves.
+ */
 const longLineBytesMax = 1_048_576;
 
 /**
- * `offset`: the first byte that no JSON text has there; the length, where the text just ends.
- * `bytesBefore`: so much stood before the body in what was sent, and counts for whoever looks
- * there.
+ * `offset`: of the first byte that no valid JSON text has there; the body's length where the text
+ * ends too early. `bytesBefore`: bytes that the client sent before the body (a byte order mark).
+ * They are added to the offset that the client is told.
  */
 export function jsonFault(
   body: Buffer,
@@ -65,7 +75,10 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   return undefined;
 }
 
-/** Between names and values white space is never the fault itself: what stands before it is. */
+/**
+ * The hint for a control character. White space between names and values is never the fault itself:
+ * what stands before it is, so this function has no hint on it.
+ */
 function hintAtControl(body: Buffer, offset: number): string | undefined {
   const isWithin = isWithinString(body, offset);
   const within = "in a string, line breaks and control characters are written as \\n or \\u....";
@@ -75,10 +88,10 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
   return "outside of a string there are no control characters: leave it out";
 }
 
-/** Undefined where so little of what is before the place does not tell. */
+/** Whether `offset` is inside a string; undefined where the bytes read before it do not tell. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
-  // A quote behind a backslash ends no string.
+  // The part must not begin behind a backslash: a quote there would end no string.
   while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
     start--;
   const before = body.toString("latin1", start, offset);
@@ -93,12 +106,15 @@ const isSpace = /[ \t\r\n]/;
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**
- * Whether a part of a JSON text that begins within a string, or does not, ends within one;
- * undefined where no part of one is so.
+ * Whether a part of a JSON text ends inside a string, if it begins inside one or does not
+ * (`beginsWithin`); undefined where no JSON text has such a part.
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /** The last character that is not white space, outside of strings; the quote that ended one. */
+  /**
+   * The last character outside of strings that is not white space; a quote where a string ended
+   * last.
+   */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;
@@ -132,7 +148,8 @@ const notJson: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Words as other languages write them, names and texts without quotes, and numbers that are none.
+ * The hint for words as other languages write them, for names and texts without quotes, and for
+ * numbers that JSON does not have.
  */
 function wordHint(before: string, behind: string): string | undefined {
   const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
@@ -157,7 +174,7 @@ function wordHint(before: string, behind: string): string | undefined {
   return undefined;
 }
 
-/** Something stands behind a value where a comma should. */
+/** The hint where something follows a value without a comma between them. */
 function behindValue(body: Buffer, offset: number, character: string): string {
   if (isBehindWholeText(body, offset)) {
     return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
@@ -168,7 +185,8 @@ function behindValue(body: Buffer, offset: number, character: string): string {
 }
 
 /**
- * Whether the text up to there is JSON by itself: the first of several lines, or of several texts.
+ * Whether the text before `offset` is JSON by itself: the first of several lines, or of several
+ * texts.
  */
 function isBehindWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
@@ -186,7 +204,7 @@ function isBehindWholeText(body: Buffer, offset: number): boolean {
   );
 }
 
-/** What stands around the place, in printable ASCII, with stars for whatever may be a key. */
+/** The text around the fault, in printable ASCII, with stars for whatever may be a key. */
 function excerptOf(body: Buffer, offset: number): string {
   const start = Math.max(0, offset - bytesAround);
   const text = body.toString("latin1", start, offset + bytesAround);

@@ -1,5 +1,6 @@
-// What an answer says of an API key that no project has: so much of it that its owner knows which
-// it is, and never so much that others could use it. And where none came, what looks like it.
+// What an answer says of an API key that no project has: enough of the key that its owner knows
+// which one it is, never so much that others could use it. Where no key came, it says which member
+// of the body looks like one.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row, TokenType } from "../../scan/table.ts";
@@ -7,7 +8,7 @@ import type { ObjectSpan } from "./members.ts";
 import type { Slips } from "./slips.ts";
 
 const charsShown = 8;
-/** Half of a key shorter than this is shown. */
+/** A key shorter than this is shown by half. */
 const shortChars = 12;
 
 const faults: readonly (readonly [RegExp, string])[] = [
@@ -31,10 +32,13 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${fault === undefined ? "" : `: ${fault[1]}`}`;
 }
 
-/** Items of an array in which a slip is looked for: most have the same names as the first. */
+/** In an array, so many items are searched for a slip: most have the same names as the first. */
 const itemsLookedAt = 4;
 
-/** What looks like the key where the body in the table shows none. */
+/**
+ * The hint on a member that looks like the key with a slip in its name, where the body has no key;
+ * "" where none does.
+ */
 export function missingKeyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
   for (const span of keySpans(body, table)) {
     const hint = slips.hint(span, "api_key");
@@ -43,7 +47,10 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, slips: Slips): 
   return "";
 }
 
-/** The same in the newer protocol, where a key in the body is none, whatever its name. */
+/**
+ * The hint for the newer protocol (v1), where a key in the body means nothing, whatever its name:
+ * it says so of the member that is the key or looks like it.
+ */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
@@ -55,7 +62,10 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, slips: Slips): s
   return "";
 }
 
-/** Where a key may stand. Looks past the events of a batch, as far as the table knows them. */
+/**
+ * The objects that may hold a key. The events of a batch are skipped, as far as the table has rows
+ * for them.
+ */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   if (table[Header.BatchType] !== TokenType.Absent) {
@@ -65,7 +75,8 @@ function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
         : {};
     return [{ body, start: 0, end: body.length, ...skip }];
   }
-  // One event, or those of an array: one key is enough for all, and not all items are objects.
+  // The body is one event, or an array of them. One key is enough for all, so the first few items
+  // do. An item that is no object has no members, and its span is harmless.
   return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => {
     const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
     const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};

@@ -1,5 +1,5 @@
-// The members of an object, read from the bytes of JSON, within bounds: for answers that say what
-// is wrong with it, and for a glance at a body before it is scanned. Keeps no value.
+// Reads the members of an object from the bytes of JSON, within bounds. For answers that say what
+// is wrong with the object, and for a look into a body before it is scanned. Keeps no value.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
@@ -11,7 +11,7 @@ export interface ObjectSpan extends Partial<Skip> {
   readonly end: number;
 }
 
-/** Where a member's name is, without its quotes, and where its value. */
+/** The spans of a member's name, without its quotes, and of its value. */
 export interface MemberSpan {
   readonly nameStart: number;
   readonly nameEnd: number;
@@ -20,7 +20,7 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** As it is written: of printable ASCII, without escapes. */
+  /** As the body has it: printable ASCII, without escapes. */
   readonly name: string;
   /** Where its value begins. */
   readonly valueAt: number;
@@ -28,15 +28,15 @@ export interface Member {
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/** No name that is looked for has as many characters, nor one that comes near it. */
+/** A longer name is left out: it is none that is looked for, and near none. */
 export const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Hands on the members of the object that begins at `start`, until `take` answers false. The value
- * of the last may be cut off. Answers one past the object's last byte, or -1 where that is not
- * reached.
+ * Calls `take` with each member of the object that begins at `start`, until `take` returns false.
+ * The value of the last member may be cut off at `end`. Returns one past the last byte of the
+ * object, or -1 where the walk did not get to its end.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -60,10 +60,14 @@ export function walkMembers(
   return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
-/** The first members of the object; none where the span does not begin with one. */
+/**
+ * The first members of the object, at most 64 from its first 4 KiB; none where the span does not
+ * begin with an object. Members whose names are longer than `nameBytesMax` or not plain are left
+ * out.
+ */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
-  // What is skipped is not read, so it does not count.
+  // Bytes that are skipped are not read, so they do not count towards the limit.
   const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
   const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
   const objectStart = spaceEnd(body, start, limit);

@@ -1,5 +1,5 @@
-// What is found out of a request only once it is refused, so that whoever made the mistake finds
-// it: a name that looks like a slip, and which SDK it was. Decides nothing.
+// Finds out what helps a client to find its mistake, and only once a request is refused: a name
+// that looks like a slip, and the SDK that sent the request. Decides nothing.
 
 import type { ClientWarningTaker } from "../../base/client-warning.ts";
 import type { Problem } from "../../base/errors.ts";
@@ -17,17 +17,17 @@ export class RefusalHints {
     this.#clientWarnings = clientWarnings;
   }
 
-  /** Tells the exchange which SDK made the body, while a warning on it would be kept. */
+  /** Tells the exchange which SDK made the body, unless no warning on the request would be kept. */
   noteLibrary({ exchange, body, table }: Work): void {
     if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
   }
 
   /**
-   * The problem that the envelope has, with what looks like the key where none came, or like the
-   * batch.
+   * The problem of the envelope, with a hint on a name that looks like a slip for the missing key
+   * or for the missing batch.
    */
   withHint(problem: Problem, work: Work): Problem {
-    // The table says nothing more of a body that is neither.
+    // For a body that is neither an object nor an array, the table says nothing but that.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);

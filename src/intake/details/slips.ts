@@ -1,6 +1,6 @@
-// A name that looks like a slip for one that is missing, as `evnt` for `event`: so that an answer
-// can say what to write. Names a member only if it comes near what is looked for, never a value.
-// The work of a turn of the event loop is bounded, whatever bodies hold.
+// Finds a member whose name looks like a slip for one that is missing, as `evnt` for `event`, so
+// that an answer can say what to write. Shows a member's name only if it comes near the missing
+// one, and never a value. The work in one turn of the event loop is bounded, whatever bodies hold.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
@@ -11,12 +11,14 @@ import { type Member, membersOf, type ObjectSpan } from "./members.ts";
 type ValueKind = "string" | "array" | "object" | "any";
 
 interface Meant {
-  /** As `plain` writes them. */
+  /** Other words for the same thing, as `plain` writes them. */
   readonly also: readonly string[];
   readonly value: ValueKind;
 }
 
-/** What may be missing, what others call it, and what its value is. */
+/**
+ * The members that may be missing: what others call each of them, and what kind of value it has.
+ */
 const meant = {
   event: { also: ["name", "eventname", "eventtype", "action"], value: "string" },
   distinct_id: { also: ["userid", "user", "anonymousid", "uid", "id"], value: "any" },
@@ -34,11 +36,14 @@ const meant = {
 export type MeantName = keyof typeof meant;
 
 /**
- * Bytes read and letters compared in one turn of the event loop, of all requests: 0.5 ms where all
- * names are nearly right.
+ * Steps in one turn of the event loop, for all requests together. A step is a byte read, or a pair
+ * of letters compared. All of them take 0.5 ms if every name is nearly right.
  */
 const stepsATurnMax = 16_384;
-/** A name so short is near to too many words for two letters to be wrong. */
+/**
+ * Names shorter than this may have one wrong letter and not two: with two wrong, too many words
+ * would come near them.
+ */
 const twoSlipsFrom = 6;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
@@ -52,8 +57,8 @@ export class Slips {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
   /**
-   * The member of the object that comes nearest to one of the names, in their order, and that name;
-   * undefined where none is near.
+   * The member that comes nearest to one of the names, which are tried in their order, and that
+   * name; undefined where no member comes near any, or where this turn has no steps left.
    */
   find(
     span: ObjectSpan,
@@ -69,7 +74,7 @@ export class Slips {
     return undefined;
   }
 
-  /** What to say beside a detail: `you sent …`, or nothing. */
+  /** The text to put behind a detail: `you sent …`, or "" where no member looks like a slip. */
   hint(span: ObjectSpan, ...names: readonly MeantName[]): string {
     const slip = this.find(span, ...names);
     return slip === undefined ? "" : `you sent "${slip.sent}": write "${slip.meant}"`;
@@ -90,7 +95,10 @@ export class Slips {
     return nearest;
   }
 
-  /** A slip of one letter is nearer than another word, and that nearer than a slip of two. */
+  /**
+   * How far a sent name is from the wanted one: 0 for the same, 1 for one wrong letter, 2 for
+   * another word for it (`also`), 3 for two wrong letters, and infinity beyond.
+   */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
     if (also.includes(sent)) return 2;
@@ -104,7 +112,10 @@ export class Slips {
   }
 }
 
-/** Without what people write in one way or another: capitals, and all but letters and digits. */
+/**
+ * A name without the differences that people make in writing it: in lower case, letters and digits
+ * only.
+ */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }

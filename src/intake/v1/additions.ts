@@ -1,13 +1,14 @@
-// What an event of the newer protocol (v1) says outside of its properties and PostHog keeps inside:
-// session, window, options, SDK. Makes the members to be put there. They come first, and the last
-// member of a name is kept, so what `properties` have already counts.
+// Session, window, options and SDK: what an event of the newer protocol (v1) says outside of its
+// `properties`, and PostHog keeps inside them. Makes the members that are added there. They are put
+// before the others, and the last member of a name counts, so what the client put into `properties`
+// itself wins.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
 import { extraTypes, type ItemView, isNothing, isString, typeAt } from "../../events/item-view.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../scan/table.ts";
 
-/** A longer token is no session's id, and no options. */
+/** A session's or window's id, or options, of more bytes than this are an error. */
 const tokenBytesMax = 4_096;
 
 const parts =
@@ -19,8 +20,9 @@ const switches = [
 ] as const;
 
 /**
- * Members of a JSON object, parted by commas, or "" for none; undefined where one of them is not
- * what it must be. `lib`: those of each event.
+ * The members to add to the `properties` of an event, with commas between them; "" for none, and
+ * undefined where one of their sources has a wrong type or value. `lib`: the members that every
+ * event of the request gets.
  */
 export function additionsTo(item: ItemView, lib: string): string | undefined {
   const types = extraTypes(item);
@@ -73,7 +75,7 @@ function optionMembers(type: TokenType, { body, start, end }: Span): string | un
   return members.join(",");
 }
 
-/** As PostHog reads one: also a text or a number that means true or false. */
+/** Reads a boolean as PostHog does: a number, or a text that means true or false, will also do. */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
@@ -83,13 +85,16 @@ function switchOf(value: unknown): boolean | undefined {
   return text === "false" || text === "0" ? false : undefined;
 }
 
-/** Whether there is a place for them: what is wrong with `properties` is for the rules to say. */
+/**
+ * Whether `properties` can take members: it is an object, or null or absent. Where it is anything
+ * else, the rules for events report that.
+ */
 export function takesAdditions({ table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
   return type === TokenType.Object || isNothing(type);
 }
 
-/** Bytes that `writeWithAdditions` writes at most. */
+/** The most bytes that `writeWithAdditions` writes for the item. */
 export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
   return (
     table[row + Row.ItemEnd]! -
@@ -100,8 +105,8 @@ export function bytesWithAdditions({ table, row }: ItemView, additions: string):
 }
 
 /**
- * Writes the item, with the members in its `properties`, from the target's start on; answers where
- * it ends.
+ * Writes the item with the additions in its `properties` to the start of the target. Returns where
+ * it ends there.
  */
 export function writeWithAdditions(
   { body, table, row }: ItemView,
@@ -126,7 +131,10 @@ export function writeWithAdditions(
   return at + body.copy(target, at, start + 1, itemEnd);
 }
 
-/** Whether an object has no member; [start, end) is its inside and its closing brace. */
+/**
+ * Whether an object has no members. [start, end) is what follows its opening brace, the closing
+ * brace included.
+ */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;
   while (at < end && body[at]! <= Ascii.Space) at++;

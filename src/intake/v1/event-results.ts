@@ -1,6 +1,6 @@
 // What became of each event of a request of the newer protocol (v1), and the answer that says so,
-// uuid by uuid, in the order of the batch. Some bytes an event and no object, because a batch may
-// hold half a million of them.
+// uuid by uuid, in the order of the batch. A batch may hold half a million events, so each takes a
+// few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
 import { type ErrorCode, errorTable } from "../../base/errors.ts";
@@ -10,10 +10,13 @@ import { uuidBytes } from "../../events/uuid.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { UuidList } from "./uuid-list.ts";
 
-/** Why an event is not stored, now or ever. */
+/** Why an event is not stored: not this time (retry), or never (drop). */
 export type DetailCode = ErrorCode | DropCode | "performance_event";
 
-/** `Waiting`: in no frame. `Placed`: in one that nobody has heard of, or that never left. */
+/**
+ * `Waiting`: the event is in no frame. `Placed`: it is in a frame whose outcome is not known yet,
+ * or that was never sent to the store.
+ */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
 type State = (typeof State)[keyof typeof State];
 
@@ -24,7 +27,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
 
-/** Written in one turn of the event loop: half a millisecond. */
+/** Results written in one turn of the event loop, which takes half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -33,9 +36,12 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /** The place of the code of a dropped or refused event; the warning bits of any other. */
+  /**
+   * For a dropped or refused event, the place of its code in `detailCodes`; for any other, its
+   * warning bits.
+   */
   readonly #details: Uint32Array;
-  /** What looks like the slip, of the few events that are named. */
+  /** The hint on a slip, by index, for the few events whose problem is named. */
   #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
@@ -54,15 +60,15 @@ export class EventResults {
     this.#hints.set(index, hint);
   }
 
-  /** The event is in a frame. */
+  /** The event has been put into a frame. */
   placed(index: number, warnings: number): void {
     this.#states[index] = State.Placed;
     this.#details[index] = warnings;
   }
 
   /**
-   * The outcome of the frame that has what was placed of the events from `first` to `last`. Where
-   * they may be stored or not, the client is to retry them.
+   * Notes the outcome of a frame for the events from `first` to `last` that were placed in it. The
+   * client is told to retry those that are not stored, and those that may be or not (`unknown`).
    */
   settled(
     { first, last }: { first: number; last: number },
@@ -79,7 +85,7 @@ export class EventResults {
     }
   }
 
-  /** How many of the events that are stored have each warning, by its bit. */
+  /** How many of the stored events have each warning, by the place of its bit. */
   storedWarnings(): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();
     for (let index = 0; index < this.#states.length; index++) {
@@ -92,8 +98,9 @@ export class EventResults {
   }
 
   /**
-   * `notSent`: why no more was sent to the store, if not all was. A long answer is put together in
-   * slices. Fails only for want of memory.
+   * Sends the answer. `notSent`: why part of the events was not sent to the store; undefined where
+   * all were. A long answer is put together in slices, and the promise rejects only for want of
+   * memory.
    */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     const writer = new ResultWriter(this.#uuids, {
@@ -131,11 +138,14 @@ interface Outcomes {
   readonly states: Uint8Array;
   readonly details: Uint32Array;
   readonly hints: ReadonlyMap<number, string> | undefined;
-  /** Why the events that no frame has were not sent to the store. */
+  /** Why events without a known outcome were not sent to the store. */
   readonly notSent: ErrorCode | undefined;
 }
 
-/** First measures all results, then writes them, both up to some event at a time. */
+/**
+ * Measures all results and then writes them. Each of the two goes on up to a given event, so that
+ * the work can be done in slices.
+ */
 class ResultWriter {
   hasRetry = false;
   readonly #uuids: UuidList;
@@ -143,7 +153,7 @@ class ResultWriter {
   readonly #details: Uint32Array;
   readonly #notSent: ErrorCode;
   readonly #hints: ReadonlyMap<number, string> | undefined;
-  /** What stands behind a uuid, for each state and detail that there is. */
+  /** The text that follows a uuid, for each combination of state and detail that has come up. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
   #measuredEnd = 0;
@@ -166,7 +176,10 @@ class ResultWriter {
     }
   }
 
-  /** The answer, whole when `end` is that of all events. */
+  /**
+   * Writes the results up to `end`. The text it returns is the whole answer when `end` is the
+   * number of all events.
+   */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
     const text = this.#text;
@@ -204,7 +217,7 @@ class ResultWriter {
   }
 }
 
-/** `"details"` stays the code alone, which programs read. */
+/** `"details"` holds the code alone, because programs read it: the hint has a member of its own. */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }

@@ -1,5 +1,5 @@
-// The newer protocol (v1): the key is in a header, each event has a uuid and hears for itself what
-// became of it, and the client sends again only those that were not stored.
+// The newer protocol (v1). The key is in a header. Each event has a uuid, the answer says what
+// became of each, and the client sends again only those that were not stored.
 
 import type { Problem } from "../../base/errors.ts";
 import type { ProjectLookup, Publisher, V1Request } from "../../base/types.ts";
@@ -18,7 +18,7 @@ import { ResultTally } from "./result-tally.ts";
 import type { UuidList } from "./uuid-list.ts";
 import { readUuids, readUuidsInTurns } from "./uuids.ts";
 
-/** Made once a request. */
+/** One object for each request. */
 export class V1Protocol implements Protocol {
   readonly writesAnew = true;
   readonly needsTimestamp = true;

@@ -1,4 +1,5 @@
-// What a request of the newer protocol (v1) says beside its events, in its headers and its body.
+// Reads what a request of the newer protocol (v1) says beside its events, in its headers and in its
+// body.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
@@ -7,21 +8,32 @@ import { timestampMs, timestampTokenMs } from "../../events/timestamp.ts";
 import { Header, TokenType } from "../../scan/table.ts";
 import { type Envelope, laneOf, projectOf } from "../envelope.ts";
 
-/** What its headers say. */
+/** What the headers of a request say. */
 export interface V1Head {
-  /** In lower case; "" where there is none. */
+  /** A UUID in lower case; "" where the client sends none. */
   readonly requestId: string;
-  /** What the client's clock showed when it sent this; NaN where it does not say. */
+  /**
+   * The time on the client's clock when it sent the request, in milliseconds since 1970; NaN where
+   * the client does not say.
+   */
   readonly clientClockMs: number;
-  /** `"$lib":"…","$lib_version":"…"`, of the SDK that sent it; "" where that is not known. */
+  /**
+   * `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" where that is not known.
+   */
   readonly lib: string;
 }
 
-/** As PostHog has it: what is longer would be in each event. */
+/**
+ * The limit that PostHog has. A longer SDK header is ignored: its text would be stored with each
+ * event.
+ */
 const sdkInfoCharactersMax = 200;
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** A header that is absent says nothing; one that says something else than it should is refused. */
+/**
+ * An absent header is no error. A header that does not have the form it should have is refused,
+ * except that of the SDK, which is then ignored.
+ */
 export function readV1Head({
   requestId,
   attempt,
@@ -42,7 +54,7 @@ export function readV1Head({
   return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
 }
 
-/** `name/version`, parted at the last slash. */
+/** Reads `name/version`, which is parted at the last slash; "" where it cannot be used. */
 function libOf(sdkInfo: string): string {
   const slash = sdkInfo.lastIndexOf("/");
   const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
@@ -52,8 +64,8 @@ function libOf(sdkInfo: string): string {
 }
 
 /**
- * Whose it is and on which lane it goes, or what is wrong with its shape. The key is in a header:
- * one in the body means nothing.
+ * The project of the request and the lane it goes on, or what is wrong with the shape of its body.
+ * The key is in a header: one in the body means nothing.
  */
 export function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },

@@ -1,6 +1,6 @@
-// Frames of their own for the events of a request of the newer protocol (v1), however few they are,
-// so that each event learns what became of its frame, and a frame that comes again is known: its id
-// is made of the request's and of the bytes of the events in it.
+// Puts the events of a request of the newer protocol (v1) into frames of their own, however few
+// they are, so that each event learns what became of its frame. The id of a frame is made of the
+// request's id and of the bytes of the events in it, so a frame that is sent again is known.
 
 import type { ErrorCode } from "../../base/errors.ts";
 import type { FrameOutcome, FrameSink, FrameWaiter, Publisher } from "../../base/types.ts";
@@ -13,25 +13,28 @@ import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 export interface ResultFramesOptions {
-  /** The same over retries; "" where the client has none. */
+  /**
+   * The id that the client sends with the request and with each retry of it; "" where it sends
+   * none.
+   */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
 /**
- * A frame takes no more once the events in it come to this part of what frames of large requests
- * hold, so that the last mostly fits into that.
+ * A frame takes no more events once it is filled to this part of `ownFrameBytes`, so that the event
+ * that fills it mostly still fits into that size.
  */
 const fullShare = 3 / 4;
-/** About what a record takes beyond its event. */
+/** About how many bytes a record takes beyond its event. */
 const overheadBytes = 256;
 
 /**
- * A client that hears of each event retries the events of some frames and not of others, without
- * what was between them. They must come into the same frames then, so the events in a frame alone
- * decide where it ends: with the event that fills it, and not before one that does not fit, which
- * may not come again. What counts are the bytes that the client sent, because a line also has its
- * address.
+ * A client that is told of each event retries the events of some frames without those of the frames
+ * between. On a retry the same events must come into the same frames. So only the events in a frame
+ * decide where it ends: it ends behind the event that fills it. It does not end because the next
+ * event does not fit, as that one may not be sent again. What counts are the bytes that the client
+ * sent: a record may differ in length on a retry, because it also holds the client's address.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -39,7 +42,7 @@ export class ResultFrames extends OwnFrames {
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** Bytes of the body, and for each event something on top. */
+  /** Bytes of the events as the client sent them, and `overheadBytes` for each. */
   #bytesFilled = 0;
 
   constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
@@ -63,8 +66,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Made of the events, not of the whole body, so that a frame is never taken for one of other
-   * events.
+   * The id is made of the events and not of the whole body, so that a frame is never taken for one
+   * that holds other events.
    */
   protected messageIdOf({ events }: FrameSink): string {
     return `${this.#hash.end()}-${events}`;
@@ -76,8 +79,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Whether the frame takes no more. It is full too where the store takes no frame with `bytes`
-   * more, which only an event of hundreds of kilobytes comes to.
+   * Whether the frame takes no more. It is also full where `bytes` more would make it too large for
+   * the store, which only an event of hundreds of kilobytes does.
    */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
@@ -97,13 +100,13 @@ export class ResultFrames extends OwnFrames {
     return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
   }
 
-  /** A small request takes no more memory than it may need. */
+  /** The capacity of a new frame, so that a small request takes no more memory than it may need. */
   #usualCapacity(): number {
     const { body, cost } = this.work;
     return Math.min(ownFrameBytes(this.publisher), recordsBytesMax(body.length, cost.events));
   }
 
-  /** With room for `bytes` more. */
+  /** The frame copied into a larger one, with room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -119,7 +122,10 @@ export class ResultFrames extends OwnFrames {
   }
 }
 
-/** Hears of one frame, for the events in it, and passes it on. */
+/**
+ * Hears the outcome of one frame, notes it for the events in the frame, and passes it on to the
+ * pending request.
+ */
 class ResultWaiter implements FrameWaiter {
   readonly #results: EventResults;
   readonly #pending: PendingRequest;
@@ -141,7 +147,7 @@ class ResultWaiter implements FrameWaiter {
     events: number,
     bytes: number,
   ): void {
-    // The results come first, because the pending request may answer.
+    // The results are noted first: the next line may send the answer, which is made of them.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes);
   }

@@ -1,5 +1,5 @@
-// Counts what became of the events of a request of the newer protocol (v1), and notes it for each
-// of them.
+// Counts what became of the events of a request of the newer protocol (v1), and notes the result of
+// each event that is not to be stored, and the warnings of the others.
 
 import type { ErrorCode, ItemErrorCode, Problem } from "../../base/errors.ts";
 import type { Exchange, V1Request } from "../../base/types.ts";
@@ -9,7 +9,7 @@ import type { Said } from "../details/item-details.ts";
 import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";
 
-/** The answer could not be written, for want of memory for example. */
+/** The answer could not be put together, for want of memory for example. */
 const notTold: Problem = {
   code: "unavailable",
   detail: "The answer cannot be given: send the request again",
@@ -34,7 +34,10 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, said.hint);
   }
 
-  /** A client that is told of each event is told of this one too, or it would retry it. */
+  /**
+   * The answer names each event, so it also names a removed one: the client would retry it
+   * otherwise.
+   */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -50,7 +53,10 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /** Warnings of events that are not stored come again with the retry. */
+  /**
+   * Where only part is stored, only the warnings of stored events count: the others come again with
+   * the retry.
+   */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

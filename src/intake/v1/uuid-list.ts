@@ -1,5 +1,5 @@
-// The uuids of a request's events, each once, in the order in which they came: 16 bytes each and no
-// string, and the same time for each whichever a client chooses.
+// The uuids of a request's events, each once, in the order in which they came. Each takes 16 bytes
+// and no string. To add one takes the same time whichever uuids a client chooses.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -13,12 +13,13 @@ export class UuidList {
   #length = 0;
   readonly #words: Uint32Array;
   /**
-   * An open hash table: index of a uuid and 1, or 0 for a free slot. At most half of it is in use.
+   * A hash table with open addressing. A slot holds the index of a uuid plus 1, or 0 where it is
+   * free. At most half of the slots are in use.
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // Odd numbers that nobody else knows. Only the upper bits of a product with one of them count, so
-  // nobody can choose uuids that meet in a slot.
+  // Random odd numbers that no client knows. A slot is told by the upper bits of a sum of products
+  // with them, so no client can choose uuids that fall into the same slot.
   readonly #factors = randomFillSync(new Uint32Array(wordsPerUuid)).map((word) => word | 1);
 
   constructor(capacity: number) {
@@ -33,8 +34,8 @@ export class UuidList {
   }
 
   /**
-   * Takes the canonical text form text[start, start + 36), in either case. Answers -1, or the index
-   * of the one before that is equal.
+   * Adds the uuid whose canonical text form is text[start, start + 36), in either case. Returns -1,
+   * or the index of an earlier uuid that is equal: then nothing is added.
    */
   add(text: Buffer, start: number): number {
     const words = this.#words;
@@ -54,7 +55,7 @@ export class UuidList {
     }
   }
 
-  /** Writes the text form, in lower case. */
+  /** Writes the 36 characters of the uuid at `index`, in lower case. */
   write(target: Buffer, at: number, index: number): void {
     let next = at;
     for (let digit = 0; digit < 32; digit++) {
@@ -80,7 +81,7 @@ export class UuidList {
   }
 }
 
-/** The word that two groups of four digits are. */
+/** The 32-bit word of two groups of four hexadecimal digits. */
 function hexWord(text: Buffer, start: number, secondStart: number): number {
   return ((fourDigits(text, start) << 16) | fourDigits(text, secondStart)) >>> 0;
 }
@@ -89,7 +90,7 @@ function fourDigits(text: Buffer, start: number): number {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = text[at]!;
-    // Letters of either case have bit 6, and their value in the four lowest bits, less 9.
+    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9.
     value = (value << 4) | ((byte & 0xf) + (byte & 0x40 ? 9 : 0));
   }
   return value;

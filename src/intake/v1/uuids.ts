@@ -1,5 +1,6 @@
-// Reads the uuids of a request of the newer protocol (v1): each event must have one of its own, or
-// the whole request is refused before anything of it is placed.
+// Reads the uuids of a request of the newer protocol (v1). Each event must have a uuid that no
+// other event of the request has; otherwise the whole request is refused, before any event is
+// placed in a frame.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
@@ -10,17 +11,20 @@ import type { Work } from "../work.ts";
 import { invalidPayload } from "./request.ts";
 import { UuidList } from "./uuid-list.ts";
 
-/** Rows read in one slice: a quarter of a millisecond. */
+/** Rows read in one slice, which takes a quarter of a millisecond. */
 const readAtOnceMax = 2_048;
 
-/** The uuids of a batch that the table holds whole, or what is wrong with one of them. */
+/** The uuids of a batch whose rows are all in the table, or what is wrong with one of them. */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
   reader.read(0, work.rowCount);
   return reader.problem ?? reader.uuids;
 }
 
-/** The same for a batch of any length. Afterwards the table holds its first rows again. */
+/**
+ * As `readUuids`, for a batch of any length. If it succeeds, the table holds the first rows of the
+ * batch again.
+ */
 export async function readUuidsInTurns(work: Work, share: LoopShare): Promise<UuidList | Problem> {
   const reader = new UuidReader(work);
   for (let rows = work.rowCount; rows > 0; rows = await work.nextRows()) {
@@ -33,7 +37,10 @@ export async function readUuidsInTurns(work: Work, share: LoopShare): Promise<Uu
   return reader.uuids;
 }
 
-/** Reads the uuids of a batch, row by row, as far as the first that is not as it must be. */
+/**
+ * Reads the uuids of a batch row by row, and stops at the first that is missing, no uuid, or the
+ * same as an earlier one.
+ */
 class UuidReader {
   readonly uuids: UuidList;
   problem: Problem | undefined = undefined;
