@@ -32,7 +32,7 @@ const DOLLAR = 0x24;
 const LETTER_S = 0x73;
 
 interface SpecialName {
-  /** ASCII. */
+  /** The name in ASCII. */
   readonly bytes: Uint8Array;
   readonly kind: Kind | NoKind;
 }

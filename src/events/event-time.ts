@@ -27,7 +27,7 @@ import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 const aheadMsMax = 23 * 3_600_000;
 
 /**
- * An offset of at most so many digits is added up digit by digit. One with more digits, or with a
+ * An offset of at most this many digits is added up digit by digit. One with more digits, or with a
  * fraction, is read by `Number`.
  */
 const plainDigitsMax = 15;

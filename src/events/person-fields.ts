@@ -12,11 +12,11 @@ import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
 import { type Slice, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * Objects to be merged may take so many bytes together: as many as PostHog keeps of a person.
+ * Objects to be merged may take this many bytes together: as many as PostHog keeps of a person.
  * Merging them takes some 7 ms at the worst.
  */
 export const mergedBytesMax = 524_288;
-/** Lists of names may take so many bytes together. Merging them takes 2 ms at the worst. */
+/** Lists of names may take this many bytes together. Merging them takes 2 ms at the worst. */
 export const namesBytesMax = 65_536;
 /** The two braces and the comma that joining two objects adds. */
 const punctuationBytes = 3;

@@ -13,9 +13,9 @@ export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** NaN leaves the field out. */
+  /** NaN leaves `sent_at` out of the records. */
   readonly sentAtMs: number;
-  /** "" leaves the field out. */
+  /** "" leaves `ip` out of the records. */
   readonly clientAddress: string;
 }
 

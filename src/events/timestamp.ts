@@ -18,7 +18,7 @@ const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
-/** A text with more digits than this after the second is no timestamp. */
+/** A timestamp has at most this many digits of a fraction of a second. */
 const fractionDigitsMax = 12;
 /**
  * No form of a timestamp has 48 characters. Each may be written \uXXXX, and there are two quotes.
@@ -184,7 +184,7 @@ function daysBefore(year: number, month: number, day: number): number {
  * ends.
  */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
-  // All that follows is in integers: dividing doubles takes three times as long.
+  // The day and the time of day become integers first: dividing doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;
   const ofDay = (ms - days * dayMs) | 0;
   const ofCycles = days + cycleDaysBefore1970;

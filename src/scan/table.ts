@@ -1,10 +1,8 @@
-// The layout of the scan table, which the addon and the reference scanner both write and the rules
-// in guards.ts read. The C++ side (addon/event_scan.h) states the same numbers; a test compares the
-// two.
+// The layout of the scan table, which both scanners write and the rules for events read. The C++
+// side (addon/event_scan.h) states the same numbers; a test compares the two.
 //
 // A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes
-// included. A span whose type is Absent holds zeros. Where a key stands twice, the last one counts,
-// as in JSON.parse.
+// included. Where its type is Absent it holds zeros. Where a key stands twice, the last counts.
 
 /** The type of a token, which takes four bits. */
 export const TokenType = {
@@ -108,7 +106,7 @@ export const Row = {
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** `uuid`, also where this name is written with escapes. The other names are then not seen. */
+  /** The member `uuid`, found also if its name has escapes. No other member of an item is. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,

@@ -15,13 +15,14 @@ const charsAfter = 16;
  */
 const bytesAround = 512;
 /**
- * Where the bytes before the fault are at most so many, they are parsed to find out whether they
- * are a JSON text by themselves.
+ * Up to this many bytes before the fault are parsed, to find out whether they are a JSON text by
+ * themselves.
  */
 const firstTextBytesMax = 4_096;
 /**
- * Where the bytes before the fault are more, but at most so many, a line break just before the
- * fault says that they are a JSON text by themselves.
+ * Up to this many bytes before the fault, but more than those that are parsed, are searched for a
+ * line break. If the first one stands just before the fault, the first line is taken for a JSON
+ * text by itself.
  */
 const longLineBytesMax = 1_048_576;
 
@@ -106,8 +107,8 @@ const isSpace = /[ \t\r\n]/;
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**
- * Whether a part of a JSON text ends inside a string, if it begins inside one or does not
- * (`beginsWithin`); undefined where no JSON text has such a part.
+ * Whether a part of a JSON text ends inside a string. `beginsWithin`: the part begins inside one.
+ * Undefined where no JSON text has such a part that begins so.
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;

@@ -32,7 +32,10 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${fault === undefined ? "" : `: ${fault[1]}`}`;
 }
 
-/** In an array, so many items are searched for a slip: most have the same names as the first. */
+/**
+ * The number of items of an array that are searched for a slip: most have the same names as the
+ * first.
+ */
 const itemsLookedAt = 4;
 
 /**

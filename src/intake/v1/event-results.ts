@@ -171,7 +171,7 @@ class ResultWriter {
 
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
-      // Two quotes, and a comma behind all but the last.
+      // Each uuid has two quotes, and each result but the last a comma behind it.
       this.#bytes += uuidBytes + 3 + this.#textOf(this.#measuredEnd).length;
     }
   }
