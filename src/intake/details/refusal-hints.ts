@@ -1,5 +1,5 @@
-// Finds out what helps a client to find its mistake, and only once a request is refused: a name
-// that looks like a slip, and the SDK that sent the request. Decides nothing.
+// Finds out what helps a client to find its mistake, only once a request is refused or some of its
+// items are: a name that looks like a slip, and the SDK that sent the request. Decides nothing.
 
 import type { ClientWarningTaker } from "../../base/client-warning.ts";
 import type { Problem } from "../../base/errors.ts";

@@ -33,8 +33,9 @@ const overheadBytes = 256;
  * A client that is told of each event retries the events of some frames without those of the frames
  * between. On a retry the same events must come into the same frames. So only the events in a frame
  * decide where it ends: it ends behind the event that fills it. It does not end because the next
- * event does not fit, as that one may not be sent again. What counts are the bytes that the client
- * sent: a record may differ in length on a retry, because it also holds the client's address.
+ * event does not fit, as that one may not be sent again; `#isFull` has the one exception. What
+ * counts are the bytes that the client sent: a record may differ in length on a retry, because it
+ * also holds the client's address.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
