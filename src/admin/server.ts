@@ -6,30 +6,33 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Log } from "../base/log.ts";
 import { portFault } from "../http/port-fault.ts";
 
-/** How long an answer about readiness is good for. */
+/** How long the result of a readiness check is used again. */
 const READINESS_CACHED_MS = 500;
 /**
- * Scrapers, probes and viewers of the live page; more would take descriptors from the public port.
+ * Connections of scrapers, probes and viewers of the live page. More of them would take descriptors
+ * from the public port.
  */
 const CONNECTIONS_MAX = 128;
-/** A check that takes longer is itself a reason not to be ready. */
+/** A readiness check that takes longer is itself a reason not to be ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 export interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /**
-   * What keeps events from being stored now; nothing: ready. Of several workers, how many are ready
-   * too.
+   * The reasons why events cannot be stored now; an empty list means ready. With several workers,
+   * also how many of them are ready.
    */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
-  /** What an operator should know though events can be stored, as that there is no project. */
+  /**
+   * What an operator should know though events can be stored, for example that there is no project.
+   */
   readonly warnings?: () => Promise<readonly string[]>;
   /**
-   * What else is to be had here: answers the request, whatever its method, and true; or false, when
-   * the path is not its own.
+   * Answers requests for other paths of this port, whatever their method. True: answered. False:
+   * the path is not one of its own.
    */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Where events go; undefined until it is known. */
+  /** The port that takes events; undefined until it is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
@@ -45,8 +48,8 @@ export interface AdminServer {
   /** The port, or an Error that says what is in the way. */
   listen(host: string, port: number): Promise<number>;
   /**
-   * Readiness has changed: what a check has found before this, or was about to find, is not told
-   * any more.
+   * To be called when readiness has changed. Results of checks that ended or began before this call
+   * are not used any more.
    */
   readinessChanged(): void;
   /** Stops listening and drops all connections. */
@@ -149,7 +152,7 @@ function nothingHere(publicPort: number | undefined): string {
   return `There is nothing at this path: this is the admin port. Events go to ${port}.\n`;
 }
 
-/** One that is ready is enough: the kernel sends no connections to those that do not listen. */
+/** One ready worker is enough: the kernel sends no connections to workers that do not listen. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0
@@ -164,13 +167,13 @@ function json(status: 200 | 503, value: object): Answer {
 type Found = readonly string[] | WorkersReadiness;
 
 /**
- * One check at a time, its answer shared for a while: probes from many sides cost what one does.
- * Never throws.
+ * Runs one check at a time and shares its result for a while, so that many probes cost as much as
+ * one. Never throws.
  */
 function createReadinessCheck(options: AdminServerOptions): () => Promise<Found> {
   const { readiness, log, monotonicMs } = options;
   let checked: Promise<Found> | undefined;
-  /** When `checked` goes stale; while its check runs, not at all. */
+  /** When `checked` goes stale. While its check runs it does not. */
   let staleMs = 0;
   return () => {
     if (checked === undefined || monotonicMs() > staleMs) {

@@ -1,5 +1,5 @@
-// The counters as the live page wants them: running totals, few and by name. Rates are the page's
-// own work, so nothing is kept here.
+// The counters as the live page wants them: running totals, few and by name. The page works out the
+// rates itself, so nothing is kept here.
 
 import type { MetricSnapshot } from "../../base/sample.ts";
 
@@ -12,7 +12,8 @@ export interface Counts {
   /** Warnings on stored events, by code. */
   readonly warnings: Readonly<Record<string, number>>;
   /**
-   * Requests to the endpoints that took at most so many seconds; the last is all of them, at null.
+   * Pairs of a bound in seconds and the number of requests to the endpoints that took at most that
+   * long. The last pair has the bound null and counts all of them.
    */
   readonly durations: readonly (readonly [number | null, number])[];
 }

@@ -1,6 +1,6 @@
-// Chooses the events that the viewers of one project, or of all, are shown. It takes them out of
-// frames at a bounded pace, gathers them for the next push, and keeps the last few for a viewer who
-// comes later. What is not shown is counted.
+// Chooses the events that the viewers of one project, or of all projects, are shown. It takes them
+// out of frames at a bounded pace, gathers them for the next push, and keeps the last few for a
+// viewer who comes later. Events that are not shown are counted.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../../base/rate-window.ts";
@@ -8,18 +8,24 @@ import { eventsHeader, isOfManyProjects } from "../../nats/names.ts";
 import { type ShownEvent, shownEvent } from "./shown-event.ts";
 
 export interface Feed {
-  /** `wasThere`: it was stored before anybody watched, so what is not shown of it is not missed. */
+  /**
+   * `wasThere`: the message was stored before anybody watched, so events of it that are not shown
+   * do not count as skipped.
+   */
   take(message: JsMsg, wasThere?: boolean): void;
   passedOver(messages: number): void;
-  /** What has come since the last call. */
+  /** The events that have come since the last call, and how many were skipped. */
   flush(): Batch;
-  /** What was shown last, the newest last. */
+  /** The events that were shown last, the newest last. */
   recent(): readonly ShownEvent[];
 }
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** Events that have come and are not among them; of what was not looked at, at least so many. */
+  /**
+   * How many events have come and are not in `events`. The number is a lower bound: a message that
+   * was passed over unread counts as one event.
+   */
   readonly skipped: number;
 }
 
@@ -27,7 +33,7 @@ export const eventsPerSecondMax = 50;
 const recentMax = 50;
 const lineFeed = 0x0a;
 
-/** `project` undefined: of all. */
+/** Without `project` the feed is of all projects. */
 export function createFeed(project: string | undefined, monotonicMs: () => number): Feed {
   const recent: ShownEvent[] = [];
   let events: ShownEvent[] = [];
@@ -37,10 +43,12 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
   function take(message: JsMsg, wasThere = false): void {
     const isShared = isOfManyProjects(message.subject);
     const count = Number(message.headers?.get(eventsHeader));
-    // What was there is a few messages, once, and is not to take the room of what comes now.
+    // Messages from before the watching are few and come once. They have a limit of their own, so
+    // that they use up no room of the events that come now.
     const room = wasThere ? recentMax : rate.left;
     if (room <= 0) {
-      // Only each event says whose it is.
+      // In a frame of many projects only the events themselves say whose they are. It is not opened
+      // here, so for a feed of one project nothing of it is counted.
       if (project === undefined || !isShared) skipped += count;
       return;
     }
@@ -77,8 +85,8 @@ export function createFeed(project: string | undefined, monotonicMs: () => numbe
 }
 
 /**
- * The first lines, in the memory they are in; with `own`, of those that hold it, and how many more
- * hold it.
+ * The first `max` lines of a frame, not copied. With `own`, only lines that contain this text are
+ * taken, and `passed` is how many more contain it.
  */
 function linesOf(
   data: Uint8Array,

@@ -4,7 +4,7 @@
 
 import { isIP } from "node:net";
 
-/** `host` is the header; `ownName` what the admin port listens on, which may be a name. */
+/** `host` is the Host header. `ownName` is what the admin port listens on, which may be a name. */
 export function isOwnHost(host: string | undefined, ownName: string): boolean {
   const name = nameOf(host ?? "").toLowerCase();
   return (
@@ -12,7 +12,7 @@ export function isOwnHost(host: string | undefined, ownName: string): boolean {
   );
 }
 
-/** Whether only programs on this host can reach what listens there. */
+/** Whether a port that listens on this name can be reached only by programs on this host. */
 export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
@@ -30,7 +30,7 @@ export function isSameHost(origin: string, host: string): boolean {
   }
 }
 
-/** Without port and brackets; "" for what is neither. */
+/** The name in a Host header, without port and brackets; "" when the header is not of that form. */
 function nameOf(host: string): string {
   const match = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host);
   return match?.[1] ?? match?.[2] ?? "";

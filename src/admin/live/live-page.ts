@@ -1,6 +1,6 @@
-// The live page on the admin port: `/`, one HTML page, and `/live`, server-sent events for it.
-// Judges who may see them; everything that goes on while somebody watches is watch.ts. Nothing here
-// is reached from the public port.
+// The live page on the admin port: `/`, one HTML page, and `/live`, server-sent events for it. This
+// file judges who may see them; all that goes on while somebody watches is in watch.ts. Nothing
+// here is reached from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isOwnHost, isSameHost } from "./host.ts";
@@ -9,14 +9,14 @@ import { createViewer } from "./viewer.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 export interface LivePageOptions extends WatchOptions {
-  /** What the admin port listens on. */
+  /** The address or name that the admin port listens on. */
   readonly adminHost: string;
 }
 
 export interface LivePage {
   /** Answers the request, or false when its path is none of the page and not `/live`. */
   answer(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Ends all watching, and gives back what it took on the NATS server. */
+  /** Ends all watching, and removes what it has made on the NATS server. */
   close(): Promise<void>;
 }
 
@@ -53,8 +53,8 @@ export function createLivePage(options: LivePageOptions): LivePage {
   }
 
   function begin(request: IncomingMessage, response: ServerResponse, project: string): void {
-    // A browser says these by itself, an older one the origin alone: a page elsewhere could not
-    // read the answer, but it could take all the places.
+    // Browsers send these headers by themselves, older ones only Origin. A page of another site
+    // could not read the answer, but it could take all the places for viewers.
     const { host = "", origin, "sec-fetch-site": site = "same-origin" } = request.headers;
     const isForeign =
       (site !== "same-origin" && site !== "none") ||

@@ -1,7 +1,7 @@
-// Makes what the live page shows of a stored record: a few short fields, and its text as it is
-// stored, cut. The record is a client's, so nothing here may be slow or large because of what is in
-// it. Only its beginning is ever decoded, and what is kept are copies, because a slice of a string
-// keeps all of that string in memory.
+// Makes what the live page shows of a stored record: a few short fields, and the beginning of its
+// text as it is stored. The record is a client's, so nothing in it may make this slow or large.
+// Only its beginning is ever decoded. What is kept are copies, because a slice of a string keeps
+// all of that string in memory.
 
 export interface ShownEvent {
   readonly project: string;
@@ -11,7 +11,8 @@ export interface ShownEvent {
   readonly receivedAt: string;
   readonly historical: boolean;
   /**
-   * Stored before anybody watched: such events come from several streams, each in its own order.
+   * True for an event that was stored before anybody watched. Such events come from several
+   * streams, each in its own order.
    */
   readonly wasThere?: boolean;
   /** The record, or its beginning when it is longer. */
@@ -22,13 +23,18 @@ export interface ShownEvent {
 }
 
 const textCharsMax = 4_096;
-/** These many bytes always hold more than `textCharsMax` characters, whatever they are. */
+/**
+ * This many bytes of UTF-8 always hold more than `textCharsMax` UTF-16 units, whatever they are.
+ */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
-/** More than all fields before `properties` can come to, but for an absurd event name. */
+/**
+ * All fields before `properties` come to less than this, unless the event name is absurdly long.
+ */
 const headBytesMax = 65_536;
 /**
- * Inside a string its quotes would be escaped, so this stands where the key is and nowhere before.
+ * Inside a string these quotes would be escaped. So the first place where this text stands is where
+ * the key `properties` is.
  */
 const propertiesKey = ',"properties":';
 

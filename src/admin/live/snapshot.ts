@@ -1,6 +1,6 @@
-// What the live page says of the gateway once a second, as JSON. Every part is asked at the same
-// time, and one that does not answer keeps what it said last: the page is most wanted when
-// something hangs.
+// The state of the gateway that the live page shows, made once a second, as JSON. Every part is
+// asked at the same time. A part that does not answer in time keeps its last value: the page is
+// most wanted when something hangs.
 
 import type { ClientWarning } from "../../base/client-warning.ts";
 import type { MetricSnapshot } from "../../base/sample.ts";
@@ -19,13 +19,13 @@ export interface LiveSource {
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /** What does not change while the process runs: goes to the page as it is. */
+  /** Facts that do not change while the process runs. They go to the page as they are. */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
 }
 
-/** What goes to the page at one time, as JSON. */
+/** What is sent to the page at one time, as JSON. */
 export interface PageSnapshot {
   readonly state: string;
   readonly clientWarnings: string;
@@ -41,7 +41,7 @@ const unknownStore: StoreSnapshot = {
   streamsTotal: 0,
 };
 
-/** `viewers` is how many watch. Never rejects. */
+/** The function that takes a snapshot. `viewers` is how many people watch. It never rejects. */
 export function createSnapshots(
   source: LiveSource,
   session: StoreSession,
@@ -88,7 +88,10 @@ function readinessOf(found: readonly string[] | Readiness): Readiness {
 }
 
 interface Remembered<T> {
-  /** Fulfilled when there is an answer, or none is to be had. One question at a time. */
+  /**
+   * Reads the value anew, and is fulfilled whether or not that succeeds. While a read is under way
+   * no second one begins: callers share it.
+   */
   refresh(): Promise<void>;
   value(): T;
 }
@@ -100,7 +103,7 @@ function remembered<T>(read: () => Promise<T>, initial: T): Remembered<T> {
     try {
       value = await read();
     } catch {
-      // Why is among the reasons for not being ready.
+      // The old value stays. Why the read failed is among the reasons for not being ready.
     } finally {
       asking = undefined;
     }

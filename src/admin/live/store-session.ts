@@ -10,27 +10,32 @@ export interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
-  /** 0: no limit. */
+  /** The most bytes that the stream may hold; 0: no limit. */
   readonly bytesMax: number;
-  /** When its last message came, in milliseconds since the epoch; 0: there is none. */
+  /**
+   * When the stream's last message came, in milliseconds since the epoch; 0: the stream is empty.
+   */
   readonly lastAtMs: number;
 }
 
 export interface StoreSnapshot {
   readonly connected: boolean;
-  /** Why it is not, where that is known. */
+  /** Why there is no connection, where that is known. */
   readonly reason: string;
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** Streams there are, which may be more than are listed. */
+  /** How many streams there are, which may be more than are listed. */
   readonly streamsTotal: number;
 }
 
 export interface StoreSession {
-  /** Fulfilled at the first connection; undefined when the session ended before. Never rejects. */
+  /**
+   * Fulfilled at the first connection, with undefined when the session ended before that. Never
+   * rejects.
+   */
   readonly connection: Promise<NatsConnection | undefined>;
-  /** Asks the server. Rejects when it does not answer. */
+  /** Asks the server for its streams. Rejects when it does not answer. */
   snapshot(): Promise<StoreSnapshot>;
   close(): Promise<void>;
 }
@@ -77,7 +82,7 @@ export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions
   }
 
   async function snapshot(): Promise<StoreSnapshot> {
-    // So that the first answer is one.
+    // Waits for the first attempt to connect, so that the first snapshot says how that went.
     await tried.promise;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
     if (open === undefined || !connected) {

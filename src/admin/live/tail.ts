@@ -1,6 +1,6 @@
 // Reads stored frames as they come, for people who watch. Each source has an ordered consumer, and
-// all of them share a budget for each second. What is over the budget is skipped and not queued: a
-// tail that is behind goes on with what is newest. It leaves nothing behind on the server.
+// all of them share a budget for each second. Messages over the budget are skipped, not queued: a
+// tail that is behind goes on with the newest. It leaves nothing behind on the server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -17,16 +17,16 @@ import { nanosPerMs } from "../../nats/api.ts";
 
 export interface TailSource {
   readonly stream: string;
-  /** Only what is on this subject; all of the stream without. */
+  /** The subject to read; without it, all of the stream is read. */
   readonly subject?: string;
 }
 
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /** `wasThere`: it was stored before the tail began. */
+  /** `wasThere`: the message was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** So many messages, each with one event at least, were passed over. */
+  /** Told how many messages were passed over. Each holds at least one event. */
   readonly onPassedOver: (messages: number) => void;
   readonly signal: AbortSignal;
 }
@@ -34,13 +34,13 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Asked for ahead, a source; a frame may have half a MiB and more. */
+/** How many frames each source asks for ahead. One frame may have half a MiB and more. */
 const framesAhead = 4;
-/** So many messages that were there before are shown of a whole stream. */
+/** How many messages from before the tail are shown of a whole stream. */
 const messagesBefore = 10;
-/** A server that hears nothing of us removes the consumer by itself. */
+/** A server that hears nothing of us for this long removes the consumer by itself. */
 const inactiveMs = 30_000;
-/** How long a server has to remove them when it is asked to. */
+/** How long the end of a tail waits for the server to remove its consumers. */
 const leaveMs = 500;
 
 interface Budget {
@@ -49,8 +49,8 @@ interface Budget {
 }
 
 /**
- * Runs until the signal aborts, and then until the consumers are gone or the server has not said so
- * in time; a source that fails is begun again. Never rejects.
+ * Runs until the signal aborts, and then until the consumers are removed, or until the server has
+ * had its time for that. A source that fails is begun again. Never rejects.
  */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
@@ -65,7 +65,10 @@ export async function tail(options: TailOptions): Promise<void> {
   await Promise.race([followed, longAfter(options.signal)]);
 }
 
-/** A frozen server must not hold up who closes; it removes the consumers by itself. */
+/**
+ * Fulfilled some time after the abort. A frozen server must not hold up the end of a tail; once it
+ * runs again it removes the consumers by itself.
+ */
 async function longAfter(signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<void>();
   if (signal.aborted) aborted.resolve();
@@ -86,7 +89,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
       const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
-      // The stream is not there yet, or NATS is away: both are said elsewhere on the page.
+      // Either the stream does not exist yet, or NATS is away. The page shows both elsewhere.
     }
     await delay(secondMs, undefined, { signal }).catch(() => {});
   }
@@ -100,7 +103,9 @@ interface Start {
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/** With a little of what is stored already: who has just sent an event wants to see it. */
+/**
+ * The tail begins a little before the present: people who have just sent an event want to see it.
+ */
 async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
   const sequenceBefore = state.last_seq;
@@ -113,7 +118,7 @@ async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<S
   };
 }
 
-/** Until the budget of this second is spent, or the signal aborts. */
+/** Follows the source until the budget of this second is spent, or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -154,7 +159,10 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
   }
 }
 
-/** The last one in what the consumer takes of the stream, when the message left. */
+/**
+ * The sequence of the last message that waited for the consumer when this one left the server. It
+ * is a lower bound where the consumer or the stream leaves sequences out.
+ */
 function lastSequence({ seq, info }: JsMsg): number {
   return seq + info.pending;
 }

@@ -1,14 +1,16 @@
-// One browser that watches: writes server-sent events to it while it reads them. One that is slow
-// loses them; nothing waits for it.
+// One browser that watches: server-sent events are written to it while it reads them. A browser
+// that reads too slowly loses events; nothing waits for it.
 
 import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";
 
 export interface Viewer {
-  /** `data` is one line: JSON. False: there was no room, and it was not sent. */
+  /** `data` is one line of JSON. False: too much is still unread, and this was not sent. */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /** It has read nothing for so long that its place is better given to another. */
+  /**
+   * Whether the browser has read so little for so long that its place is better given to another.
+   */
   isStuck(): boolean;
   end(): void;
 }
@@ -17,7 +19,7 @@ const bytesWaitingMax = 262_144;
 const stuckMs = 30_000;
 
 export function createViewer(response: ServerResponse, monotonicMs: () => number): Viewer {
-  /** Events that it has not been sent. */
+  /** How many events this viewer has missed since it was last told. */
   let missed = 0;
   let wellMs = monotonicMs();
 

@@ -12,9 +12,12 @@ import type { Viewer } from "./viewer.ts";
 export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
-  /** Where a project's events are, or all projects'. */
+  /** The streams and subjects that hold the events of a project, or of all projects. */
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** Whether there is a project of that id. Without it nobody is told. */
+  /**
+   * Whether a project with this id exists. Without this function no viewer is told that a project
+   * is unknown.
+   */
   readonly isThere?: (connection: NatsConnection, project: string) => Promise<boolean>;
   /** Whether events are shown at all. */
   readonly showsEvents: boolean;
@@ -38,7 +41,10 @@ const pushEveryMs = 250;
 
 export class Watch {
   readonly #options: WatchOptions;
-  /** With the warnings that each was sent last: they go out only when they are news to it. */
+  /**
+   * Each viewer with the client warnings that were last sent to it: they are sent again only when
+   * they have changed.
+   */
   readonly #viewers = new Map<Viewer, string>();
   readonly #channels = new Map<string | undefined, Channel>();
   readonly #ending = new Set<Promise<void>>();
@@ -52,7 +58,9 @@ export class Watch {
     return this.#viewers.size;
   }
 
-  /** `project` undefined: all. The answer takes the viewer out again. */
+  /**
+   * Without `project` all projects are watched. Returns a function that takes the viewer out again.
+   */
   add(viewer: Viewer, project: string | undefined): () => void {
     this.#viewers.set(viewer, "");
     this.#running ??= this.#start();
@@ -95,7 +103,10 @@ export class Watch {
     return { session, stop };
   }
 
-  /** Tails take their consumers down before the connection goes. */
+  /**
+   * The session closes after the tails have ended, because they remove their consumers over its
+   * connection.
+   */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;
@@ -107,11 +118,12 @@ export class Watch {
   #join(viewer: Viewer, project: string | undefined, { session }: Running): void {
     const channel = this.#channels.get(project) ?? this.#open(project, session);
     this.#channels.set(project, channel);
-    // What waits for the next push is among the recent ones too, and is not to come twice.
+    // Events that wait for the next push are also among the recent ones. They are pushed before the
+    // viewer joins, so that it does not get them twice.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
-    // Asked beside: the first events do not wait for it.
+    // Not awaited: the first events do not wait for this answer.
     if (project !== undefined) void this.#tellIfUnknown(viewer, project, session);
   }
 
@@ -141,8 +153,8 @@ export class Watch {
   }
 
   /**
-   * One that is mistyped has no event, ever; one that is to come has some. So it is watched all the
-   * same.
+   * Tells the viewer when no project has this id. The id is watched all the same: it may be
+   * mistyped, and then no event ever comes, or the project may be added later.
    */
   async #tellIfUnknown(
     viewer: Viewer,
@@ -154,8 +166,8 @@ export class Watch {
       if (open === undefined || (await this.#options.isThere?.(open, project)) !== false) return;
       if (this.#viewers.has(viewer)) viewer.send("unknown", JSON.stringify({ project }));
     } catch {
-      // Where the registry cannot be read nobody knows, and why is among the reasons for not being
-      // ready.
+      // When the registry cannot be read, nobody knows whether the project exists. Why it cannot is
+      // among the reasons for not being ready.
     }
   }
 

@@ -1,7 +1,8 @@
 // Keeps the last things that went wrong for clients, for people who watch. It is a small ring: a
 // new warning pushes out the oldest, and only the first few of a second are kept, so that a flood
-// costs little. What goes wrong again for the same project, path and client is one warning that
-// counts. It keeps no value of an event and no key, only the beginning of a key that nobody has.
+// costs little. The same fault of the same project, path and client is kept as one warning with a
+// count. No value of an event and no key is kept, only the beginning of a key that belongs to no
+// project.
 
 import type {
   ClientWarning,
@@ -12,7 +13,7 @@ import { errorTable, type Problem } from "../../base/errors.ts";
 import { RateWindow } from "../../base/rate-window.ts";
 
 export interface ClientWarnings extends ClientWarningTaker {
-  /** The newest last. */
+  /** The warnings that are kept, the newest last. */
   latest(): readonly ClientWarning[];
 }
 
@@ -61,7 +62,9 @@ export function createClientWarnings({ wallMs, monotonicMs }: ClientWarningsCloc
   };
 }
 
-/** The same went wrong for the same; what is said of it may differ. */
+/**
+ * Whether both are the same fault of the same project, path and client. Their details may differ.
+ */
 function isAlike(left: ClientWarning, right: ClientWarning): boolean {
   return (
     left.code === right.code &&

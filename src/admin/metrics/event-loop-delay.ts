@@ -8,7 +8,10 @@ const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
 export interface EventLoopDelay {
-  /** p50, p99 and max in seconds since the last call, then forgets them. */
+  /**
+   * p50, p99 and max of the delays since the last call, in seconds. Then those delays are
+   * forgotten.
+   */
   samples(): Sample[];
   close(): void;
 }
@@ -31,8 +34,8 @@ export function watchEventLoopDelay(): EventLoopDelay {
 }
 
 /**
- * Node records whole intervals between ticks of its timer: an idle loop shows the resolution, not
- * 0.
+ * The resolution is subtracted: Node records whole intervals between ticks of its timer, so an idle
+ * loop shows the resolution and not 0.
  */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);

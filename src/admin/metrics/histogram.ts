@@ -7,7 +7,10 @@ import type { Sample } from "../../base/sample.ts";
 export class Histogram {
   /** Upper bounds, inclusive, ascending; `+Inf` is implied. */
   readonly bounds: readonly number[];
-  /** Not cumulative; one more than the bounds, the last for what exceeds them all. */
+  /**
+   * How many values fell into each bucket, not cumulative. There is one bucket more than bounds:
+   * the last is for values above all of them.
+   */
   readonly #counts: Float64Array;
   #sum = 0;
 

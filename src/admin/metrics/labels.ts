@@ -14,7 +14,7 @@ export const endpoints = [
   "engage",
   "v1",
 ] as const satisfies readonly Route[];
-/** What is asked for beside taking events. `other` is every path at which there is nothing. */
+/** The routes that do not take events. `other` is every path at which there is nothing. */
 const elsewhere = [
   "flags",
   "config",
@@ -26,7 +26,10 @@ const elsewhere = [
   "other",
 ] as const;
 export const routes = [...endpoints, ...elsewhere] as const;
-/** `head`: no byte of the body had come. `answer`: the body was whole, the answer still due. */
+/**
+ * How far a request was when its client went away. `head`: no byte of the body had come. `answer`:
+ * the body was whole, the answer still due.
+ */
 export const abortPhases = ["head", "body", "answer"] as const;
 export const ackFailureCauses = [
   "timeout",
@@ -70,10 +73,12 @@ export const outcomeOfReason = {
 >;
 
 /**
- * `stored`: of an acknowledged frame, whatever its request was answered. `duplicate`: of one that
- * the stream had from an earlier sending of the request, which counted it. `unknown`: of a frame
- * that was not acknowledged by the deadline. `removed`: of no use, and in no count of an answer.
- * `refused`: with a request that may well come again, so one event can be counted many times.
+ * What became of an event.
+ * - `stored`: its frame was acknowledged, whatever its request was answered.
+ * - `duplicate`: the stream had its frame from an earlier sending of the request, which counted it.
+ * - `unknown`: its frame was not acknowledged by the deadline.
+ * - `removed`: it is of no use, and no count in the answer includes it.
+ * - `refused`: its request was refused and may well come again, so one event can be counted often.
  */
 export type EventOutcome =
   | "stored"
@@ -83,7 +88,7 @@ export type EventOutcome =
   | "error"
   | "refused"
   | "unknown";
-/** `none` goes with `stored`, the item errors with `error`. */
+/** The reason `none` goes with the outcome `stored`, the item errors go with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AckFailureCause = (typeof ackFailureCauses)[number];

@@ -1,15 +1,16 @@
-// Every metric of Penstock's own: name, type, labels' meaning. The docs, the dashboard and the
-// alerts are tested against `metricNames`; the defaults of prom-client (process_*, nodejs_*) come
-// on top.
+// Every metric of Penstock's own: its name, its type, and what its labels mean. The docs, the
+// dashboard and the alerts are tested against `metricNames`. The default metrics of prom-client
+// (process_*, nodejs_*) come on top.
 
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   /**
-   * What several workers' gauges come to on one page. Counters and histograms are always summed.
+   * How the gauges of several workers are combined into one value on the page. Counters and
+   * histograms are always summed.
    */
   readonly across?: "sum" | "max" | "min";
-  /** Where no worker has it, the page has not either. */
+  /** When no worker reports this metric, the page leaves it out too. */
   readonly isOptional?: boolean;
 }
 

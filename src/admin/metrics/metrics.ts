@@ -1,5 +1,6 @@
-// What Penstock counts. The hot path calls one method a request or a frame, and each only adds to
-// plain numbers; prom-client's registry reads them at scrape. What labels can say is in labels.ts.
+// What Penstock counts. The hot path calls one method for each request or frame, and each call only
+// adds to plain numbers. prom-client's registry reads them at a scrape. The values that labels can
+// have are in labels.ts.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type ErrorCode, errorTable } from "../../base/errors.ts";
@@ -26,8 +27,8 @@ import { register, scrapeContentType, snapshotOf } from "./snapshot.ts";
 import { placesOf, rowsOf, Tally } from "./tally.ts";
 
 /**
- * The gauges, as functions that read the present value, or one a series. Each part gives those it
- * has.
+ * The gauges, as functions that read the present value, or one value for each series. Each part of
+ * the program gives the gauges that it has.
  */
 export interface Gauges {
   readonly requestsInflight?: () => number;
@@ -79,8 +80,8 @@ const endpointCells = endpoints.length * (STATUS_MAX + 1);
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 const codePlace = placesOf(errorCodes);
 /**
- * Their series are there from the first scrape on: of a counter that appears with its first failure
- * no rate shows that failure.
+ * The statuses whose series exist from the first scrape on. A counter that appears only with its
+ * first failure gives no rate that shows this failure.
  */
 const statusesExpected = {
   endpoint: new Set<number>(
@@ -149,14 +150,15 @@ export class Metrics {
     this.#register("penstock_duplicate_frames_total", () => this.#duplicateFrames.samples());
     this.#register("penstock_duplicate_events_total", () => this.#duplicateEvents.samples());
     this.#register("penstock_stream_regressions_total", () => this.#streamRegressions.samples());
-    // As one process sees it; where there are several, the one that runs them knows better.
+    // Both are the numbers of a single process. Where there are several, the supervisor adds them
+    // up, and adds the restarts that it has made.
     this.#register("penstock_workers", () => single(1));
     this.#register("penstock_worker_restarts_total", () => single(0));
     this.#register("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** Once a request that was answered. `bodyBytes` as they came over the wire. */
+  /** To be called once for each request that was answered. `bodyBytes` counts bytes on the wire. */
   requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
     const place = routePlace[route];
     this.#requests[place * (STATUS_MAX + 1) + status]! += 1;
@@ -164,14 +166,14 @@ export class Metrics {
     if (place < endpoints.length) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Once a request answered with an error, beside requestFinished. */
+  /** To be called once for each request answered with an error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(codePlace[code], 1);
   }
 
   /**
-   * Once a request whose client went away before its answer; such a request is not counted as
-   * finished.
+   * To be called once for each request whose client went away before its answer. Such a request is
+   * not counted as finished.
    */
   requestAborted(phase: AbortPhase): void {
     this.#aborted.add(phasePlace[phase], 1);
@@ -193,7 +195,7 @@ export class Metrics {
     this.#distinctIdsCut += count;
   }
 
-  /** Once a frame, at its first send. */
+  /** To be called once for each frame, at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(lanePlace[lane], 1);
     this.#frameEvents.observe(events);
@@ -208,7 +210,10 @@ export class Metrics {
     this.#frameRetries += 1;
   }
 
-  /** Once a send without a good PubAck: a frame that is sent again can fail more than once. */
+  /**
+   * To be called once for each send without a good PubAck. A frame that is sent again can fail more
+   * than once.
+   */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(causePlace[cause], 1);
   }

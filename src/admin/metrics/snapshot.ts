@@ -20,7 +20,7 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
   return await registry.metrics();
 }
 
-/** Node's own metrics of this process, for one that has no others. */
+/** Node's own metrics of this process, for a process that has no other metrics. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -28,8 +28,8 @@ export function watchProcess(): () => Promise<MetricSnapshot[]> {
 }
 
 /**
- * What a registry asks of a metric is `name` and `get()`; its declared type is the union of its own
- * classes.
+ * A registry uses only `name` and `get()` of a metric. Its declared type is the union of its own
+ * classes, hence the cast.
  */
 export function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };

@@ -1,5 +1,5 @@
-// The live page in the browser: listens to /live and shows the events. Event text is a stranger's:
-// it becomes text nodes, never markup.
+// The live page in the browser: listens to /live and shows the events. The text of events comes
+// from strangers, so it becomes text nodes, never markup.
 
 import {
   drawClientWarnings,
@@ -20,11 +20,11 @@ let lastState;
 let project = new URLSearchParams(location.search).get("project") ?? "";
 let paused = false;
 let waiting = [];
-/** The text of each row's record: the uuid and the time are in it, so no two are alike. */
+/** The text of each row's record. It contains the uuid and the time, so no two are alike. */
 const textOf = new WeakMap();
 const receivedAtOf = new WeakMap();
 let skipped = 0;
-/** The project that is watched is not there. */
+/** True when the gateway has said that the watched project does not exist. */
 let isUnknown = false;
 
 function open() {
@@ -53,7 +53,7 @@ function open() {
   });
 }
 
-/** An EventSource does not tell what it was answered, so it is asked once more. */
+/** An EventSource does not tell what it was answered, so the same URL is fetched once more. */
 async function sayWhyRefused(own) {
   const asked = new AbortController();
   let why = noConnection;
@@ -70,7 +70,7 @@ async function sayWhyRefused(own) {
 }
 
 function takeEvents({ events: come, skipped: more }) {
-  // After a reconnect the last few come again.
+  // After a reconnect the gateway sends the last few events again.
   const known = new Set([
     ...[...byId("events").children].map((row) => textOf.get(row)),
     ...waiting.map(({ text }) => text),
@@ -95,7 +95,10 @@ function showEvents(events) {
   keepOneTabStop(list);
 }
 
-/** Those that were there come a stream after another, and stand by when they were received. */
+/**
+ * The row in front of which an event from before the watching goes; null: at the end. Such events
+ * come stream by stream, and are put in order of the time they were received at.
+ */
 function firstBefore(list, { receivedAt }) {
   return (
     [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??
@@ -149,7 +152,7 @@ function eventRow(shown) {
   row.addEventListener("toggle", () => {
     if (!row.open || row.children.length > 1) return;
     row.append(...recordOf(shown));
-    // What one reads is not to run away.
+    // A record that somebody reads must not move away, so the list pauses.
     pause(true);
   });
   row.firstElementChild.tabIndex = -1;

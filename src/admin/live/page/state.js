@@ -1,12 +1,12 @@
-// What the live page shows of the gateway, drawn anew with every snapshot: rates, outcomes, what
-// went wrong, the store.
+// What the live page shows of the gateway: rates, outcomes, what went wrong, the store. All of it
+// is drawn anew with every snapshot.
 
 import { byId, bytesText, clock, element, fill, rateText, say, spanText, whole } from "./text.js";
 
 const lineSeconds = 60;
 const rateSeconds = 5;
 const latencySeconds = 10;
-/** A server without a name of its own goes by its key. */
+/** A nats-server that was given no name goes by its key. Names longer than this are cut. */
 const nameCharsMax = 20;
 
 const reasonWords = {
@@ -25,7 +25,10 @@ export function drawStatus(tone, text) {
   say("status", text);
 }
 
-/** With the gateway gone, what is shown is what was: it says since when, and no rate is current. */
+/**
+ * Draws that the gateway is gone: the page says when it last heard of it, and shows no rate as
+ * current. The rest stays as it was.
+ */
 export function drawGone() {
   document.body.classList.add("gone");
   const last = snapshots.at(-1);
@@ -57,17 +60,17 @@ function remember({ atMs, counts }) {
     counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
   const stored = sum(({ outcome }) => outcome === "stored");
   const dropped = sum(({ outcome }) => outcome === "dropped" || outcome === "error");
-  // How many events were in a request that was refused is not known of most.
+  // For most refused requests the number of their events is not known, so each counts as one.
   const refused = Object.values(counts.problems).reduce((total, count) => total + count, 0);
   const lost = dropped + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
-  // Totals that shrink are those of another process.
+  // Totals that shrink come from another process, so the history begins anew.
   if (snapshots.length > 0 && requests < snapshots.at(-1).requests) snapshots = [];
   snapshots.push({ atMs, stored, requests, lost, dropped, refused, counts });
   if (snapshots.length > lineSeconds + 1) snapshots.shift();
 }
 
-/** By how much a total grew a second, over the last few. */
+/** By how much a total grew each second, over the last few seconds. */
 function rateOf(total, seconds = rateSeconds, end = snapshots.length - 1) {
   const start = Math.max(0, end - seconds);
   if (end <= start) return undefined;
@@ -108,7 +111,10 @@ function totalText(name, snapshot) {
   return `${whole.format(snapshot.refused)} requests refused, ${whole.format(snapshot.dropped)} events dropped`;
 }
 
-/** Seconds; within a bucket taken as even. Undefined when nothing was answered. */
+/**
+ * The percentile in seconds. Values are taken as evenly spread within a bucket. Undefined when
+ * nothing was answered.
+ */
 function percentile(share, end) {
   const [before, after] = [snapshots[Math.max(0, end - latencySeconds)], snapshots[end]];
   const earlier = new Map(before.counts.durations);
@@ -265,7 +271,7 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     );
 }
 
-/** After a gap rates begin anew. */
+/** To be called after a gap: the rates begin anew. */
 export function forgetSnapshots() {
   snapshots = [];
 }

@@ -19,7 +19,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Writes only what is new, so that selections and screen readers are left alone. */
+/** Sets the text only where it differs, so that selections and screen readers are left alone. */
 export function say(id, text) {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;
