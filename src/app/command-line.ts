@@ -1,6 +1,6 @@
 // The commands and their flags: what each is called, what it takes, and which function runs it.
-// docs/reference/commands.md is generated from this tree. Touches no `process`: what a command
-// needs of the outside comes with the context.
+// docs/reference/commands.md is generated from this tree. This file does not touch `process`: what
+// a command needs from outside comes with the context.
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Lane } from "../base/types.ts";
@@ -46,8 +46,8 @@ export function commandLine(context: CommandContext): Command {
   return program;
 }
 
-// What serves is imported only when it runs: main.ts sets something up before uWebSockets.js is
-// loaded, and other commands start faster without it.
+// The modules that serve are imported only when they run: main.ts sets something up before
+// uWebSockets.js is loaded, and other commands start faster without them.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -93,7 +93,8 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // The name nearest to one that is mistyped may be that of a command that ends keys.
+  // No suggestions here: the name nearest to a mistyped one may be that of a command that ends
+  // keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ProjectCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))

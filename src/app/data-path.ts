@@ -1,5 +1,5 @@
 // Wires the way of a request from the public port to the store: HTTP, intake, publisher, and the
-// limits that they hold requests to. It has no logic of its own.
+// limits on requests. It has no logic of its own.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -34,7 +34,7 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
-/** All that a request goes through; nothing listens yet. */
+/** Opens all the parts that a request goes through. Nothing listens yet. */
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
@@ -140,7 +140,10 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Read before anything is waited for: where it is missing and needed, there is no start. */
+/**
+ * Loads the connection addon before anything is waited for. If the addon is missing and the PROXY
+ * protocol needs it, the gateway does not start.
+ */
 export function connectionIdentity(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -157,7 +160,10 @@ export function connectionIdentity(
   }
 }
 
-/** Where there are none, pages with the HTML snippet send nothing, and nobody hears of it. */
+/**
+ * Logs whether posthog-js is served. Without its scripts, pages with the HTML snippet send nothing,
+ * and nobody would hear of it.
+ */
 function tellScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -173,8 +179,8 @@ function tellScripts(files: StaticFiles | undefined, setting: string | undefined
 }
 
 /**
- * Connections in all leave descriptors over; those of one address leave half of them to everybody
- * else.
+ * The limit on all connections leaves descriptors for other uses. The limit for one address, unless
+ * set, is half of it: the other half stays for everybody else.
  */
 function connectionLimits(config: Config): {
   connectionsMax: number;

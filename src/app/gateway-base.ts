@@ -1,5 +1,5 @@
-// What every part of one gateway process is wired with: its settings, clocks and counters, and what
-// it says of itself while its parts come up and go. It knows none of the parts.
+// What every part of one gateway process is wired with: its settings, clocks and counters, and the
+// status that the process reports while its parts come up and go. It knows none of the parts.
 
 import { type ClientWarnings, createClientWarnings } from "../admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../admin/metrics/metrics.ts";
@@ -8,19 +8,19 @@ import type { Config } from "../settings/config.ts";
 
 export interface GatewayDependencies {
   readonly log: ProcessLog;
-  /** Gives up a start that still waits for NATS. */
+  /** Aborting it gives up a start that still waits for NATS. */
   readonly signal?: AbortSignal;
   /**
-   * Makes it one of several on the public port, which it is the first to take or joins. Such a one
-   * opens no admin port.
+   * Set for a gateway that shares the public port with others: whether it is the first to take the
+   * port, or joins. Such a gateway opens no admin port.
    */
   readonly worker?: "first" | "joining";
   /**
-   * Milliseconds since the epoch: what events are received at. Default: the system's clock, which
-   * may be set while this runs.
+   * The clock of the time at which events are received, in milliseconds since the epoch. Default:
+   * the system's clock, which may be set while this runs.
    */
   readonly wallMs?: () => number;
-  /** A project's key that the live page may offer to try the gateway with. */
+  /** A project's key that the live page may show to people who want to try the gateway. */
   readonly tryKey?: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {
 
 type Close = () => Promise<void> | void;
 
-/** What has been opened. */
+/** The parts that have been opened, by the functions that close them. */
 export class Closers {
   readonly #closers: Close[] = [];
 
@@ -43,16 +43,16 @@ export class Closers {
     this.#closers.push(close);
   }
 
-  /** The last opened is the first closed. */
+  /** Closes the parts, the last opened first. */
   async close(): Promise<void> {
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())
       await close();
   }
 }
 
-/** What the gateway says of itself. Each part puts its own word in when it is there. */
+/** What the gateway reports of itself. Each part sets its own field once it is there. */
 export class GatewayStatus {
-  /** What keeps events from being stored now; empty when nothing does. */
+  /** The reasons why events cannot be stored now; empty when they can. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   /** What an operator should know though events can be stored. */
   warnings: () => readonly string[] = () => [];
@@ -74,7 +74,7 @@ export function gatewayBase(
   const status = new GatewayStatus();
   const metrics = createMetrics();
   closers.add(() => metrics.close());
-  // From the first scrape on: an alert on a NATS that was never there needs it.
+  // Shown from the first scrape on: an alert on a NATS that was never reached needs this gauge.
   metrics.watch({ natsConnected: () => status.isConnected() });
   const clientWarnings = createClientWarnings(clock);
   return { ...dependencies, config, clock, metrics, clientWarnings, status, closers };

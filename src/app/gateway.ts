@@ -1,5 +1,5 @@
 // Brings up one gateway process and takes it down: what starts before what, and what stops after
-// what. The sides are wired in files of their own; this one holds their order, and no logic.
+// what. Files of their own wire the sides; this file holds their order, and no logic.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../admin/metrics/client-warnings.ts";
@@ -12,20 +12,20 @@ import { livePageOf } from "./live.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
 
 export interface Gateway {
-  /** Where the public endpoints are. */
+  /** The port of the public endpoints. */
   readonly port: number;
-  /** 0 for a worker, which has none. */
+  /** The admin port; 0 for a worker, which has none. */
   readonly adminPort: number;
   readonly metrics: Metrics;
-  /** What went wrong for clients lately. */
+  /** The last things that went wrong for clients. */
   readonly clientWarnings: ClientWarnings;
-  /** What keeps events from being stored now; empty when nothing does. */
+  /** The reasons why events cannot be stored now; empty when they can. */
   readiness(): Promise<readonly string[]>;
   /** What an operator should know though events can be stored. */
   warnings(): readonly string[];
   /**
-   * Drains: takes no more, after the delay, which is as set unless given, answers what it has
-   * taken, then closes everything. Never rejects for what clients do.
+   * Drains: waits for the delay, takes no more requests, answers those it has taken, then closes
+   * everything. Without `drainDelayMs` the delay is the setting. Never rejects for what clients do.
    */
   close(drainDelayMs?: number): Promise<void>;
 }
@@ -102,7 +102,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
   return { admin, port };
 }
 
-/** Gauges are read when somebody scrapes. */
+/** Registers the gauges, which are read when somebody scrapes. */
 function watchSides(
   metrics: Metrics,
   { registry, watch }: StoreSide,

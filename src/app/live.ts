@@ -1,5 +1,5 @@
-// Wires the live page, for a gateway of one process and for one of several alike: by what
-// connection it watches, where events are, and who may see them.
+// Wires the live page, alike for a gateway of one process and for one of several: the connection by
+// which it watches, where events are, and whether it shows them.
 
 import { connect } from "@nats-io/transport-node";
 import { isLoopback } from "../admin/live/host.ts";
@@ -13,13 +13,13 @@ import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 
 export interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
-  /** Undefined until it is known. */
+  /** The port that takes events; undefined until it is known. */
   readonly publicPort: () => number | undefined;
-  /** A key to try the gateway with, where one was made for that. */
+  /** A key to try the gateway with, if one was made for that purpose. */
   readonly tryKey?: string | undefined;
 }
 
-/** Without a project, more streams than this are not followed. */
+/** When all projects are watched, at most this many streams are followed. */
 const streamsMax = 16;
 const connectTimeoutMs = 2_000;
 
@@ -51,8 +51,8 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
         name: "penstock-live",
         timeout: connectTimeoutMs,
         maxReconnectAttempts: -1,
-        // As the gateway's own: a token may be refused for a while, and the page is to be right
-        // again after that.
+        // The same as for the gateway's own connection. The server may refuse a token for a while,
+        // and the page has to recover after that.
         ignoreAuthErrorAbort: true,
       };
       try {

@@ -24,7 +24,10 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
   await run(config, context, async () => undefined);
 }
 
-/** As serve, always with an embedded NATS, with a project to try it with, and with words on how. */
+/**
+ * As serve, but always with an embedded NATS and with a project to try the gateway with. Prints how
+ * to do that.
+ */
 export async function up(config: Config, context: CommandContext): Promise<void> {
   if (config.natsUrl !== undefined) {
     throw new CommandError(
@@ -112,7 +115,7 @@ interface Welcome {
   readonly config: Config;
   readonly gateway: Running;
   readonly project: Project;
-  /** What a person calls this program. */
+  /** The command by which a person calls this program. */
   readonly program: string;
 }
 

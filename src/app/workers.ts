@@ -11,7 +11,7 @@ import { workerCommand } from "../workers/worker-process.ts";
 import type { Gateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 
-/** As startGateway, in `config.workers` processes of their own. */
+/** Does what startGateway does, in `config.workers` processes of their own. */
 export async function startWorkers(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -55,13 +55,16 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // No load balancer knows yet of those that have started.
+    // Closed without a delay: no load balancer knows yet of the workers that have started.
     await close(0);
     throw error;
   }
 }
 
-/** A worker is sent its settings: secrets among them are not to be in its environment too. */
+/**
+ * A worker is sent its settings in a message. The secrets among them must not stand in its
+ * environment too.
+ */
 function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
 }

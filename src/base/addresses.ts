@@ -1,6 +1,6 @@
 // Writes addresses as text in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952.
-// They come from the socket or from what others wrote. Every text is a new string, so that none
-// keeps the header alive that it was cut from. Nothing here decides whom to trust.
+// Addresses come from the socket or from text that others wrote. Every result is a new string, so
+// that it does not keep the header alive from which it was cut. Nothing here decides whom to trust.
 
 import { isIPv4, isIPv6 } from "node:net";
 
@@ -9,7 +9,7 @@ const IPV6_BYTES = 16;
 const IPV6_GROUPS = 8;
 const CACHED_MAX = 8_192;
 
-/** Turns uWS's binary addresses into text. "" for none. */
+/** Turns uWS's binary addresses into text. "" when there is no address. */
 export function createAddressReader(): (address: ArrayBuffer) => string {
   const cached = new Map<number, string>();
   return (address) => {
@@ -23,8 +23,8 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
 }
 
 /**
- * An address that somebody wrote. "" when it is anything else, also with a port, brackets or a
- * zone.
+ * Brings an address that somebody wrote into this form. "" when the text is anything else, also an
+ * address with a port, brackets or a zone.
  */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
@@ -34,8 +34,8 @@ export function addressOfText(text: string): string {
 }
 
 /**
- * What one client has of addresses: of IPv4 the address, of IPv6 the /64 network around it. Of an
- * address in this file's text form.
+ * The addresses that count as one client: for IPv4 the address, for IPv6 the /64 network around it.
+ * `address` must be in this file's text form.
  */
 export function networkPrefixOf(address: string): string {
   if (!address.includes(":")) return address;
@@ -66,7 +66,8 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
 }
 
 /**
- * RFC 5952: no leading zeros, lower case, the first longest run of two or more zero groups as `::`.
+ * The form of RFC 5952: no leading zeros, lower case, the first longest run of two or more zero
+ * groups as `::`.
  */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];

@@ -7,19 +7,22 @@ import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 
 /**
- * By so many steps: a thread of the pool gets a third of what the event loop gets, where both want
- * a processor, and all where nobody else does.
+ * How many steps of priority they are below the event loop. Where both want a processor, a thread
+ * of the pool gets a third of what the event loop gets; where nobody else wants it, all.
  */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
 /**
- * libuv's name for them, which begin with the first work for them: at the latest with the reading
- * of this folder.
+ * The name that libuv gives to the threads of its pool. They begin with the first work for them, at
+ * the latest when this folder is read.
  */
 const poolThread = "libuv-worker\n";
 
-/** Fulfilled when they do. Never rejects: it is no fault where that cannot be had. */
+/**
+ * Fulfilled when the threads have the lower priority. Never rejects: where the system does not
+ * allow it, that is no fault.
+ */
 export async function lowerBackgroundThreads(): Promise<void> {
   try {
     const threads = await readdir(tasks);

@@ -1,13 +1,13 @@
-// The closed table of everything a client can be told went wrong: status, title, what has come
-// about, and what to do. docs/reference/errors.md is generated from it, and /docs/errors shows it.
-// Nothing else in the tree makes up an error code.
+// The closed table of all errors that a client can be told: status, title, what has come about, and
+// what to do. docs/reference/errors.md is generated from it, and /docs/errors shows it. No other
+// file makes up an error code.
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
   /** What has come about; shown in the documents and by /docs/errors. */
   readonly when: string;
-  /** What whoever gets this answer can do. */
+  /** What the receiver of this answer can do. */
   readonly remedy: string;
 }
 
@@ -239,7 +239,7 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
-/** The codes an item of a batch can end in. */
+/** The error codes that an item of a batch can get. */
 export const itemErrorCodes = [
   "invalid_properties",
   "missing_alias",
@@ -259,7 +259,9 @@ export type ItemErrorCode = (typeof itemErrorCodes)[number];
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** Some characters of what was sent, for whoever sent it: in the answer, and nowhere else. */
+  /**
+   * Some characters of what was sent, for its sender. They go into the answer, and nowhere else.
+   */
   readonly excerpt?: string;
   /** Which items were at fault, where the request was a batch. */
   readonly errors?: readonly {
@@ -268,8 +270,8 @@ export interface Problem {
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods that are allowed, where they are not those of the endpoints. */
+  /** The methods that the path allows, where they are not those of the endpoints. */
   readonly allow?: string;
-  /** Milliseconds until it is worth trying again, where that is known. */
+  /** After how many milliseconds it is worth trying again, where that is known. */
   readonly retryAfterMs?: number;
 }

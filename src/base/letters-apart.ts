@@ -1,8 +1,8 @@
 // Counts how many slips of the hand one word is from another. It knows no words.
 
 /**
- * Letters to add, take away, change, or swap with their neighbour, to make one of the other. To be
- * asked for short ones: the work is that of their lengths multiplied.
+ * How many letters have to be added, removed, changed, or swapped with their neighbour, to make one
+ * word of the other. Meant for short words: the work is the product of their lengths.
  */
 export function lettersApart(left: string, right: string): number {
   const width = right.length + 1;

@@ -1,19 +1,22 @@
 // The process log: JSON lines on standard error, ISO time. Callers pass what happened and counts;
-// keys, bodies and event contents never come here. Every room writes to a `Log`; that it is made
-// with pino is known here alone.
+// keys, bodies and event contents never come here. Every room writes to a `Log`. Only this file
+// knows that the log is made with pino.
 
 import { destination, pino, stdTimeFunctions } from "pino";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal";
 
-/** What rooms write to. Who needs one level asks for `Pick<Log, "warn">`. */
+/** The log that rooms write to. Code that needs one level alone asks for `Pick<Log, "warn">`. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-/** What the process itself has: also what is for debugging, and the words it dies with. */
+/**
+ * The log of the process itself. It also has a level for debugging, and one for the words that the
+ * process dies with.
+ */
 export interface ProcessLog extends Log {
   debug(fields: object, message: string): void;
   fatal(fields: object, message: string): void;

@@ -1,6 +1,6 @@
 // Blocks of memory that are used again: fresh memory costs a page fault every 4 KiB, more than ten
-// times what copying into it does. Keeps so much at most, and nothing when nobody came by for a
-// while.
+// times what copying into it does. The pool keeps a limited number of bytes, and nothing once no
+// block has been given back for a while.
 
 export interface MemoryPoolOptions {
   readonly keptBytesMax: number;
@@ -9,9 +9,11 @@ export interface MemoryPoolOptions {
    * to the system at once; `refuse` leaves it to the collector.
    */
   readonly full: "drop_smallest" | "refuse";
-  /** With no block given back for so long, the pool keeps nothing. */
+  /** When no block has been given back for this long, the pool frees all that it keeps. */
   readonly idleMs: number;
-  /** A block is at most so many times as large as what it is spent on; 1: sizes are the same. */
+  /**
+   * A block may be at most this many times as large as what is asked for; 1: only the same size.
+   */
   readonly wasteFactor: number;
 }
 
@@ -21,7 +23,9 @@ interface Shelf {
   readonly blocks: Buffer[];
 }
 
-/** With more sizes than this, those of which no block is kept are forgotten. */
+/**
+ * With this many sizes or more, a new size makes the pool forget those of which no block is kept.
+ */
 const shelvesMax = 16;
 
 export class MemoryPool {
@@ -39,7 +43,7 @@ export class MemoryPool {
     return this.#keptBytes;
   }
 
-  /** A block of at least `bytes`, with anything in it. */
+  /** Gives a block of at least `bytes`. Its content is undefined. */
   take(bytes: number): Buffer {
     for (let place = 0; place < this.#shelves.length; place++) {
       const { size, blocks } = this.#shelves[place]!;
@@ -51,7 +55,7 @@ export class MemoryPool {
     return Buffer.allocUnsafeSlow(bytes);
   }
 
-  /** Takes a block back. Nobody may read or write it any more. */
+  /** Takes a block back. After that, nobody else may read or write the block. */
   give(block: Buffer): void {
     const { keptBytesMax, idleMs, full } = this.#options;
     if (full === "refuse" && this.#keptBytes + block.length > keptBytesMax) return;

@@ -15,8 +15,8 @@ const networksMax = 256;
 const cachedMax = 4_096;
 
 /**
- * Addresses and CIDR networks with commas between; "" is nobody. Throws an Error that names every
- * part that is neither.
+ * Reads addresses and CIDR networks with commas between; "" means no network. Throws an Error that
+ * names every part that is neither an address nor a network.
  */
 export function networksOf(text: string): readonly Network[] {
   if (text.trim() === "") return [];
@@ -35,7 +35,7 @@ export function networksOf(text: string): readonly Network[] {
 function networkOf(part: string): Network | undefined {
   const [, written = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(part) ?? [];
   const address = addressOfText(written);
-  // IPv4 written as IPv6 would make it unclear which bits are counted.
+  // IPv4 addresses written as IPv6 are refused: it would not be clear which bits the prefix counts.
   if (address === "" || address.includes(":") !== written.includes(":")) return undefined;
   const family = address.includes(":") ? "ipv6" : "ipv4";
   const prefixMax = family === "ipv6" ? 128 : 32;

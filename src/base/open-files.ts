@@ -4,15 +4,20 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Descriptors that connections leave for NATS, the admin port, files and libraries. */
+/**
+ * How many descriptors are kept free of connections, for NATS, the admin port, files and libraries.
+ */
 const descriptorsKept = 256;
 
-/** How many connections fit. Where there are hardly any descriptors at all, they get half. */
+/**
+ * How many connections fit under a limit of open files. Where this limit is very low, connections
+ * get half of it.
+ */
 export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsKept, Math.floor(filesMax / 2));
 }
 
-/** Infinity without a limit; undefined where it cannot be seen. */
+/** The limit of open files: Infinity when there is none, undefined when it cannot be found out. */
 export function openFilesMax(): number | undefined {
   const text = /^Max open files +(\S+)/m.exec(limitsOfProcess())?.[1] ?? softLimitOfShell();
   if (text === "unlimited") return Number.POSITIVE_INFINITY;

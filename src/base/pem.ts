@@ -1,6 +1,6 @@
-// Certificates and keys that settings name: whether a file can be read and holds what it should,
-// told before anything starts. Reads and judges; those who use the files read them again. Messages
-// name the file's fault and never its content.
+// Certificates and keys that settings name: checks before anything starts whether a file can be
+// read and holds what it should. The code that uses a file reads it again. Messages name the fault
+// of a file and never its content.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ export function certificateFile(file: string): string {
   return file;
 }
 
-/** As certificateFile, for a private key without a passphrase. */
+/** Does what certificateFile does, for a private key without a passphrase. */
 export function keyFile(file: string): string {
   const text = read(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
@@ -31,14 +31,14 @@ export function keyFile(file: string): string {
 }
 
 /**
- * True when the key is that of the certificate, the first in its file. Throws when one of them
- * cannot be read, or is none.
+ * Whether the key belongs to the first certificate in the file. Throws when one of the two cannot
+ * be read, or is not what it should be.
  */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
-/** A file of any text, which has to be there. */
+/** Answers the file's name. The file may hold any text, but has to be readable. */
 export function readableFile(file: string): string {
   read(file);
   return file;

@@ -1,10 +1,13 @@
-// Checks whether a folder is the npm package posthog-js with its scripts. The settings ask that,
-// and so does what serves them.
+// Checks whether a folder is the npm package posthog-js with its scripts. The settings need to know
+// that, and so does the code that serves the scripts.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-/** The folder's name. Throws an Error whose message completes "PENSTOCK_X: …". */
+/**
+ * Answers the folder's name, or `off` as it is. Throws an Error whose message completes
+ * "PENSTOCK_X: …".
+ */
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");
   if (folder !== "off" && !isPosthogJs(folder)) {

@@ -1,9 +1,9 @@
-// Lets so much of something through in a window of time. The next window begins, with the whole
-// amount, at the first question after the old one has ended.
+// Lets a limited amount of something through in each window of time. The next window begins, with
+// the whole amount, when it is first asked for after the old one has ended.
 
 export interface RateWindowOptions {
   readonly max: number;
-  /** A second unless given. */
+  /** Default: a second. */
   readonly windowMs?: number;
   readonly monotonicMs: () => number;
 }
@@ -21,7 +21,7 @@ export class RateWindow {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** What this window still lets through; 0 or less when it is spent. */
+  /** How much this window still lets through; 0 or less when it is spent. */
   get left(): number {
     const now = this.#monotonicMs();
     if (now - this.#startMs >= this.#windowMs) {
@@ -35,7 +35,7 @@ export class RateWindow {
     return this.left <= 0;
   }
 
-  /** Spends an amount of this window, also where it has less. */
+  /** Spends an amount of this window, even if less is left. */
   spend(amount: number): void {
     this.#spent = this.#max - this.left + amount;
   }

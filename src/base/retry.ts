@@ -1,5 +1,5 @@
-// Tries again, which half of the rooms have to do: waiting for a server, running something for
-// ever, and telling the log about it now and then. It must not know what is tried.
+// Tries things again: waits for a server, keeps something running for ever, and tells the log about
+// it now and then. Half of the rooms need this. It must not know what is tried.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
@@ -9,7 +9,7 @@ export interface PauseOptions {
   readonly ref?: boolean;
 }
 
-/** Fulfilled after so long, or as soon as the signal aborts. */
+/** Fulfilled after `ms`, or as soon as the signal aborts. */
 export async function pauseUntilAborted(
   ms: number,
   signal: AbortSignal,
@@ -18,7 +18,7 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Passes on a warning now and then, of one that would else be said at every try. */
+/** Logs a warning now and then that would otherwise be logged at every try. */
 export class SparseWarning {
   readonly #log: Pick<Log, "warn">;
   readonly #everyMs: number;
@@ -41,13 +41,14 @@ export interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
-  /** What the log hears of an attempt that failed; throws what no further one can cure. */
+  /** What to log for an attempt that failed. Throws an error that no further attempt can cure. */
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
 /**
- * What `work` comes to, once it succeeds, however long that takes. Rejects with what `explain`
- * throws; when the signal aborts, with its reason, or in a pause with an AbortError.
+ * Repeats `work` until it succeeds, however long that takes, and gives its result. Rejects with
+ * what `explain` throws. When the signal aborts, it rejects with the signal's reason, or in a pause
+ * with an AbortError.
  */
 export async function retryWithWarning<T>(
   work: () => Promise<T>,
@@ -71,16 +72,18 @@ export interface RestartOptions {
   readonly pauseMsMin: number;
   /** Each pause is twice the one before, up to this. */
   readonly pauseMsMax: number;
-  /** After a run that took longer, and did not fail, the pauses begin anew. */
+  /** After a run that took longer than this, and did not fail, the pauses begin anew. */
   readonly steadyMs: number;
-  /** Before each pause. `error`: what the run rejected with, undefined when it just ended. */
+  /**
+   * Called before each pause. `error` is what the run rejected with, undefined when it just ended.
+   */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 
-/** How a process that dies is started again: at first hardly with a pause. */
+/** The pauses before a process that died is started again; the first is very short. */
 export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
 
-/** Runs it again whenever it ends, until the signal aborts. Never rejects. */
+/** Runs `run` again whenever it ends, until the signal aborts. Never rejects. */
 export async function restartLoop(
   run: () => Promise<void>,
   { signal, pauseMsMin, pauseMsMax, steadyMs, ended }: RestartOptions,

@@ -1,13 +1,13 @@
 // One line of a scrape, in the shape prom-client's registry writes out. No runtime code.
 
 export interface Sample {
-  /** Only where it differs from the metric's name: the parts of a histogram. */
+  /** Given only where it differs from the metric's name: for the parts of a histogram. */
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** One metric with its series: what one process can hand to another. */
+/** One metric with its series, as plain values that one process can send to another. */
 export interface MetricSnapshot {
   readonly name: string;
   readonly type: string;

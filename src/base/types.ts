@@ -29,27 +29,27 @@ export interface ProjectQuota {
   /** Bytes of bodies, after decompression. */
   readonly bytesPerSecond?: number | undefined;
   /**
-   * After a pause so many seconds' worth may come at once, or what an SDK sends at once, if that is
-   * more.
+   * After a pause, the amount of this many seconds may come at once, or as much as an SDK sends at
+   * once if that is more.
    */
   readonly burstSeconds: number;
 }
 
-/** What a request costs its project, and what of its quota that has taken: filled in by `admit`. */
+/** What a request costs its project, and how much `admit` has taken from the quota for it. */
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** 0 where there was no limit. */
+  /** What `admit` took; 0 where there was no limit. */
   eventsTaken: number;
   bytesTaken: number;
 }
 
-/** In what a request is more than its project's quota lets through at once, ever. */
+/** The way in which a request is larger than its project's quota ever lets through at once. */
 export interface Excess {
   readonly what: "events" | "bytes";
-  /** The limit it is about. */
+  /** The rate that the quota sets. */
   readonly perSecond: number;
-  /** What a request may come to under it. */
+  /** The largest request that this rate lets through. */
   readonly requestMax: number;
 }
 
@@ -59,46 +59,46 @@ export interface Excess {
  */
 export interface ProjectMeter {
   /**
-   * Once a request. 0: it is within the quota, and counts against it. Else it is not, and counts
-   * as refused: so many milliseconds from now there is room.
+   * To be called once for each request. 0: the request is within the quota, and its cost is taken.
+   * Else it counts as refused, and the number is how many milliseconds to wait.
    */
   admit(cost: RequestCost): number;
   /**
-   * Which rate it was that a request was over which `admit` has just refused: of two, the one that
-   * has to be waited for longer.
+   * The rate for which `admit` has just refused the request. Where it was over both, the one with
+   * the longer wait.
    */
   rateHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
   /**
-   * For a request of which far more would be stored than was sent: whether it may be, all the same.
-   * Takes so many bytes out of what the project has for such ones.
+   * For a request of which far more would be stored than was sent: whether it may be stored. If so,
+   * takes the bytes out of what the project has for such requests.
    */
   takesExpansion(bytes: number): boolean;
   /**
-   * What of a request is more than the project's quota lets through at once, ever. To be asked
-   * before `admit`.
+   * Whether the request is larger than the quota ever lets through at once, and in what. To be
+   * asked before `admit`.
    */
   exceeds(cost: RequestCost): Excess | undefined;
   /**
-   * At most once for a request that `admit` let through: it ended in a 503, and is sent again.
-   * `kept` of its events are stored all the same, or may be, and keep their cost; that of the
-   * others is there again.
+   * At most once for a request that `admit` let through: it ended in a 503, and will be sent again.
+   * `kept` of its events are stored or may be, and keep their cost. The cost of the others is given
+   * back.
    */
   giveBack(cost: RequestCost, kept: number): void;
   /**
-   * Events of frames that were stored, not of duplicates, whatever their request was answered, and
-   * the bytes of their lines.
+   * Counts events of stored frames, duplicates aside, and the bytes of their lines, whatever the
+   * request was answered.
    */
   countStored(events: number, bytes: number): void;
-  /** Events of frames that were sent and not acknowledged by the deadline: stored or not. */
+  /** Counts events of frames that were sent and had no PubAck by the deadline: stored or not. */
   countUnknown(events: number): void;
   /**
-   * Events left out, and events in error, of a request that ended in a 200 or a 4xx. They cost the
+   * Counts events left out or in error, of a request that ended in a 200 or a 4xx. They cost the
    * bytes of their request, but no events.
    */
   countDropped(events: number, cost: RequestCost): void;
 }
 
-/** A project as the hot path has it. The meter outlives changes of the entry. */
+/** A project as the hot path has it. The meter stays the same when the registry entry changes. */
 export interface MeteredProject extends Project {
   readonly meter: ProjectMeter;
 }
@@ -108,9 +108,9 @@ export interface ProjectLookup {
   /** The one project that has the key, if there is exactly one. */
   byKey(key: string): MeteredProject | undefined;
   /**
-   * Why a key that `byKey` does not know cannot be called unknown now: the registry is not read,
-   * may lack projects, or knows the key of more than one project. In words for the client.
-   * Undefined: no project has it.
+   * The reason why a key that `byKey` does not know cannot be called unknown now, in words for the
+   * client: the registry is not read, may lack projects, or has the key in several projects.
+   * Undefined: no project has the key.
    */
   refusalOf(key: string): string | undefined;
 }
@@ -124,7 +124,7 @@ export interface ItemNote {
   readonly detail: string;
 }
 
-/** What a request came to, when every one of its events is stored or was put aside. */
+/** The result of a request of which every event is stored or was put aside. */
 export interface IntakeReport {
   accepted: number;
   dropped: number;
@@ -140,31 +140,31 @@ export interface IntakeReport {
  * for answers: the scan may find something else.
  */
 export interface BodyHint {
-  /** Undefined: no key seen, or one of no project that is switched on. */
+  /** Undefined: no key was seen, or the key of no project that is switched on. */
   readonly projectId: string | undefined;
-  /** Undefined: not seen. */
+  /** Undefined: the lane was not seen. */
   readonly lane: Lane | undefined;
 }
 
 /**
- * Peeks at what has come of a body: at its first bytes, and at its last if it is whole. Takes some
- * microseconds at most, and never throws. `apiKey`: the key that came in a header, where none in
- * the body means anything.
+ * Peeks at the part of a body that has come: at its first bytes, and at its last if it is whole.
+ * Takes some microseconds at most, and never throws. `apiKey` is a key from a header; with it, keys
+ * in the body mean nothing.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
- * One HTTP request after its body is whole, as the intake sees it. Either answer may be called
- * once, at any later time; after the client has gone they only count. Owned by http/.
+ * One HTTP request after its body is whole, as the intake sees it. One of the two answers may be
+ * called, once, at any later time; if the client has gone, it is only counted. Owned by http/.
  */
 export interface Exchange extends ClientWarningOrigin {
-  /** Only of a request of the newer protocol. */
+  /** Set only for a request of the newer protocol. */
   readonly v1?: V1Request | undefined;
   /** Wall clock, milliseconds since the epoch, when the request's head arrived. */
   readonly receivedAtMs: number;
-  /** Monotonic clock, milliseconds: past it the answer is 503 `timeout`. */
+  /** When the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number;
-  /** Text form, or "" where addresses are not recorded. */
+  /** The client's address as text, or "" where addresses are not recorded. */
   readonly clientAddress: string;
   /** Bytes of the body as it came over the wire. */
   readonly bytesArrived: number;
@@ -173,18 +173,18 @@ export interface Exchange extends ClientWarningOrigin {
    * from 2020 on. NaN where the query does not say, an infinity where it says what is no time.
    */
   readonly querySentAtMs: number;
-  /** Sent to where an object without `event` says who somebody is. */
+  /** Whether the request came to an endpoint at which an object without `event` is an $identify. */
   readonly isEngage: boolean;
   /**
-   * Known of bodies that came in pieces or were inflated on the pool; undefined for others, which a
-   * scan costs less than the queue.
+   * Set for bodies that came in pieces or were inflated on the pool. Undefined for other bodies,
+   * which cost less to scan than to queue.
    */
   readonly hint: BodyHint | undefined;
-  /** Whose it is, told by the intake when it knows; "" until then. */
+  /** The project of the request, set by the intake when it knows; "" until then. */
   projectId: string;
   /**
-   * Which SDK made it, told by the intake where it is to be refused and the body says so; "" until
-   * then.
+   * The SDK that made the request, set by the intake if it is to refuse the request and the body
+   * names one; "" until then.
    */
   library: string;
   answerStored(report: IntakeReport): void;
@@ -196,26 +196,26 @@ export interface Exchange extends ClientWarningOrigin {
  * not come, and an answer for each event.
  */
 export interface V1Request {
-  /** As `Authorization: Bearer` has it, else `PostHog-Api-Token`. */
+  /** The key from `Authorization: Bearer`, else from `PostHog-Api-Token`. */
   readonly apiKey: string;
   readonly requestId: string;
   readonly attempt: string;
   readonly requestTimestamp: string;
   readonly sdkInfo: string;
   /**
-   * In the place of `Exchange.answerStored`. The text is JSON; with `hasRetry` the client is to
-   * send some of the events again.
+   * Used instead of `Exchange.answerStored`. `text` is JSON. `hasRetry`: the client is to send some
+   * of the events again.
    */
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
 
-/** A body in memory that is somebody else's as soon as the intake returns. */
+/** A body in memory that the intake may use only until it returns. */
 export interface BorrowedBody {
   readonly memory: "borrowed";
   readonly bytes: Buffer;
 }
 
-/** A body in memory that is the intake's until the promise that it returns has settled. */
+/** A body in memory that the intake may use until its promise has settled. */
 export interface OwnedBody {
   readonly memory: "owned";
   readonly bytes: Buffer;
@@ -225,7 +225,8 @@ export interface OwnedBody {
 export type WholeBody = BorrowedBody | OwnedBody;
 
 /**
- * Takes one body. Undefined: it is done with it. Fails only for bugs, never for what a client sent.
+ * Takes one body. Undefined: the intake is done with it. It fails only for bugs, never for what a
+ * client sent.
  */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;
 
@@ -237,8 +238,8 @@ export interface Admission {
   readonly bytes: number;
   readonly bytesMax: number;
   /**
-   * Whether a request that holds or announces so many bytes in all is a large one; small ones keep
-   * some room of their own.
+   * Whether a request that holds or announces this many bytes in all is large. Some room is
+   * reserved for small ones.
    */
   isLarge(requestBytes: number): boolean;
   /**
@@ -246,7 +247,7 @@ export interface Admission {
    * `requestBytes` is what the request holds with them or, if that is more, announces.
    */
   tryTake(bytes: number, requestBytes: number): boolean;
-  /** What would have to be released for that: 0 or less when they fit. */
+  /** How many bytes would have to be released before `tryTake` succeeds; 0 or less: none. */
   lacking(bytes: number, requestBytes: number): number;
   /** Takes bytes that can no longer be refused (lines of a body already admitted). */
   take(bytes: number): void;
@@ -263,7 +264,7 @@ export interface FrameSink {
   readonly events: number;
   /** The lines of `events` more events stand in `buffer`, from `length` up to `end`. */
   commit(end: number, events: number): void;
-  /** Takes back the lines that no waiter has joined with. */
+  /** Removes the lines that no waiter has joined with yet. */
   rollback(): void;
 }
 
@@ -278,9 +279,9 @@ export interface FrameSink {
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * Hears once each time it joined a frame, at its own deadline at the latest. `code` says why, for
- * `refused` and `unknown`; `events` and `bytes` are its part of the frame: plain numbers, so that
- * nothing is made for a request. Must not throw.
+ * Is told once for each time it joined a frame, at its own deadline at the latest. `code` says why,
+ * for `refused` and `unknown`. `events` and `bytes` are its part of the frame: plain numbers, so
+ * that no object is made for a request. Must not throw.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -296,8 +297,8 @@ export interface ProjectShares {
   /** Undefined while the project may add to its stream. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
   /**
-   * So many bytes more of a large request are in the publisher's hands; less than 0: so many are
-   * not any more, whatever became of them.
+   * Counts `bytes` more of a large request that the publisher holds. Less than 0: it no longer
+   * holds them, whatever became of them.
    */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void;
   /** Lines of the project were stored. */
@@ -309,27 +310,24 @@ export interface ProjectShares {
  */
 export interface Publisher {
   /**
-   * Undefined when events can be taken now, else the code to refuse with (`unavailable`,
+   * Undefined when events can be taken now, else the code to refuse them with (`unavailable`,
    * `store_full`, `draining`).
    */
   refusal(): ErrorCode | undefined;
-  /**
-   * Undefined when the stream that the project's events go to is fit for them, else why it is not.
-   */
+  /** Undefined when the stream of the project's events is fit for them, else why it is not. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
-  /** Largest record that stream takes, in bytes of payload. */
+  /** The largest record that this stream takes, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
-  /** Largest frame, in bytes of payload. */
+  /** The largest frame, in bytes of payload. */
   readonly frameBytesMax: number;
   /**
-   * The open frame that takes the project's lines on the lane, with room for at least `bytes` more
-   * (bytes <= frameBytesMax). It may take those of other projects too, so a line must say whose it
-   * is.
+   * The open frame for the project's lines on the lane, with room for at least `bytes` more (bytes
+   * <= frameBytesMax). It may hold lines of other projects too, so each line must name its project.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Declares the lines appended since the last call as this waiter's; the frame leaves by the rules
-   * of group commit.
+   * The lines appended since the last call belong to this waiter from now on. The frame leaves by
+   * the rules of group commit.
    */
   join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
   /**
@@ -338,8 +336,8 @@ export interface Publisher {
    */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Submits an own frame under a message id that is the same when the client sends the same body
-   * again, or under "" for one of this submission alone.
+   * Submits an own frame. Its message id is the same when the client sends the same body again, or
+   * "" for an id that only this submission has.
    */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   /** Gives an own frame back unused. */

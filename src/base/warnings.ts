@@ -1,9 +1,13 @@
-// What a 200 can warn of: items that are left out, and items that are stored otherwise than they
-// were sent. The documents are generated from both tables, as from that of the errors.
+// The warnings that a 200 can carry: items that are left out, and items that are stored otherwise
+// than they were sent. The documents are generated from both tables, as they are from the table of
+// errors.
 
 import type { ErrorRow } from "./errors.ts";
 
-/** Why an item is left out of a request that is answered 200 all the same: in its warnings. */
+/**
+ * The reasons for which an item is left out of a request that is answered 200 all the same. The
+ * answer names them in its warnings.
+ */
 export const dropTable = {
   no_event: {
     when: "the event has no name: event is absent, not text, empty or only white space",
@@ -23,11 +27,11 @@ export const dropTable = {
 export type DropCode = keyof typeof dropTable;
 
 interface WarningRow extends Pick<ErrorRow, "when" | "remedy"> {
-  /** What an answer says of it. */
+  /** The text of the warning in an answer. */
   readonly detail: string;
 }
 
-/** The warnings an item can be stored with, in the same place. */
+/** The warnings on items that are stored. The answer names them in the same place. */
 export const warningTable = {
   missing_set: {
     detail: "$identify carries no $set",

@@ -1,16 +1,20 @@
-// Puts stars in place of whatever may be a key or another secret in a stranger's text, so that it
-// can be shown. The text stays as long as it was, so places in it stay the same. The work is linear
-// in the text.
+// Puts stars in place of everything in a stranger's text that may be a key or another secret, so
+// that the text can be shown. It stays as long as it was, so places in it stay the same. The work
+// is linear in the length of the text.
 
 /**
- * By their own beginning, as far as they may go: in JSON or in a list another character ends them.
+ * Keys known by their own beginning, such as `phc_`, as far as they may reach: in JSON or in a list
+ * another character ends them.
  */
 const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
-/** Whatever follows a name that keys have, or one with an escaped letter, which may be any. */
+/**
+ * The value after a name that keys have. A name with an escaped letter counts as such a name,
+ * because the escape may stand for any letter.
+ */
 const byName =
   /((?:key|token|secret|password|authorization|\\u00[2-7][\da-f][\w$\\]{0,64})\\*["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;
 const longWord = /[\w+/=-]{9,}/g;
-/** What is longer is no word of a language. */
+/** A longer run of such characters is no word of a language. */
 const wordLengthMax = 20;
 
 export function withoutKeys(text: string): string {
@@ -24,7 +28,7 @@ export function stars(text: string): string {
   return "*".repeat(text.length);
 }
 
-/** Letters and digits mixed, or very long. */
+/** Whether the word mixes letters and digits, or is very long. */
 function isLikeKey(word: string): boolean {
   return word.length > wordLengthMax || (/\d/.test(word) && /[A-Za-z]/.test(word));
 }

@@ -1,5 +1,5 @@
-// The settings: one table with name, unit, default and reason, and the values that it gives. How
-// they are read, from PENSTOCK_* variables and from flags of the same names, is read-config.ts's.
+// The settings: one table with name, unit, default and reason, and the type of the values that it
+// gives. read-config.ts reads them, from PENSTOCK_* variables and from flags of the same names.
 
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
@@ -18,7 +18,7 @@ import {
 
 interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
-  /** Without one the setting may be unset. */
+  /** The default, as text. A setting without a default may be unset. */
   readonly fallback: Fallback;
   /** What the text stands for: shown in docs/reference/settings.md and by --help. */
   readonly unit: string;
@@ -245,8 +245,8 @@ export const settings = {
     unit: "milliseconds",
     why: "a frame without PubAck is sent again, under the same message id",
   }),
-  // Shorter than the streams' duplicate window of 2 minutes: a frame that is sent again must still
-  // be known.
+  // Shorter than the streams' duplicate window of 2 minutes: when a frame is sent again, the stream
+  // must still know its message id.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
     fallback: "5000",
@@ -317,12 +317,12 @@ export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
-/** `bodyBytesMax` to `PENSTOCK_BODY_BYTES_MAX`. */
+/** The variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
   return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** `bodyBytesMax` to `--body-bytes-max`. */
+/** The flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

@@ -12,14 +12,14 @@ const ofServersElsewhere = [
   ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
 ] as const;
 
-/** What is wrong with settings that are well each for itself. */
+/** The faults between settings that are each valid by themselves. */
 export function faultsBetween(config: Config): string[] {
   const faults: string[] = [];
   if (config.ackTimeoutMs > config.requestTimeoutMs) {
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
   }
   if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
-    // Less would answer a body that is within its limits with 503 for ever.
+    // With a smaller budget, a body that is within its limits would be answered 503 for ever.
     faults.push(
       "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
     );
@@ -45,8 +45,8 @@ function publicPortFaults({
     );
   }
   if (proxyProtocol && cert !== undefined) {
-    // A proxy's header comes before the handshake, where it is not read; what comes inside is the
-    // client's.
+    // A proxy sends its PROXY header before the TLS handshake, where it is not read. A PROXY header
+    // inside the TLS stream would come from the client.
     faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be together with PENSTOCK_TLS_CERT");
   }
   return faults;
@@ -74,7 +74,7 @@ function natsFaults(config: Config): string[] {
     url === undefined &&
     !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)
   ) {
-    // What begins so nats-server takes for the hash of a token.
+    // nats-server takes a token that begins with $2 for the hash of one.
     faults.push(
       "PENSTOCK_NATS_TOKEN: for an embedded nats-server, printable ASCII without spaces that does not begin with $2",
     );

@@ -1,6 +1,6 @@
 // How the text of a setting becomes its value. No setting is named here.
 
-/** A parser answers the value, or throws an Error whose message completes "PENSTOCK_X: …". */
+/** A parser returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
 
 export function text(value: string): string {
@@ -47,7 +47,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** One token of a subject: the domain's API is `$JS.<domain>.API`. */
+/** A domain must be one token of a subject, because its API is at `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64}: got "${value}"`);
@@ -62,7 +62,7 @@ export function subjectPrefix(value: string): string {
   return value;
 }
 
-/** The value may hold a password: it is in no message. */
+/** The value may hold a password, so no message shows it. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {

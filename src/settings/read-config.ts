@@ -9,9 +9,9 @@ export type ConfigResult =
   | { readonly ok: false; readonly faults: readonly string[] };
 
 /**
- * Reads all settings: a flag before a variable before the default. Unknown PENSTOCK_* variables are
- * faults, because a misspelt limit that is silently not in force is worse than a gateway that does
- * not start.
+ * Reads all settings: a flag wins over a variable, a variable over the default. Unknown PENSTOCK_*
+ * variables are faults, because a misspelt limit that is silently not in force is worse than a
+ * gateway that does not start.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,

@@ -1,17 +1,17 @@
-// Adds up many workers' numbers as those of one gateway. Counters and histograms are summed, and
-// what ended workers had counted is kept, so that a restart never looks like a reset. Gauges are
-// combined as the metric table says. What is about one process (process_*, nodejs_*) gets the label
-// `worker`. It knows numbers and no processes.
+// Adds up the numbers of many workers as those of one gateway. Counters and histograms are summed.
+// The counts of workers that have ended are kept, so that a restart never looks like a reset.
+// Gauges are combined as the metric table says. Metrics of one process (process_*, nodejs_*) get
+// the label `worker`. This file knows numbers and no processes.
 
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
 import type { MetricSnapshot, Sample } from "../base/sample.ts";
 
 export interface MergedMetrics {
-  /** Newer numbers of a worker: some of its metrics or all. */
+  /** Takes newer numbers of a worker: some of its metrics, or all. */
   heard(worker: number, metrics: readonly MetricSnapshot[]): void;
-  /** The worker's process is gone: what it has counted stays, the rest goes. */
+  /** The worker's process is gone: its counters and histograms are kept, its gauges are not. */
   ended(worker: number): void;
-  /** One more worker was started in place of another. */
+  /** Counts one more worker that was started in place of another. */
   restarted(): void;
   /** `supervisor` are the metrics of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[];
@@ -56,8 +56,8 @@ export function createMergedMetrics(): MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [kept.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // Without a single worker there is nothing in flight and no connection; of other gauges there
-    // is nothing to say.
+    // When no worker reports the gauge: things in flight, connections and the like are 0. The other
+    // gauges are left out, because nothing is known of them.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
@@ -92,7 +92,7 @@ function isOwn(name: string): name is MetricName {
   return Object.hasOwn(metricTable, name);
 }
 
-/** One sample a series. */
+/** Combines samples of the same series into one. */
 function merge(rule: Rule, lists: readonly (readonly Sample[])[]): Sample[] {
   const series = new Map<string, Sample>();
   for (const sample of lists.flat()) {

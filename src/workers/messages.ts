@@ -7,8 +7,8 @@ import type { MetricSnapshot } from "../base/sample.ts";
 import type { Config } from "../settings/config.ts";
 
 /**
- * How a worker comes to the public port: it finds out that nobody has it, or joins those who share
- * it.
+ * How a worker gets the public port. `first`: it finds out that nobody else has the port.
+ * `joining`: it joins the workers that share it.
  */
 export type WorkerRole = "first" | "joining";
 
@@ -20,8 +20,8 @@ export interface StartMessage {
 }
 
 /**
- * The channel keeps order and, while both live, loses nothing. `ask` is answered under its id,
- * others are not.
+ * The channel keeps order and loses nothing while both processes live. An `ask` is answered under
+ * its id; other messages are not answered.
  */
 export type MessageToWorker =
   | StartMessage
@@ -30,19 +30,19 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | { readonly type: "listening"; readonly port: number }
-  /** It could not start, for a reason that no second try will change; it ends next. */
+  /** The worker could not start, for a reason that no second try will change. It ends next. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** Counters and histograms alone, which may be asked for at any time. */
+  /** Counters and histograms without gauges. They may be asked for at any time. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
-  /** What keeps the worker from storing events now. */
+  /** The reasons why the worker cannot store events now. */
   readonly readiness: readonly string[];
   /** What an operator should know though events can be stored. */
   readonly warnings: readonly string[];
-  /** What went wrong for clients lately. */
+  /** The last things that went wrong for clients. */
   readonly clientWarnings: readonly ClientWarning[];
 }

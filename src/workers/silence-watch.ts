@@ -1,26 +1,26 @@
 // Kills a worker that has stopped answering: the kernel goes on giving it connections, and nobody
-// would ever answer them. The supervisor starts another in its place. Counts its own checks instead
-// of reading a clock, so that a supervisor that was itself stopped for a while, as by Ctrl-Z, takes
-// no worker for silent.
+// would ever answer them. The supervisor starts another in its place. The watch counts its own
+// checks instead of reading a clock: a supervisor that was itself stopped for a while, as by
+// Ctrl-Z, would else take its workers for silent.
 
 import type { Log } from "../base/log.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 export interface SilenceWatchOptions {
-  /** Read anew at each check. */
+  /** The running workers by index. The map is read anew at each check. */
   readonly running: ReadonlyMap<number, Pick<WorkerProcess, "pid" | "said" | "ask" | "kill">>;
   readonly log: Pick<Log, "error">;
 }
 
 const checkEveryMs = 1_000;
 /**
- * Checks in a row at which it had said nothing. A worker reports by itself every second, also while
- * it drains.
+ * A worker that has said nothing at this many checks in a row is killed. A worker reports by itself
+ * every second, also while it drains.
  */
 const silentChecksMax = 10;
 /**
- * The same for a process that has never said anything: it loads its program, perhaps on a machine
- * that has much else to do.
+ * The same limit for a process that has never said anything. It is still loading its program,
+ * perhaps on a machine that has much else to do.
  */
 const loadingChecksMax = 60;
 
@@ -50,7 +50,7 @@ export function createSilenceWatch({ running, log }: SilenceWatchOptions): Silen
         last.silentChecks = 0;
         worker.kill();
       } else if (last.silentChecks > 0) {
-        // One that waits for NATS at its start has nothing to report, but answers.
+        // A worker that waits for NATS at its start has nothing to report, but answers a question.
         void worker.ask("counts", checkEveryMs);
       }
     }

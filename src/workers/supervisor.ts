@@ -17,11 +17,11 @@ import {
 } from "./worker-process.ts";
 
 export interface SupervisorOptions {
-  /** As the workers get it. */
+  /** The settings, as the workers get them. */
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** Gives up a start that takes too long; the rejection is its reason. */
+  /** Aborting it gives up a start. The start then rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
@@ -36,7 +36,9 @@ export interface WorkersReadiness {
 const metricsTimeoutMs = 1_000;
 /** A worker's own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** What a worker has beyond the delay and the timeout of its drain, to close what it holds. */
+/**
+ * How much time a worker has, after the delay and the timeout of its drain, to close what it holds.
+ */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -61,13 +63,14 @@ export class Supervisor {
   }
 
   /**
-   * Starts them all; the public port. Rejects with the words of the first worker that cannot start.
+   * Starts all workers. Answers the public port. Rejects with the words of the first worker that
+   * cannot start.
    */
   async start(): Promise<number> {
     const giveUp = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first one finds out that the port is free, and its number, and makes the streams; the
-    // rest have it easier.
+    // The first worker finds out that the port is free and which number it has, and makes the
+    // streams. The others start once that is done.
     this.#port = await Promise.race([this.#startFirst(0, "first"), giveUp]);
     await Promise.race([
       Promise.all(indexes.slice(1).map((index) => this.#startFirst(index, "joining"))),
@@ -94,7 +97,7 @@ export class Supervisor {
       () => this.#log.info({ worker: index, pid: worker.pid }, "worker takes connections"),
       () => {},
     );
-    // It never rejects.
+    // `ended` never rejects.
     void worker.ended.then(() => {
       this.#running.delete(index);
       this.#merged.ended(index);
@@ -149,33 +152,39 @@ export class Supervisor {
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
-  /** What an operator should know. All workers follow one registry, so most say the same. */
+  /**
+   * The warnings of all workers for an operator, each once: all workers follow one registry, so
+   * most of them say the same.
+   */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
   /**
-   * All workers' metrics as one gateway's. A worker that does not answer in time counts with what
-   * it last said.
+   * The metrics of all workers as those of one gateway. A worker that does not answer in time
+   * counts with the numbers that it last sent.
    */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#hear("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** The counters and histograms among those metrics. Begins no new window of any gauge. */
+  /**
+   * The counters and histograms among those metrics. Asking for them begins no new window of any
+   * gauge.
+   */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#hear("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** Those of all workers, the newest last. */
+  /** The client warnings of all workers, the newest last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** The answers of those that have answered in time, worker by worker. */
+  /** Asks all workers, and gives the answers that have come in time. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -188,7 +197,7 @@ export class Supervisor {
     await Promise.all(
       [...this.#running].map(async ([index, worker]) => {
         const answer = await worker.ask(about, metricsTimeoutMs);
-        // One that has ended meanwhile has been settled with.
+        // A worker that has ended meanwhile has had its counts added already.
         if (answer !== undefined && this.#running.get(index) === worker)
           this.#merged.heard(index, answer);
       }),
@@ -196,12 +205,13 @@ export class Supervisor {
   }
 
   /**
-   * Drains all workers, after the delay, which is as set unless given, and ends those that take too
-   * long.
+   * Drains all workers, after the delay, and kills those that take too long. Without `drainDelayMs`
+   * the delay is the setting.
    */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // One that drains may take its time; what is past it is killed below.
+    // A worker that drains may be silent for long. Those that outlast the deadline are killed
+    // below.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);

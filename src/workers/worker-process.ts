@@ -14,7 +14,10 @@ import type {
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /** The program, what makes it a worker, and its environment; without one, ours. */
+  /**
+   * The program's file, the arguments that make it a worker, and its environment; without `env` it
+   * gets ours.
+   */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -27,24 +30,26 @@ export interface WorkerProcessOptions {
 export interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Its own words, when it could not start. */
+  /** Why the worker could not start, in its own words or those of the system. */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** How many messages of it have been read: one that lives goes on counting. */
+  /** How many messages of this worker have been read. A live worker sends more and more of them. */
   readonly said: number;
-  /** The public port, once it takes connections. Rejects when it ends before that. */
+  /**
+   * The public port, once the worker takes connections. Rejects when the worker ends before that.
+   */
   readonly listening: Promise<number>;
   /** Fulfilled when the process is gone and its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /** Undefined when it has not answered in time. */
+  /** Asks the worker. Undefined when it has not answered in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
   ): Promise<WorkerAnswers[About] | undefined>;
-  /** Asks it to drain, after the delay, and end. */
+  /** Asks the worker to drain, after the delay, and to end. */
   stop(drainDelayMs: number): void;
   kill(): void;
 }
@@ -54,8 +59,8 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // Its standard output is ours for results; a worker has none. Structured clone keeps NaN, which
-  // JSON would not.
+  // Our standard output is for results. A worker has none, so its standard output is ignored. The
+  // messages use structured clone, which keeps NaN; JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -74,18 +79,19 @@ export function startWorkerProcess({
       else if (message.type === "counts") onMetrics(message.metrics);
       else pending.get(message.id)?.(message.answer);
     });
-    // It never rejects.
+    // `ended` never rejects.
     void ended.then((end) => {
       reject(new Error(end.reason ?? `start worker ${start.index}: it ended, ${wordsFor(end)}`));
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // Whoever awaits it hears of it; nobody has to.
+  // A rejection that nobody awaits would end this process. Those who await `listening` still get
+  // it.
   listening.catch(() => {});
   tell(start);
 
   function tell(message: MessageToWorker): void {
-    // A worker on its way out cannot be told anything; that it ends is heard elsewhere.
+    // A message to a worker on its way out may be lost. Its end is noticed elsewhere.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -123,7 +129,10 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/** The channel may hold messages for a moment after the process is gone. */
+/**
+ * Waits for the process to exit and then for its channel to close: the channel may hold messages
+ * for a moment after the process is gone.
+ */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

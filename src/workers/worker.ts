@@ -1,6 +1,6 @@
-// The worker's side: starts a gateway as the supervisor says, answers its questions, reports what
-// was counted, and drains when told to, by the supervisor or by a signal, or when the supervisor is
-// gone. Knows the gateway as an argument.
+// The worker's side: starts a gateway as the supervisor says, answers the supervisor's questions
+// and reports what was counted. It drains when the supervisor or a signal says so, or when the
+// supervisor is gone. The gateway comes as an argument.
 
 import type { ClientWarning } from "../base/client-warning.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
@@ -41,12 +41,15 @@ export interface WorkerOptions {
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
-/** A worker that is killed takes what it counted since its last report with it. */
+/**
+ * How often the counters are reported. A worker that is killed takes with it what it has counted
+ * since its last report.
+ */
 const reportEveryMs = 1_000;
 
 /**
- * Fulfilled when it has drained: true, or when it could not start and the supervisor has been told
- * why: false.
+ * Fulfilled with true when the worker has drained or was told to end before it listened, and with
+ * false when it could not start and has told the supervisor why.
  */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const told = new AbortController();
@@ -73,7 +76,8 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
     } else void answer(received.id, received.about);
   });
   channel.on("disconnect", () => {
-    // Gone in the middle of a drain: somebody insists, so nothing is waited for.
+    // The supervisor went away in the middle of a drain: somebody insists, so nothing is waited
+    // for.
     if (ending.aborted) abandoned.abort();
     else told.abort();
   });
@@ -113,8 +117,8 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
 }
 
 /**
- * Fulfilled when the message has left, or cannot: a supervisor that is gone has been noticed
- * elsewhere.
+ * Fulfilled when the message has left, or cannot be sent. A supervisor that is gone is noticed by
+ * the `disconnect` listener.
  */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
