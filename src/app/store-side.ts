@@ -64,8 +64,8 @@ async function readRegistry(
   const registry = await openRegistry({
     connection,
     ...{ prefix, replicas, hubDomain, log, signal },
-    // At a leaf this comparison cannot be made: its streams begin at a sequence made of the time,
-    // and its registry at what the hub has.
+    // Stored events show whether the registry has lost projects, except at a leaf: its streams
+    // begin at a sequence made of the time, and its registry with what the hub has.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

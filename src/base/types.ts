@@ -176,8 +176,8 @@ export interface Exchange extends ClientWarningOrigin {
   /** Whether the request came to an endpoint at which an object without `event` is an $identify. */
   readonly isEngage: boolean;
   /**
-   * Set for bodies that came in pieces or were inflated on the pool. Undefined for other bodies,
-   * which cost less to scan than to queue.
+   * Set for bodies that came in pieces or were inflated on the pool. Undefined for others: to scan
+   * one costs less than to queue it.
    */
   readonly hint: BodyHint | undefined;
   /** The project of the request, set by the intake when it knows; "" until then. */

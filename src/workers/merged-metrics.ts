@@ -56,8 +56,8 @@ export function createMergedMetrics(): MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [kept.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // When no worker reports the gauge: things in flight, connections and the like are 0. The other
-    // gauges are left out, because nothing is known of them.
+    // No worker reports this gauge. Sums and minimums are then 0: nothing is in flight and nothing
+    // is connected. Other gauges are left out, because nothing is known of them.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];

@@ -210,8 +210,8 @@ export class Supervisor {
    */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // A worker that drains may be silent for long. Those that outlast the deadline are killed
-    // below.
+    // The silence watch ends here, because a worker that drains may take its time. Those that
+    // outlast the deadline are killed below.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
