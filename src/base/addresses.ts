@@ -23,8 +23,8 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
 }
 
 /**
- * Brings an address that somebody wrote into this form. "" when the text is anything else, also an
- * address with a port, brackets or a zone.
+ * Brings an address that somebody wrote into this file's form. "" when the text is anything else,
+ * also an address with a port, brackets or a zone.
  */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);

@@ -7,15 +7,16 @@ import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 
 /**
- * How many steps of priority they are below the event loop. Where both want a processor, a thread
- * of the pool gets a third of what the event loop gets; where nobody else wants it, all.
+ * How many steps of priority the threads of the pool are below the event loop. Where both want a
+ * processor, a thread of the pool gets a third of what the event loop gets; where nobody else wants
+ * the processor, all of it.
  */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
 /**
- * The name that libuv gives to the threads of its pool. They begin with the first work for them, at
- * the latest when this folder is read.
+ * The name that libuv gives to the threads of its pool. The threads begin with the pool's first
+ * work, at the latest when this folder is read.
  */
 const poolThread = "libuv-worker\n";
 

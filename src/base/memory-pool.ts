@@ -24,7 +24,7 @@ interface Shelf {
 }
 
 /**
- * With this many sizes or more, a new size makes the pool forget those of which no block is kept.
+ * Once the pool knows this many sizes, a new size makes it forget those of which no block is kept.
  */
 const shelvesMax = 16;
 
