@@ -1,6 +1,6 @@
-// The public port's certificate, in files that others renew: checks them every second, and has a
-// new pair used once it is whole. Does not serve it, and never gives up one that works for one that
-// does not.
+// Watches the files of the public port's certificate and key, which others renew. Checks them every
+// second, and has a new pair put into use once it is whole. Never gives up a pair that works for
+// one that does not. The listener serves the certificate.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -11,8 +11,8 @@ import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
 /**
- * Files that were not fit are tried again after so many checks, changed or not: what was in the way
- * may have passed.
+ * Files that do not hold a usable pair are read again after this many checks, changed or not: what
+ * was in the way may have passed.
  */
 const checksBetweenTries = 60;
 
@@ -21,19 +21,19 @@ export interface CertificateWatchOptions {
   readonly log: Log;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Puts what the files hold into use; throws when that fails. */
+  /** Puts the pair that the files hold into use; throws when that fails. */
   readonly renew: () => void;
   readonly everyMs?: number;
 }
 
 interface Certificate {
-  /** The file as it is, with the certificates that vouch for the first. */
+  /** The whole certificate file: the certificate, followed by those that vouch for it. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
 
-/** Watches a pair that is in use from now on; throws when the files do not hold one. */
+/** Watches the files of a pair that is already in use. Throws when they do not hold one. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -42,14 +42,14 @@ export async function watchCertificate(
 }
 
 /**
- * The files are read again when they have changed and then were the same at two checks, so that a
- * pair is not taken while it is being written. Links are followed: Kubernetes renews secrets by
- * pointing a link elsewhere.
+ * The files are read again when they have changed and were then found the same at two checks in a
+ * row, so that a pair is not taken while it is being written. Links are followed: Kubernetes renews
+ * secrets by pointing a link elsewhere.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
-  /** The files' state at the last check; and the one that is in use, or was given up. */
+  /** The files' state at the last check, and their state when a usable pair was last read. */
   #stateSeen: string;
   #stateSettled: string;
   #failure = "";
@@ -142,7 +142,7 @@ function readCertificate({ cert, key }: CertificateFiles): Certificate {
   return { text, notBeforeMs: validFromDate.getTime(), notAfterMs: validToDate.getTime() };
 }
 
-/** A text that changes whenever a file is written, replaced or gone. */
+/** Returns a text that changes whenever one of the files is written, replaced or removed. */
 async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
   return (await Promise.all([cert, key].map(stateOfFile))).join(" ");
 }

@@ -1,11 +1,11 @@
-// The paths that take events, and what each is called in metrics. Bodies are treated alike on all
-// of them, with one exception: see Exchange.isEngage.
+// The paths that take events, and the label of each in metrics. Bodies are treated alike on all of
+// them but two: see Exchange.isEngage and Exchange.v1.
 
 import { Ascii } from "../base/ascii.ts";
 import type { Route } from "../base/types.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
-/** The path as a bounded label: `other` is every path at which there is nothing. */
+/** The path as a bounded label: `other` stands for every path at which there is nothing. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -16,19 +16,19 @@ const labels = {
   "/track": "track",
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
-  // Batches of what language models did: events like others, from SDKs that send them by a way of
-  // their own.
+  // Batches of events about language models. SDKs send them to a path of their own, but they are
+  // events like others.
   "/i/v0/ai/batch": "batch",
 } as const satisfies Record<string, Route>;
 
-/** Each path stands here with the slash at its end and without. */
+/** Every path of `labels`, once without a slash at its end and once with one. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
 /**
- * Makes any number of slashes at the beginning one: SDKs put a host that ends in a slash before a
- * path that begins with one.
+ * Cuts several slashes at the beginning of a path down to one: SDKs put a host that ends in a slash
+ * before a path that begins with one.
  */
 export function withOneSlash(path: string): string {
   let slashes = 0;

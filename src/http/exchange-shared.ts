@@ -1,4 +1,5 @@
-// What the exchanges of one server share, and what they ask of clock and metrics.
+// Declares what all exchanges of one server share, and what they need of a clock and of the
+// metrics.
 
 import type { ClientWarningTaker } from "../base/client-warning.ts";
 import type { ErrorCode } from "../base/errors.ts";
@@ -17,14 +18,14 @@ export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
   /** Called once for an answer that is an error, beside requestFinished. */
   problemAnswered(code: ErrorCode): void;
-  /** `phase`: where the request was when its client went. */
+  /** Called when a client goes before its answer; `phase` is how far its request was then. */
   requestAborted(phase: RequestPhase): void;
 }
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   wallMs(): number;
-  /** Milliseconds that only go forward. */
+  /** Milliseconds of a clock that never goes back. */
   monotonicMs(): number;
 }
 
@@ -41,13 +42,13 @@ export interface ExchangeShared {
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
   /**
-   * Requests whose head has come and that are not done: not answered, nor given up by client and
-   * intake.
+   * Requests whose head has come and that are not done. A request is done once it is answered or,
+   * where its client has left, once the intake has no answer to give any more.
    */
   inflight: number;
   draining: boolean;
-  /** Requests that are answered as they are read, in this turn of the event loop. */
+  /** How many requests may be answered as they are read, in one turn of the event loop. */
   readonly atOnce: TurnBudget;
-  /** Called while draining, when the last request is done. */
+  /** Called while draining, when no request is in flight any more. */
   idle: () => void;
 }

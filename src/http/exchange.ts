@@ -1,5 +1,5 @@
-// One HTTP request from its head to its one answer. Sees to it that a response is written once,
-// never after the client has gone, and that bytes and counts are given back.
+// Follows one HTTP request from its head to its one answer. The response is written once and never
+// after the client has gone, and bytes held and requests in flight are given back.
 //
 //   open ─► put off ─► open ─┬─► writing ─┬─► done
 //    │         │             └────────────┘    ▲
@@ -19,25 +19,28 @@ import type { HttpResponse } from "./uws.ts";
 import { writeFixed } from "./write-fixed.ts";
 
 /**
- * So many requests are answered as they are read, in one turn of the event loop. Those beyond get
- * their answer when the turn has read all it has: such requests can stand in one buffer by the
- * thousand, and the library goes on through it for as long as each is answered before the next.
+ * In one turn of the event loop this many requests are answered as they are read. The answers to
+ * further ones are written once the turn has read all it has. One buffer can hold thousands of such
+ * requests, and uWS goes on through it for as long as each is answered before the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** A client that was told that the connection ends has so long to end it itself. */
+/** A client that was told that its connection ends has this long to end it itself. */
 const CLOSED_AFTER_MS = 1_000;
 
 const AnswerState = {
-  /** It has no answer yet. */
+  /** The request has no answer yet. */
   Open: "open",
-  /** Its answer is known, and comes in a turn of its own. */
+  /** The answer is known, and is written in a turn of its own. */
   PutOff: "put off",
   /** A long answer goes out as its client reads it. */
   Writing: "writing",
-  /** The client has left. The intake, or the turn that was waited for, will still answer. */
+  /**
+   * The client has left. The intake, or the turn that the answer was put off to, will still answer;
+   * that answer is dropped.
+   */
   Gone: "gone",
-  /** It is answered, or needs no answer any more. */
+  /** The request is answered, or needs no answer any more. */
   Done: "done",
 } as const;
 type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
@@ -45,7 +48,7 @@ type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
 /** What the head of a request says, which uWS forgets once the head has been handled. */
 export interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path as people who watch may see it. */
+  /** The path as it may be shown to people: cut short, and without what may be a key. */
   readonly path: string;
   readonly origin: string;
   /** Content-Encoding as sent, "" for none. */
@@ -67,32 +70,36 @@ export class HttpExchange implements Exchange {
   projectId = "";
   library = "";
   /**
-   * The User-Agent of its connection's first request; of this one where a proxy's connection brings
-   * the requests of many.
+   * The User-Agent of this request, where its connection may be a proxy's, which brings the
+   * requests of many clients. Else the name made of the User-Agent of the connection's first
+   * request.
    */
   userAgent = "";
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
-  /** Nobody reads the answer to what is stored: it has no body. */
+  /** The client reads no answer to events that are stored (`beacon=1`): they are answered 204. */
   answersNothing = false;
   /** The connection ends with the answer. */
   close = false;
   /**
-   * What follows on the connection may be the rest of this request to a proxy before us, and
-   * another request to us. So the connection ends with the answer, and the answer comes in a turn
-   * of its own: uWS ends a connection on which a request comes before the answer to the one ahead
-   * of it, and goes on reading where the answer is there already.
+   * A proxy before us may take the bytes behind this request for the rest of it, and we for another
+   * request. So the connection ends with the answer, and the answer is written in a turn of its
+   * own: uWS ends a connection on which a request comes before the answer to the one ahead of it,
+   * but goes on reading where that answer is there already.
    */
   endsInDoubt = false;
   /**
-   * Its last piece is being read: an answer that comes now comes before uWS reads what is behind
-   * it.
+   * The last piece of the body is being read. An answer that is written now comes before uWS reads
+   * what is behind this request.
    */
   isBeingRead = false;
   #state: AnswerState = AnswerState.Open;
-  /** Undefined once answered or gone: uWS throws when a response is touched after that. */
+  /**
+   * Undefined once the request is answered or its client gone: uWS throws when a response is
+   * touched after that.
+   */
   #response: HttpResponse | undefined;
   /** Stops a long answer that is being written. */
   #stopWriting: (() => void) | undefined = undefined;
@@ -137,15 +144,17 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * What the SDK says of itself goes before what its HTTP library says: in the newer protocol in a
-   * header, else in the body.
+   * The client's name. What the SDK says of itself goes before the User-Agent, which may be its
+   * HTTP library's. An SDK names itself in a header of the newer protocol, else in the body.
    */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
   }
 
-  /** Answered or left by its client: what still comes for it is to be ignored. */
+  /**
+   * The request has its answer, or its client has left: what still comes of it is to be ignored.
+   */
   get isOver(): boolean {
     return this.#state !== AnswerState.Open;
   }
@@ -208,7 +217,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Answers now, in the middle of a body in too small chunks: what more of it has come is not read.
+   * Answers at once, in the middle of a body in too small chunks, and ends the connection. What
+   * more of the body has come is not read.
    */
   answerAndEnd(problem: Problem): void {
     this.#shared.chunkSenders.tell(this.body.senderAddress);
@@ -217,12 +227,16 @@ export class HttpExchange implements Exchange {
     this.answerProblem(problem);
   }
 
-  /** Ends the connection without an answer, at the head: nothing behind the head is read then. */
+  /**
+   * Ends the connection without an answer. Called at the head, so that nothing behind it is read.
+   */
   rejectConnection(): void {
     this.#response?.close();
   }
 
-  /** The client is gone. What the intake has taken goes on; its late answer is dropped. */
+  /**
+   * The client is gone. A body that the intake has taken is still worked on; the answer is dropped.
+   */
   abort(): void {
     this.#shared.chunks.gone(this);
     this.#stopWriting?.();
@@ -238,8 +252,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS begins to count anew when a request
-   * is resumed.
+   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS starts its timeout anew when a
+   * request is resumed.
    */
   keepOpen(): void {
     this.#response?.pause();
@@ -255,8 +269,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Whether the answer is to come in a turn of its own. Counts the requests that are answered as
-   * they are read, be they stored, dropped or refused.
+   * Whether the answer must be put off to a turn of its own. Counts the request against the turn's
+   * budget if it would be answered as it is read, be it stored, dropped or refused.
    */
   #mustWait(): boolean {
     if (this.#state !== AnswerState.Open) return false;
@@ -270,7 +284,7 @@ export class HttpExchange implements Exchange {
     this.#state = AnswerState.PutOff;
     if (this.endsInDoubt) this.close = true;
     this.endsInDoubt = false;
-    // It has its answer: until then it is not evicted, and what is done for its body stops.
+    // The answer is settled: until it is written the body cannot be evicted, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
@@ -286,7 +300,9 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, ...writing });
   }
 
-  /** Until the answer is handed over whole, the request goes on, and may be aborted. */
+  /**
+   * Until all of the answer is handed over, the request is in flight, and its client may abort it.
+   */
   #beginWriting(
     response: HttpResponse,
     status: number,
@@ -306,14 +322,14 @@ export class HttpExchange implements Exchange {
       this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
   }
 
-  /** Ends the request once. Returns the response, if there is one to write. */
+  /** Ends the request, once. Returns the response, if there is still one to write to. */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === AnswerState.Done || this.#state === AnswerState.PutOff) {
       shared.log.error({ route: this.label }, "Answer a request: it was answered before");
       return undefined;
     }
-    // While there is a response to go on with.
+    // This may resume reading through `#response`, so it comes before that is cleared.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;

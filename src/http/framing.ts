@@ -1,39 +1,40 @@
-// Judges where a request ends, and whether a proxy before us could see it end elsewhere: what
-// follows would then be a request to one of us and a body to the other. uWS reads framing more
-// loosely than RFC 9112 asks: it takes the first of several lengths, any transfer coding as
-// chunked, an empty length as none, and ignores header lines behind one without a name. Reads the
-// head only; the caller answers.
+// Judges by the head where a request ends, and whether a proxy before us could see it end
+// elsewhere: the bytes behind it would then be a request to one of us and a body to the other. uWS
+// reads framing more loosely than RFC 9112 asks: it takes the first of several lengths, any
+// transfer coding as chunked, an empty length as none, and ignores header lines behind one without
+// a name. The caller answers.
 
 import type { Problem } from "../base/errors.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /**
- * A `sure` request ends where anybody sees it end. A `doubtful` one may be answered, but the
- * connection must end with it.
+ * Everybody sees a `sure` request end at the same place. A `doubtful` one may be answered, but the
+ * connection must end with the answer.
  */
 export type Framing = "sure" | "doubtful" | Problem;
 
 /**
- * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine`,
- * every header line is read, also where that length says all there should be; that costs more than
- * reading the few that count, so it is for heads that others read as well. uWS has refused by now
- * what is not digits in the first length, and a length beside a transfer coding that is not empty.
+ * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine` all
+ * header lines are read, even where that length is above 0 and would do alone. That takes longer,
+ * so it is asked for only where a proxy may have read the head as well. Before this, uWS has
+ * refused a first length that is not digits, and a length beside a transfer coding that is not
+ * empty.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // A body of none leaves it open whether a length was hidden, which only who sent bytes behind the
-  // head would do.
+  // A length of 0, or none, does not settle where the request ends: another length may be hidden,
+  // by somebody who sends bytes behind the head.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "sure";
   const lines = new FramingLines();
   request.forEach(lines.take);
   const fault = lines.fault();
   if (fault !== undefined) return { code: "invalid_framing", detail: fault };
-  // uWS reads chunk sizes, their ends and extensions loosely; and where there is no length, one may
-  // stand behind a line without a name.
+  // Without a body length the end stays in doubt. uWS reads chunk sizes, their ends and extensions
+  // loosely, and ignores a length behind a header line without a name.
   return hasBody ? "sure" : "doubtful";
 }
 
@@ -57,7 +58,9 @@ class FramingLines {
     }
   };
 
-  /** Says what RFC 9112 (3.2, 6.1, 6.3) has a server refuse. */
+  /**
+   * Returns the fault for which RFC 9112 (3.2, 6.1, 6.3) has a server refuse the request, if any.
+   */
   fault(): string | undefined {
     if (this.#codings > 0 && this.#lengths > 0)
       return "Both Content-Length and Transfer-Encoding were sent";

@@ -1,5 +1,5 @@
 // Listens on the public port, alone or with other processes, in plain or with a certificate that
-// can be renewed. Knows no routes: it is told how to put them on an app.
+// can be renewed. Knows no routes: the caller's `prepare` puts them on an app.
 
 import { createServer } from "node:net";
 import { portFault } from "./port-fault.ts";
@@ -22,7 +22,9 @@ import {
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** PEM files: a certificate, followed by those that vouch for it, and its key. */
+/**
+ * PEM files: `cert` has the certificate, followed by those that vouch for it; `key` has its key.
+ */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -39,14 +41,14 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` puts filter and routes on an app: on one, or with a certificate on one for each time
-   * it is renewed.
+   * `prepare` puts the filter and the routes on an app. In plain it is called once. With a
+   * certificate it is called at the start and at each renewal, each time for a new app.
    */
   constructor(prepare: (app: TemplatedApp) => void, files?: CertificateFiles) {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /** Returns the port, 0 being any free one; an Error says what is in the way. */
+  /** Returns the port, any free one for 0. Throws an Error that says what is in the way. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -62,8 +64,8 @@ export class Listener {
   }
 
   /**
-   * Shows connections from now on what the files hold now; open ones go on. Throws, and changes
-   * nothing, when they do not hold a pair.
+   * Serves new connections with the pair that the files hold now; open connections keep theirs.
+   * Throws, and changes nothing, when the files do not hold a pair.
    */
   renewCertificate(): void {
     this.#front.renew();
@@ -80,8 +82,8 @@ export class Listener {
     if (sharing === "joining") return listenShared(acceptor, host, port);
     const alone = listenExclusively(acceptor, host, port);
     if (alone === undefined || sharing === "alone") return alone;
-    // It is known now that nobody has the port, and its number: it can be let go for one that is
-    // shared.
+    // Listening alone has shown that nobody else has the port, and which number it has. Now it is
+    // closed, and opened again as a port that others can share.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
     return listenShared(acceptor, host, portFound);
@@ -96,11 +98,11 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 
 /**
  * An app keeps the certificate it was made with. So one app accepts, and hands each connection,
- * before its first byte is read, to the app with the newest certificate; those with older ones keep
- * the connections they have.
+ * before its first byte is read, to the app with the newest certificate. The apps with older
+ * certificates keep the connections they have.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // It has no certificate: should it ever be left with a connection, that fails.
+  // The acceptor has no certificate: a connection that it did not hand on would fail.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 
@@ -133,7 +135,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** Asks Node for the reason that uWS keeps to itself. */
+/** uWS does not say why it could not listen, so Node tries the same port, and says why. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

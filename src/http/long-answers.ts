@@ -1,16 +1,19 @@
-// Follows long answers, each made for one client, from when they are written until the client has
-// read them: their bytes are in flight, and a client that reads too slowly is cut off, so that
-// nobody holds others' room by not reading. Its events are stored all the same.
+// Follows long answers, each made for one client, until that client has read them. Until then their
+// bytes count as bytes in flight. A client that reads too slowly is cut off, so that nobody holds
+// others' room by not reading; its events are stored all the same.
 
 import type { Admission } from "../base/types.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 
-/** Where all of them hold more of the bytes in flight, the slowest is cut off, then the next. */
+/**
+ * Where long answers together hold more than this share of the bytes that may be in flight, the
+ * slowest reader is cut off, then the next.
+ */
 const shareOfBudget = 1 / 4;
 /**
- * A client has so long before it can be the slowest, and so long before it can be too slow; from
- * then on it must read so many bytes a second.
+ * A client can be cut off as the slowest after `slowestAfterMs`, and as too slow after
+ * `slowAfterMs`. For each second after the latter it must have read `bytesPerSecondMin`.
  */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
@@ -38,7 +41,7 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** Does what writePiecewise does, and returns what stops it, too. */
+  /** Writes as writePiecewise does, and like it returns the function that stops the writing. */
   write(response: HttpResponse, body: Uint8Array, options: PiecewiseOptions): () => void {
     const answer = { bytes: body.length, sinceMs: this.#options.monotonicMs(), response };
     this.#add(answer);
@@ -58,7 +61,8 @@ export class LongAnswers {
   #add(answer: LongAnswer): void {
     this.#answers.add(answer);
     this.#bytes += answer.bytes;
-    // It may go beyond the limit: the events that it tells of are stored.
+    // These bytes may go beyond the limit: the events that the answer reports on are already
+    // stored.
     this.#options.admission.take(answer.bytes);
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
   }
@@ -84,7 +88,7 @@ export class LongAnswers {
     for (const { answer, ageMs, bytesRead } of readers) {
       const isTooSlow = bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.#bytes > admission.bytesMax * shareOfBudget && ageMs > slowestAfterMs;
-      // A single answer may be longer than all may be together.
+      // A single answer is never too much, even where it alone is longer than all may be together.
       if (isTooSlow || (isTooMuch && this.#answers.size > 1)) answer.response.close();
     }
   }

@@ -1,15 +1,16 @@
-// Makes a path presentable at which there is nothing, or no such script, for answers and for people
-// who watch. It is a stranger's text: so only its beginning is shown, in printable ASCII, without
-// what may be a key.
+// Makes a path that was asked for fit to be shown, in answers and to people who watch. The path is
+// a stranger's text: so only its beginning is shown, in printable ASCII, without what may be a key.
 
 import { withoutKeys } from "../base/without-keys.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
 
-/** So many characters show which path it is. */
+/** At most this many characters of a path are shown: enough to tell which path it is. */
 const charsShownMax = 80;
-/** So many are searched for keys: one whose beginning is shown is seen whole. */
+/**
+ * This many characters are searched for keys, so that a key whose beginning is shown is seen whole.
+ */
 const charsReadMax = 320;
-/** A key stands here, whatever it looks like. */
+/** The segment behind `/array/` is a key, whatever it looks like. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
 
 export function namedPath(path: string): string {
@@ -24,11 +25,11 @@ export function namedPath(path: string): string {
 }
 
 /**
- * Hides the keys of a segment. A key goes as far as its segment does, and may be percent-encoded
- * twice, by a client and by a proxy.
+ * Hides a key in a segment, from the key's beginning to the segment's end. A key may be
+ * percent-encoded twice, by a client and by a proxy.
  */
 function namedSegment(segment: string): string {
-  // A row of equal characters is no key, and may be long.
+  // A segment of one repeated character is no key. It may be long, so it is not searched.
   if (/^(.)\1*$/.test(segment)) return segment;
   const told = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(told);

@@ -1,16 +1,20 @@
-// Finds the path that was probably meant by one at which there is nothing. Reads a bounded part of
-// it, and names only paths that are there. A path at which events are thrown away is named only for
-// a slip of one letter, since a client that goes there by our word would lose them.
+// Finds the path that a client probably meant when it asked for one at which there is nothing.
+// Searches for none that is too long, and suggests only paths that exist. A path at which events
+// are thrown away is suggested only where one letter at most is wrong, since a client that goes
+// there by our word would lose its events.
 
 import { lettersApart } from "../base/letters-apart.ts";
 import { TurnBudget } from "../base/turn-budget.ts";
 
 const charsReadMax = 80;
-/** A path so short is near to too many for any letter, or for two, to be wrong. */
+/**
+ * A path shorter than `oneSlipFrom` may have no letter wrong, and one shorter than `twoSlipsFrom`
+ * only one: short paths are near to too many others.
+ */
 const oneSlipFrom = 4;
 const twoSlipsFrom = 6;
 
-/** Other services take events at paths that end so. */
+/** The last segments of paths at which other services take events, and what to suggest for them. */
 const calledElsewhere: ReadonlyMap<string, string> = new Map([
   ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
     (name) => [name, "/capture/"] as const,
@@ -19,12 +23,12 @@ const calledElsewhere: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * So many paths are searched for in one turn of the event loop, each in 0.1 ms at most. A client
- * that asks by the hundred is only told that there is nothing.
+ * At most this many paths are searched for in one turn of the event loop, each in 0.1 ms at most.
+ * Requests beyond that are only told that there is nothing at their path.
  */
 const searchesPerTurn = 8;
 
-/** Finds what nearPath finds, as often as a turn has time for it. */
+/** Calls nearPath, but not more than `searchesPerTurn` times in one turn. */
 export class NearPaths {
   readonly #searches = new TurnBudget(searchesPerTurn);
 
@@ -37,7 +41,8 @@ export class NearPaths {
 
 /**
  * `paths` are those that take events, in any order; `others` are those that take none. Returns one
- * of them, with the slash at its end where there is such a one.
+ * of them. Where a path of `paths` is there with and without a slash at its end, it is the one with
+ * it.
  */
 export function nearPath(
   path: string,
@@ -52,7 +57,7 @@ export function nearPath(
   if (same !== undefined) return same;
   const near = nearest(sent, known, others);
   if (near !== undefined) return near;
-  // The longest, so that `/x/i/v0/e` is not taken for `/e`.
+  // The longest path that begins or ends the one sent, so that `/x/i/v0/e` is not taken for `/e`.
   const below = known
     .filter(
       (one) =>
@@ -85,7 +90,7 @@ function nearest(
   return found;
 }
 
-/** Leaves out capitals, doubled slashes and the slash at the end. */
+/** Returns the path in small letters, without doubled slashes and without a slash at its end. */
 function plain(path: string): string {
   return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
 }

@@ -1,22 +1,22 @@
-// Writes a long answer as its client reads it, a piece a turn of the event loop, so that no copy of
-// it waits for a socket and nobody waits while one is copied. Owns nothing: who calls keeps the
+// Writes a long answer as its client reads it, one piece in a turn of the event loop. So no copy of
+// the answer waits for a socket, and nobody waits while a long one is copied. The caller keeps the
 // body until it is sent, and stops the writing when the client goes before that.
 
 import type { HttpResponse } from "./uws.ts";
 
-/** Longer answers go out in pieces. */
+/** Answers longer than this go out in pieces. */
 export const atOnceBytesMax = 16_384;
-/** So much is handed to the socket in one turn: it takes some 20 µs. */
+/** At most this much of an answer is handed to the socket in one turn, which takes some 20 µs. */
 const pieceBytesMax = 65_536;
 
 export interface PiecewiseOptions {
   /** Writes status and headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
-  /** The connection is to end with it. */
+  /** The connection is to end with this answer. */
   readonly close: boolean;
   /**
-   * Is called once the socket has taken it all; with `mustClose` nothing but the caller ends the
-   * connection. It is not called when the client goes before that.
+   * Called once the socket has taken the whole answer; not called when the client goes before that.
+   * With `mustClose` the caller has to end the connection: nothing else does.
    */
   readonly sent: (mustClose: boolean) => void;
 }
@@ -25,9 +25,10 @@ export interface PiecewiseOptions {
  * Returns a function that stops the writing, to be called when the client is gone: the response is
  * not touched after it.
  *
- * Where uWS is told not to keep what the socket does not take, it cannot close the connection. To
- * that end it is told of one byte more to come than the client is: the answer never ends, and a
- * request behind it ends the connection, as does the caller.
+ * With tryEnd, uWS keeps no copy of what the socket does not take, but cannot close the connection
+ * either. So with `close` uWS is told of one byte more than the client is, and the answer never
+ * ends for uWS. A further request on the connection then makes uWS end it; without one the caller
+ * does.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -41,7 +42,7 @@ export function writePiecewise(
   response.cork(() => {
     writeHead(response);
     if (close) response.writeHeader("Connection", "close");
-    // uWS tells the client the length of the first call.
+    // uWS tells the client the total length that this first call gives.
     [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
   });
   goOn(1);
@@ -62,7 +63,8 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // The last piece has no byte: what was taken before may still wait for the socket.
+    // The answer is whole only when an empty piece is taken as well: bytes of the piece before may
+    // still wait for the socket.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) goOn(response.getWriteOffset());

@@ -1,4 +1,5 @@
-// Says why a port cannot be listened on, and names the setting and the way to whoever has it.
+// Says why a port cannot be listened on, and names the setting to change. For a port that is taken
+// it also names the command that shows who has it.
 
 export type PortName = "PORT" | "ADMIN_PORT";
 

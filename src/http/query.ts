@@ -1,6 +1,6 @@
-// Reads what a request says of itself in its query, as browser SDKs do: the payload itself, how it
-// is compressed, when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`,
-// what a proxy adds) are ignored.
+// Reads what browser SDKs put into a request's query: the payload itself, how it is compressed,
+// when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy
+// adds) are ignored.
 
 import { type Compression, compressionNamed } from "./body/codings.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
@@ -11,12 +11,14 @@ export interface QueryTarget {
   answersNothing: boolean;
 }
 
-/** 2020-01-01. A smaller number of milliseconds was one of seconds. */
+/** 2020-01-01. A smaller number is not milliseconds but probably seconds, and is ignored. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The last millisecond that a date can have. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** Notes what the query says. The first value of a parameter that means something counts. */
+/**
+ * Notes what the query says. Where a parameter comes more than once, its first usable value counts.
+ */
 export function readQuery(query: string, target: QueryTarget): void {
   for (let start = 0; start < query.length; ) {
     let end = query.indexOf("&", start);
@@ -29,7 +31,10 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/** `encoded` is the value as it stands there; `data` stays so until it is unpacked. */
+/**
+ * `encoded` is the value as it stands in the query. That of `data` stays percent-encoded until it
+ * is unpacked.
+ */
 function note(target: QueryTarget, name: string, encoded: string): void {
   if (name === "data") {
     if (target.body.queryData === "") target.body.queryData = encoded;
@@ -52,8 +57,8 @@ function note(target: QueryTarget, name: string, encoded: string): void {
 }
 
 /**
- * Returns milliseconds since the epoch; an infinity for what is no time, and `before` where nothing
- * is said.
+ * Returns milliseconds since the epoch, an infinity for a value that is no time, and `before` for
+ * one that is empty or too small.
  */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;

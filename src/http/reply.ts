@@ -11,8 +11,8 @@ import type { HttpResponse } from "./uws.ts";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /**
- * Clients refused at once are told to wait for one of so many different seconds, from the first
- * that makes sense on.
+ * Retry-After is one of this many consecutive seconds, drawn at random from the first that makes
+ * sense on: clients refused at once do not all come back at once.
  */
 const RETRY_AFTER_SPREAD = 5;
 const PREFLIGHT_SECONDS = "86400";
@@ -39,19 +39,19 @@ export const statusLines = {
 } as const satisfies Record<FixedAnswer["status"] | ErrorRow["status"], string>;
 
 /**
- * An answer `to be closed` is whole, and the caller is to close its connection once the client has
- * had the time to.
+ * `to be closed`: the answer is whole, but uWS does not close the connection. The caller is to
+ * close it once the client has had the time to.
  */
 export type Written = "done" | "to be closed";
 
 export interface ReplyOptions {
-  /** The request's Origin header, "" for none: mirrored. */
+  /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
   /** Close the connection once this is sent. */
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
-  /** Problems are said as the newer protocol has it. */
+  /** Problems are written in the form of the newer protocol. */
   readonly isV1: boolean;
 }
 
@@ -68,7 +68,10 @@ export interface EventResultsText {
   readonly hasRetry: boolean;
 }
 
-/** Writes answers. One a server, so that no closure is made for an answer. */
+/**
+ * Writes answers. One writer serves the whole server, so that the usual answers need no closure
+ * each.
+ */
 export class ReplyWriter {
   readonly #random: () => number;
   #response: HttpResponse | undefined;
@@ -76,13 +79,16 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** The last problem answered and its text: a flood is refused for one reason. */
+  /** The last problem answered, and its text: a flood of requests is refused for one reason. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = { origin: "", close: false, headOnly: false, isV1: false };
   readonly #write = (): void => this.#writeCorked();
 
-  /** `random` from 0 to below 1: spreads out the retries of clients refused together. */
+  /**
+   * `random` returns a number from 0 to below 1: it spreads out the retries of clients refused
+   * together.
+   */
   constructor(random: () => number) {
     this.#random = random;
   }
@@ -91,7 +97,7 @@ export class ReplyWriter {
     this.#send(response, undefined, storedText(report), options);
   }
 
-  /** Tells what became of each event of a request. */
+  /** Answers with a text that says what became of each event of a request. */
   results(
     response: HttpResponse,
     { text, hasRetry }: EventResultsText,
@@ -103,12 +109,12 @@ export class ReplyWriter {
     });
   }
 
-  /** Says that all is well to a client that reads no body: a beacon of a page that is left. */
+  /** Answers 204 to a client that reads no body: a beacon, which a page sends as it is left. */
   nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
       if (origin !== "") writeCorsHeaders(response, origin);
-      // RFC 9110 (8.6): no length here.
+      // A 204 has no Content-Length (RFC 9110, 8.6).
       if (close) endHead(response);
       else response.endWithoutBody();
     });
@@ -128,12 +134,14 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** The connection ends with it: nothing said where the request ends. */
+  /** The connection ends with the answer: a preflight says nowhere where it ends. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Where a path takes fewer methods than others, a page can so read the 405 that says it.
+      // Except in the newer protocol, all methods are allowed here, even where the path takes
+      // fewer. The browser then sends the request, and the page can read the 405 that names the
+      // right methods.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -171,8 +179,8 @@ export class ReplyWriter {
     }
     if (origin !== "") writeCorsHeaders(response, origin);
     if (headOnly) {
-      // As a header, because `endWithoutBody(length)` makes uWS wait for a body, which a HEAD does
-      // not have.
+      // The length is written as a header, because `endWithoutBody(length)` makes uWS wait for a
+      // body, which the answer to a HEAD does not have.
       response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
       if (close) endHead(response);
       else response.endWithoutBody();
@@ -207,10 +215,11 @@ export function writeResultsHead(response: HttpResponse, hasRetry: boolean, orig
 }
 
 /**
- * Ends a head that is all of the answer, on a connection that is to end. uWS says a length of 0
- * wherever it closes a connection, which is none for a 204 or 304, and not that of a HEAD. So it is
- * handed the end of the head as that of a line of it, behind the Date that it would add itself, and
- * the answer does not end for it: a request behind it ends the connection, as does the caller.
+ * Ends an answer that is only a head, on a connection that is to end. Where uWS closes a
+ * connection, it writes a length of 0. A 204 or 304 has no length, though, and a HEAD another. So
+ * the head is ended here, by a line break in its last header, behind the Date that uWS would add
+ * itself. For uWS the answer has not ended: a further request on the connection makes uWS end it;
+ * without one the caller does.
  */
 export function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
@@ -258,7 +267,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** Returns what the sender, and nobody else, may read. */
+/** Returns the text for the sender. Nobody else may read it: `excerpt` quotes what was sent. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }

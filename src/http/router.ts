@@ -1,5 +1,5 @@
-// What there is at a path: events are taken, an SDK is answered, or there is nothing. Tells what is
-// known of a request by its path and method alone; who begins requests is the server.
+// Finds what there is at a path: events are taken, an SDK is answered, or there is nothing. Tells
+// the server what the path and the method say of a request; the server begins the request.
 
 import type { Problem } from "../base/errors.ts";
 import type { Route } from "../base/types.ts";
@@ -12,17 +12,17 @@ import { allowedMethods, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** What is known of a request by its path and method alone. */
+/** What the path and the method alone tell of a request. */
 export interface Routed {
   readonly label: RouteLabel;
-  /** The path as people who watch may see it. */
+  /** The path as it may be shown to people: cut short, and without what may be a key. */
   readonly path: string;
   /**
-   * What is answered once the body has come, whatever else the request brings and however the store
-   * is: a problem, or an answer at a path that takes no events.
+   * An answer that is settled already, and given once the body has come: a problem, or the answer
+   * of a path that takes no events. It depends neither on the body nor on the store.
    */
   readonly verdict?: Problem | FixedAnswer;
-  /** Its events can only be in the query. */
+  /** The request is a GET: its events can only be in the query. */
   readonly isGet?: boolean;
   /** The request is a HEAD: its answer has no body. */
   readonly headOnly?: boolean;
@@ -34,7 +34,7 @@ export interface RoutedPreflight extends Routed {
 }
 
 export interface RouterOptions {
-  /** The scripts that pages load from here, where they are. */
+  /** The scripts that pages load from here; undefined where there are none. */
   readonly files: StaticFiles | undefined;
   /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
@@ -43,10 +43,10 @@ export interface RouterOptions {
 }
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
-/** One of these is suggested where there is nothing. */
+/** One of these may be suggested for a path at which there is nothing. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
-/** Probes and scrapers ask for these, sometimes at the wrong port. */
+/** Probes and scrapers ask for these paths, sometimes at this port instead of the admin port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -84,7 +84,10 @@ export class Router {
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
 
-  /** Takes a request at any other path: one for events may have more slashes before it. */
+  /**
+   * Takes a request at a path without a route on the app: one for events with more slashes before
+   * it, one that SDKs or browsers ask for, or one at which there is nothing.
+   */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
     const route = routes.get(url);
@@ -110,7 +113,7 @@ export class Router {
     }
   }
 
-  /** Takes a request at a path for events that was found after slashes before it were left out. */
+  /** Takes a request at a path for events that had more slashes before it. */
   #takeAt(
     response: HttpResponse,
     request: HttpRequest,
@@ -125,7 +128,7 @@ export class Router {
     else begin(response, request, refusedMethod(request, at));
   }
 
-  /** `named`: the path as it may be shown. */
+  /** `named` is `path` as it may be shown. */
   #nothingAt(named: string, path: string): Problem {
     if (operatorPaths.has(path)) {
       const detail = `There is nothing at ${named} of this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;

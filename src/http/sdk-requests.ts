@@ -1,6 +1,6 @@
-// Answers what SDKs and browsers ask for beside taking events: flags, configuration, scripts,
-// places for recordings and logs, by a closed table from path to answer. Nothing is stored, nothing
-// waits for the store, and no body is read for what is in it.
+// Answers requests of SDKs and browsers at paths that take no events: for flags, configuration and
+// scripts, and with recordings and logs, by a closed table from path to answer. Nothing is stored,
+// nothing waits for the store, and no body is read for what is in it.
 
 import type { Problem } from "../base/errors.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
@@ -24,7 +24,7 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
   return labelSet.has(label);
 }
 
-/** What there is at a path, for requests of the methods it takes. */
+/** A path that is answered here. */
 export interface SdkRoute {
   readonly label: SdkRouteLabel;
   /** The path as it was asked for, but without a key. */
@@ -35,7 +35,7 @@ export interface SdkRoute {
 }
 
 export interface SdkRequests {
-  /** Undefined where there is nothing at the path, which is a URL's, without its query. */
+  /** `path` is a URL's, without its query. Undefined where there is nothing at it. */
   routeOf(path: string): SdkRoute | undefined;
 }
 
@@ -49,7 +49,9 @@ const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
 
-/** Paths without the slash at the end, which may stand there. */
+/**
+ * The answers by path. A slash at the end of a request's path is left out before it is looked up.
+ */
 const entries: Readonly<Record<string, Entry>> = {
   "/flags": {
     label: "flags",
@@ -81,7 +83,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and the others with a placeholder for what differs. */
+/** The paths of `entries`, and those with a part that differs, for which a placeholder stands. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags/{flag}/remote_config",
@@ -94,20 +96,20 @@ export const sdkPaths: readonly string[] = [
 
 const noPayload = feature("null");
 
-/** Each character of a key may stand in the path as it is, or percent-encoded. */
+/** Matches the paths that hold a key. Each character of it may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
-/** Projects may have such keys. */
+/** Matches the keys that a project may have. */
 const isKey = /^[!-~]{1,200}$/;
 /**
- * Asks for the encrypted payload of a flag: SDKs read the answer's body as the payload, whatever
- * its status.
+ * Matches the paths at which SDKs ask for the encrypted payload of a flag. They read the answer's
+ * body as the payload, whatever its status.
  */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 export interface SdkRequestsOptions {
-  /** The scripts of posthog-js, where it is there. */
+  /** The scripts of posthog-js; undefined where they are not served. */
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
   /** Milliseconds since the epoch. */
@@ -145,7 +147,7 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
         ifNoneMatch: request.getHeader("if-none-match"),
         acceptEncoding: request.getHeader("accept-encoding"),
       });
-      // Where there is no such script, there is nothing for any method.
+      // A script that is not there is answered 404 for every method.
       return answer === undefined ? noScript(path, name) : ifTaken(request, read, () => answer);
     };
     return { label: "static", path, allow: allowOf(read), answerTo };
@@ -178,19 +180,21 @@ function allowOf(methods: readonly string[]): string {
   return [...methods, "options"].join(", ").toUpperCase();
 }
 
-/** Returns the key that stands in a path; undefined for one that no project can have. */
+/** Returns the key in a path's segment; undefined for a key that no project can have. */
 function keyIn(segment: string): string | undefined {
   const key = percentDecoded(segment);
   return isKey.test(key) ? key : undefined;
 }
 
-/** Answers for a feature that does not exist: nothing, in the form its SDK reads. */
+/**
+ * Answers for a feature that does not exist with an empty list or null, in the form its SDK reads.
+ */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Answers that all is well; the body is thrown away. */
+/** Answers as if the body were kept. It is thrown away. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

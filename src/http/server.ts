@@ -1,6 +1,6 @@
-// The public port: begins each request, with what refuses it before its body is read; listens and
-// drains. Knows nothing of events: bodies go to the intake, answers come back through the exchange.
-// What there is at a path is told by the router.
+// The public port: begins each request, refuses at the head what needs no body to be refused,
+// listens and drains. Knows nothing of events: bodies go to the intake, answers come back through
+// the exchange. The router tells what there is at a path.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarningTaker } from "../base/client-warning.ts";
@@ -46,21 +46,21 @@ export interface HttpServerOptions {
   readonly clock: Clock;
   /** Milliseconds for which this thread had a processor; `clock.monotonicMs` unless given. */
   readonly workMs?: (() => number) | undefined;
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   /** The code to refuse every request with for now, before its body is read. */
   readonly refusal?: () => ErrorCode | undefined;
-  /** With it a client's address is read once a connection, else once a request. */
+  /** With it the client's address is read once for each connection, without it for each request. */
   readonly connectionId?: ConnectionId | undefined;
-  /** The scripts that pages load from here, where they are. */
+  /** The scripts that pages load from here; undefined where there are none. */
   readonly files?: StaticFiles | undefined;
-  /** With them the port speaks TLS, and nothing else. */
+  /** With these files the port speaks TLS, and nothing else. */
   readonly certificate?: CertificateFiles | undefined;
 }
 
 /**
- * Clients that had their last answer before the drain send the next request on the same connection:
- * they get an answer, not a reset.
+ * A drain waits this long even where no request is in flight. A client that had its last answer
+ * just before may send its next request on the same connection: it gets an answer, not a reset.
  */
 const lingerMsMax = 100;
 
@@ -69,7 +69,10 @@ const NOTHING_SENT: Problem = {
   detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
 };
 export class HttpServer {
-  /** Connections open, how many may be, and how many were closed because they were one too many. */
+  /**
+   * How many connections are open, how many may be, and how many were closed for being over a
+   * limit.
+   */
   readonly connections: ConnectionLimits;
   readonly #options: HttpServerOptions;
   readonly #shared: ExchangeShared;
@@ -109,25 +112,25 @@ export class HttpServer {
   }
 
   /**
-   * The port, 0 being any free one, or an Error that says what is in the way. `sharing` is `alone`
-   * unless given.
+   * Returns the port, any free one for 0. Rejects with an Error that says what is in the way.
+   * `sharing` is `alone` unless given.
    */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }
 
   /**
-   * Shows new connections what the certificate's files hold now. Throws, and changes nothing, when
-   * they do not hold a pair.
+   * Serves new connections with the pair that the certificate's files hold now. Throws, and changes
+   * nothing, when they do not hold one.
    */
   renewCertificate(): void {
     this.#listener.renewCertificate();
   }
 
   /**
-   * Stops listening; events that still come on open connections are answered 503 `draining`, and
-   * all else as always. Resolves to the requests still in flight: 0 when there are none, after a
-   * moment for those on their way, else what is left after `timeoutMs`.
+   * Stops listening. Events that still come on open connections are answered 503 `draining`, and
+   * all else as always. Waits for `lingerMsMax`, and then until no request is in flight, in all
+   * `timeoutMs` at most. Resolves to the number of requests still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -197,7 +200,7 @@ export class HttpServer {
     return chunks.isOver || chunkSenders.isBarred(senderAddress);
   }
 
-  /** Says why not to keep the body at all. */
+  /** Returns the problem for which nothing of the body is kept, if the head shows one. */
   #problemAtHead({ label, isV1, body }: HttpExchange): Problem | undefined {
     const { admission, config, refusal } = this.#options;
     const lengthy =
@@ -208,7 +211,8 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Whether a larger one has room shows as it arrives: others may be done or evicted by then.
+    // Only whether there is any room is asked here. Whether a larger body fits shows as it arrives:
+    // others may be done or evicted by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.();
@@ -221,8 +225,8 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).endsInDoubt = true;
       return;
     }
-    // The address is not used: but what is asked of a connection's first request is not to be asked
-    // of a later one.
+    // The address is not used here. But without this call the request after this one would be taken
+    // for the connection's first.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -231,7 +235,8 @@ export class HttpServer {
     response.onAborted(() => {
       isGone = true;
     });
-    // Put off to a turn of its own, as every answer to a request whose end nobody says.
+    // The answer is put off to a turn of its own, like all answers to requests whose end is in
+    // doubt.
     setImmediate(() => {
       const { metrics, reply } = this.#shared;
       if (!isGone)
@@ -268,14 +273,19 @@ function sharedOf({
   };
 }
 
-/** The query of the newer protocol means nothing, and neither do forms around its body. */
+/**
+ * In the newer protocol the query is not read, and no form or base64 around the body is taken off.
+ */
 function beginV1(exchange: HttpExchange, request: HttpRequest): void {
   const answerResults = (text: Buffer, hasRetry: boolean) => exchange.answerResults(text, hasRetry);
   exchange.v1 = { ...readV1Head(request), answerResults };
   exchange.body.layers |= Layer.Form | Layer.Base64;
 }
 
-/** Says why a request is refused even where there is room, and a store that takes events. */
+/**
+ * Returns the problem for which a request is refused by its path, method and query alone, even
+ * where there is room and the store takes events.
+ */
 function problemOfRoute(
   { queryData }: { readonly queryData: string },
   { verdict, isGet = false }: Routed,
@@ -284,7 +294,10 @@ function problemOfRoute(
   return verdict !== undefined && "code" in verdict ? verdict : undefined;
 }
 
-/** uWS refuses what is no number; were it not to, NaN would make any body a small one. */
+/**
+ * uWS refuses a length that is no number. If one came all the same it is -1 here: with NaN any body
+ * would pass for a small one.
+ */
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);
   return Number.isSafeInteger(bytes) ? bytes : -1;

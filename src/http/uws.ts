@@ -1,5 +1,6 @@
 // The one place that imports uWebSockets.js, so that another build of it is swapped in here and in
-// package.json alone; and what it can do that its declarations do not say. No rule of ours here.
+// package.json alone. Also declares what the library can do that its own declarations leave out. No
+// rule of ours here.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
@@ -7,7 +8,7 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
 /**
- * LIBUS_LISTEN_EXCLUSIVE_PORT: without it the port is shared by SO_REUSEPORT, with whoever else has
+ * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without it SO_REUSEPORT shares the port with whoever else has
  * it open.
  */
 const EXCLUSIVE_PORT = 1;
@@ -48,7 +49,7 @@ function listenAs(
   { host, port, options }: { host: string; port: number; options: number },
 ): us_listen_socket | undefined {
   let listening: us_listen_socket | undefined;
-  // The binary calls back before it returns.
+  // `listen` calls this before it returns.
   (app as unknown as ListenWithHostAndOptions).listen(host, port, options, (socket) => {
     if (socket !== false) listening = socket;
   });
@@ -62,14 +63,14 @@ interface ParentApp {
 }
 
 /**
- * Connections that `acceptor` accepts from now on belong to `app`, in turn with the other apps it
- * hands them to.
+ * Has `acceptor` hand connections that it accepts from now on to `app`, in turn with the other apps
+ * it hands them to.
  */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Ends that. Connections already accepted still go to `app`. */
+/** Has `acceptor` hand no more connections to `app`. Those already accepted still go to it. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -1,16 +1,19 @@
 // Reads the headers of a request of the newer protocol (v1) as they came. The intake judges them,
-// and knows whose the key is.
+// and finds the project of the key.
 
 import type { V1Request } from "../base/types.ts";
 import { codingOf } from "./body/codings.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** A key stands behind it, however it is written (RFC 9110, section 11.1). */
+/**
+ * What stands before the key in Authorization. Capitals make no difference (RFC 9110, section
+ * 11.1).
+ */
 const bearer = /^bearer +/i;
 
 export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults"> {
   const authorization = request.getHeader("authorization");
-  // Another scheme is meant for a proxy before us.
+  // An Authorization of another scheme is meant for a proxy before us.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
   return {
     apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
@@ -21,7 +24,7 @@ export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults
   };
 }
 
-/** Says whether a body may come so: here only the codings of HTTP may be named. */
+/** Says whether a v1 body may have this Content-Encoding. Only the codings of HTTP may be named. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

@@ -1,6 +1,6 @@
 // Writes an answer that does not depend on what the store does: a text, a script, or the "thank
-// you" for what is not kept. A long one goes out as the client reads it, so that a client that asks
-// for a script and does not read it holds no copy of it here. Counts nothing.
+// you" for what is not kept. A long answer goes out as its client reads it, so that no copy of a
+// script waits here for a client that asks for it and does not read it. Counts nothing.
 
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax, writePiecewise } from "./piecewise.ts";
@@ -8,15 +8,15 @@ import { endHead, statusLines, writeCorsHeaders } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 
 export interface FixedAnswerOptions {
-  /** The request's Origin header, "" for none: mirrored. */
+  /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
   /** Close the connection once this is sent. */
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
   /**
-   * Called once the answer is handed over whole; with `mustClose` nothing but the caller ends the
-   * connection. It is not called when the client goes before that.
+   * Called once the answer is handed over whole; not called when the client goes before that. With
+   * `mustClose` the caller has to end the connection: nothing else does.
    */
   readonly sent: (mustClose: boolean) => void;
 }
@@ -57,6 +57,7 @@ function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, ori
   response.writeStatus(statusLines[status]);
   for (const [name, value] of headers) response.writeHeader(name, value);
   if (origin !== "") writeCorsHeaders(response, origin);
-  // A cached answer without these headers would be no answer to a page of another origin.
+  // This answer has no CORS headers. Without Vary a cache could give it to a page of another
+  // origin, which could not read it.
   else response.writeHeader("Vary", "Origin");
 }

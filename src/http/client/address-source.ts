@@ -1,6 +1,6 @@
-// Whose request it is: the socket's peer; with trusted proxies, whom they name by PROXY protocol or
-// X-Forwarded-For. Puts the parts together and holds no rule of its own. A peer that is not trusted
-// is the client, whatever it sends.
+// Tells which client a request is from: the socket's peer or, where that is a trusted proxy, whom
+// it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client, whatever
+// it sends. Puts the parts of this folder together and holds no rule of its own.
 
 import { createAddressReader } from "../../base/addresses.ts";
 import type { Log } from "../../base/log.ts";
@@ -18,23 +18,23 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** So many connections may be open, in all and from one address. No limit unless given. */
+  /** How many connections may be open, in all and from one address. No limit unless given. */
   readonly connectionsMax?: number | undefined;
   readonly addressConnectionsMax?: number | undefined;
-  /** None unless given. */
+  /** No proxy is trusted unless given. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** What is asked about connections, whether they can be told apart or not. */
+/** What is asked about connections. Without the addon they cannot be told apart. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
   "follow" | "of" | "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"
 >;
 
 /**
- * Proxies that share connections among clients add one of these to each request. A client cannot
- * take it away again.
+ * Proxies that share connections among clients add one of these headers to each request. A client
+ * cannot take it away again.
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
@@ -48,13 +48,13 @@ export class AddressSource {
   readonly #peers: Peers;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws when the settings cannot be kept without `connectionId`. */
+  /** Throws when the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS takes a PROXY header before every request of a connection. Only the first can be the
-    // proxy's: a proxy that passes bytes on passes those of its client on too. So without a way to
-    // tell first requests there is no safe way to read it.
+    // uWS takes a PROXY header before every request of a connection. Only the one before the first
+    // request can be the proxy's: later bytes are its client's, which it passes on as they are. So
+    // without a way to tell first requests there is no safe way to read the header.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -72,25 +72,25 @@ export class AddressSource {
   }
 
   /**
-   * Is for app.filter, of every app: it is to see every connection open and close, and closes those
-   * that are one too many.
+   * To be put on every app with `app.filter`, which calls it for every connection that opens and
+   * closes. Closes connections over a limit.
    */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address, "" for none, also where it is not to be recorded. To be called
-   * once with every request, while its head is being handled.
+   * Returns the client's address, "" for none, even where addresses are not to be recorded. To be
+   * called once with every request, while its head is being handled.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
   }
 
   /**
-   * Whether somebody else may have read the head of the request that was last asked about: a proxy,
-   * which says so. A connection's first request tells it for all of them; that one may itself be
-   * anybody's.
+   * Whether a proxy may have read the head of the request that `of` was last called for. Proxies
+   * say so in a header. A connection's first request tells it for all later ones; the first itself
+   * always counts as read, since it may be anybody's.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const peers = this.#peers;
@@ -101,13 +101,13 @@ export class AddressSource {
   }
 
   /**
-   * Who sent the request that was last asked about, by its User-Agent, or by that of its
-   * connection's first request: a header is not read with every request of a connection. `isRead`
-   * is what `isReadByOthers` has returned.
+   * Returns the User-Agent of the request that `of` was last called for, or the name made of that
+   * of its connection's first request: the header is not read with every request of a connection.
+   * `isRead` is what `isReadByOthers` has returned.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const peers = this.#peers;
-    // A proxy's connection brings the requests of many.
+    // A proxy's connection brings the requests of many clients, so each request's own is read.
     if (peers.isShared !== false) return request.getHeader("user-agent");
     if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
     return peers.agent;
@@ -148,8 +148,8 @@ function isFromProxy(request: HttpRequest): boolean {
 }
 
 /**
- * Without the addon no connection is known again: they are counted in all, and addresses read with
- * every request.
+ * Without the addon no connection is known again. Connections are only counted in all, and the
+ * address is read with every request.
  */
 function countedOnly(
   of: (response: HttpResponse) => string,
@@ -175,8 +175,8 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader answers the first of several lines. HAProxy adds a line of its own behind those a
-  // client sent, so that one would be the client's to write: all are read.
+  // All lines are read. getHeader answers only the first of several, and HAProxy adds its line
+  // behind those that the client sent: the first may be the client's own.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };

@@ -1,6 +1,6 @@
-// The addresses of the open connections, each read once, when it opens: uWS makes an ArrayBuffer of
-// its own for every reading, which costs a request more than its routing. Holds one entry an open
-// connection; closes those that are one too many; knows nothing of requests.
+// Holds one entry for each open connection, with its address. The address is read once, when the
+// connection opens: uWS makes an ArrayBuffer of its own for every reading, which costs a request
+// more than its routing. Closes connections over a limit. Knows nothing of requests.
 
 import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
@@ -9,22 +9,23 @@ import type { NewConnection, NewConnections } from "./new-connections.ts";
 export interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   /**
-   * Asks the response itself; without `atFirstRequest`, at every request for connections that
-   * cannot be told apart.
+   * Reads the address off the response itself, once when its connection opens. For connections that
+   * cannot be told apart it is called at every request, or never if there is `atFirstRequest`.
    */
   readonly read: (response: Response) => string;
   /**
-   * Says what the address is from a connection's first request on, given the one it opened with. It
-   * is asked at that request only, and never for connections that cannot be told apart: these have
-   * the address "" then, for the one they opened with is not their client's.
+   * Called at a connection's first request, with the address that the connection opened with.
+   * Returns the address it has from then on. Never called for connections that cannot be told
+   * apart: with `atFirstRequest` their address is "", for the one they opened with is not their
+   * client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once, when connections turn out not to be told apart any more. */
+  /** Called once, when it turns out that connections cannot be told apart any more. */
   readonly distrusted?: (() => void) | undefined;
   readonly limits?: ConnectionLimits | undefined;
-  /** Has those that open at once be read in turn. */
+  /** Has connections that open at the same time be read in turn. */
   readonly opening?: NewConnections<Response> | undefined;
-  /** Ends the connection of a response that is one too many. */
+  /** Ends the connection of a response, which is over a limit. */
   readonly close?: ((response: Response) => void) | undefined;
 }
 
@@ -39,7 +40,7 @@ interface Held {
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, Held>();
-  /** Those that have not sent a request yet. */
+  /** The ids of connections that have not sent a request yet. */
   readonly #silent = new Set<number>();
   #isTrusted = true;
   #wasFirst = false;
@@ -49,13 +50,13 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#options = options;
   }
 
-  /** Addresses held. */
+  /** How many addresses are held. */
   get size(): number {
     return this.#connections.size;
   }
 
   /**
-   * Whether the request that was last asked about was its connection's first. False where
+   * Whether the request that `of` was last called for was its connection's first. False where
    * connections cannot be told apart.
    */
   get wasFirst(): boolean {
@@ -63,26 +64,26 @@ export class ConnectionAddresses<Response extends NewConnection> {
   }
 
   /**
-   * Whether its connection is one that brings the requests of others; undefined where connections
-   * cannot be told apart.
+   * Whether the connection of that request is a proxy's, which brings the requests of many clients;
+   * undefined where connections cannot be told apart.
    */
   get isShared(): boolean | undefined {
     return this.#last?.isShared;
   }
 
-  /** What was noted last of its connection's client, "" for nothing. */
+  /** The name last noted for the connection of that request, "" for none. */
   get agent(): string {
     return this.#last?.agent ?? "";
   }
 
-  /** Notes that its connection brings the requests of others. */
+  /** Notes that the connection of that request brings the requests of many clients. */
   noteShared(): void {
     if (this.#last !== undefined) this.#last.isShared = true;
   }
 
   /**
-   * Notes who the client of its connection is, by its own word: some characters, held as long as
-   * the connection.
+   * Notes the name that the client of that connection gives itself: some characters, held as long
+   * as the connection.
    */
   noteAgent(agent: string): void {
     if (this.#last !== undefined) this.#last.agent = agent;
@@ -104,7 +105,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       return;
     }
     if (this.#connections.has(id)) {
-      // The one that had the id may be gone without a word, and must not be touched.
+      // The earlier connection with this id may be gone without a word, and must not be touched.
       opening?.closed(id);
       this.#distrust();
     }
@@ -113,7 +114,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       this.#connections.set(id, { peer, address: peer, isShared: false, agent: "" });
       this.#silent.add(id);
     }
-    // Closing calls this again, for a connection that closes.
+    // `close` calls `follow` again, for the connection that it closes.
     if (limits?.opened(peer) !== undefined) close?.(response);
     else if (peer !== undefined) opening?.opened(response, { id, address: peer });
   }
@@ -125,7 +126,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
-    // On connections that are used again there is mostly nobody in the set, and nothing to look up.
+    // Where connections are used again the set is mostly empty, and nothing has to be looked up.
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
     const held = this.#connections.get(id);
     this.#last = held;
@@ -136,8 +137,8 @@ export class ConnectionAddresses<Response extends NewConnection> {
   }
 
   /**
-   * Forgets all connections, because two open ones had one id: it is no identity, and an address by
-   * it could be another client's.
+   * Forgets all connections, because two open ones had one id. The id then identifies no
+   * connection, and an address found by it could be another client's.
    */
   #distrust(): void {
     this.#isTrusted = false;

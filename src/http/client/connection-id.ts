@@ -1,15 +1,14 @@
-// The face of the addon: loads the one function that tells a uWS connection from another. No
-// addresses here. It works from src/http/client and from dist/http/client; the addon itself is
-// built in src/http/addon.
+// Loads the addon's one function, which tells a uWS connection from another. The addon is built in
+// src/http/addon, and is found from src/http/client and from dist/http/client. No addresses here.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * What a response belongs to: the same number for all responses of one open connection, another for
- * every other open connection of the process, and 0 when the object has none, as after its answer.
- * A number comes again once its connection is closed.
+ * Returns the number of the connection that a response belongs to: the same for all responses of
+ * one open connection, another for every other open connection of the process, and 0 when the
+ * object belongs to none, as after its answer. A number comes again once its connection is closed.
  */
 export type ConnectionId = (response: object) => number;
 

@@ -1,14 +1,17 @@
-// How many connections may be open, in all and from one address, so that the process keeps
+// Limits how many connections may be open, in all and from one address, so that the process keeps
 // descriptors for NATS, files and the admin port: out of descriptors, the HTTP library spins on its
-// listening socket and nothing else can be opened. Counts only; who closes what is over, and reads
-// addresses, is the caller's.
+// listening socket and nothing else can be opened. Counts only: the caller reads addresses, and
+// closes connections that are over a limit.
 
 import { networkPrefixOf } from "../../base/addresses.ts";
 
 export interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Proxies bring the connections of many clients: only the limit in all holds for them. */
+  /**
+   * Whether the address is a proxy's. Proxies bring the connections of many clients, so only the
+   * limit in all holds for them.
+   */
   readonly isProxy: (address: string) => boolean;
 }
 
@@ -18,8 +21,8 @@ export type TooMany = "total" | "address";
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
   /**
-   * Counts by address; for IPv6 by /64 network, of which a client has all. There is one entry for
-   * each that has connections.
+   * Open connections by address; for IPv6 by /64 network, since a client has all addresses of one.
+   * Only an address with open connections has an entry.
    */
   readonly #byAddress = new Map<string, number>();
   #open = 0;
@@ -38,14 +41,14 @@ export class ConnectionLimits {
     return this.#options.connectionsMax;
   }
 
-  /** Connections closed as they opened, by reason. */
+  /** How many connections were closed as they opened, by the limit they were over. */
   get refused(): Readonly<Record<TooMany, number>> {
     return { total: this.#refusedTotal, address: this.#refusedAddress };
   }
 
   /**
-   * Counts a connection that opens; its address may be unknown. Returns the limit that it is over,
-   * if any, for which it is to be closed.
+   * Counts a connection that opens; its address may be unknown. If the connection is over a limit,
+   * returns which: it is then to be closed.
    */
   opened(address: string | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -68,8 +71,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Gives up the limit of each address, because addresses are not told any more when connections
-   * close. The limit in all stays.
+   * Gives up the limit of each address: the addresses of connections that close are not known any
+   * more, so counts by address would never go down. The limit in all stays.
    */
   forgetAddresses(): void {
     this.#byAddress.clear();

@@ -1,22 +1,23 @@
-// X-Forwarded-For: who the client is, as told by proxies that are trusted. Each appends the address
-// it was called from, so the text is read from its right end; what stands left of the first address
-// that is not trusted is whatever a client wrote.
+// Reads from X-Forwarded-For who the client is, as told by proxies that are trusted. Each proxy
+// appends the address it was called from, so the text is read from its right end. What stands left
+// of the first address that is not trusted is whatever a client wrote.
 
 import { addressOfText } from "../../base/addresses.ts";
 
 /**
- * No chain of proxies is so long; a client that pretends one would have each of its entries looked
- * up.
+ * At most this many entries are looked up. No chain of proxies is so long, but a client may write a
+ * header that looks like a longer one.
  */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** Longer texts, in characters, are rare, and 4,096 of them would be 64 MiB. */
+/** Texts of more characters are not cached: they are rare, and 4,096 of them would be 64 MiB. */
 const cachedTextMax = 128;
 
 /**
- * Returns the first address from the right that is not trusted, else the last one before something
- * that is no address or before the beginning; "" where there is none. All lines of the header are
- * one text, in their order, with commas between.
+ * The function takes all lines of the header as one text, in their order, with commas between. It
+ * returns the first address from the right that is not trusted. Where there is none, it returns the
+ * last trusted one before the text's beginning or before something that is no address; "" where
+ * there is no address.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();

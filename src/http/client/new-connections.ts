@@ -1,19 +1,24 @@
-// Which new connections are read in one turn of the event loop. Nobody can hold back what comes
-// first on a connection that is being read: a head, and with it as much of a body as the kernel
-// has. So of many that open at once some are read a turn, those of each address in turn. Knows
-// nothing of requests.
+// Decides which new connections are read in one turn of the event loop. Once a connection is being
+// read, nobody can hold back what comes first on it: a head, and with it as much of a body as the
+// kernel has. So where many connections open at once, only some are read in each turn, and their
+// addresses take turns. Knows nothing of requests.
 
 export interface NewConnection {
   pause(): void;
   resume(): void;
 }
 
-/** Some 0.3 ms each, where all bring as much as the kernel takes before anybody reads. */
+/**
+ * At most this many new connections are read in one turn, each in some 0.3 ms where all bring as
+ * much as the kernel takes before anybody reads.
+ */
 export const readPerTurnMax = 16;
 
 export class NewConnections<Connection extends NewConnection> {
   readonly #nextTurn: (run: () => void) => void;
-  /** By address; the address that has waited longest for its turn is first. */
+  /**
+   * The paused connections by address; the address that has waited longest for its turn is first.
+   */
   readonly #waiting = new Map<string, Map<number, Connection>>();
   readonly #addresses = new Map<number, string>();
   #left = readPerTurnMax;
@@ -23,12 +28,14 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /** So many are not read yet. */
+  /** How many new connections are paused, and not read yet. */
   get size(): number {
     return this.#addresses.size;
   }
 
-  /** `id` belongs to no other open connection. Pauses it where others are first. */
+  /**
+   * `id` belongs to no other open connection. Pauses the connection if this turn has had its share.
+   */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left > 0) {
@@ -42,7 +49,7 @@ export class NewConnections<Connection extends NewConnection> {
     else ofAddress.set(id, connection);
   }
 
-  /** From here on nobody touches it. */
+  /** Forgets the connection, which is not touched any more. */
   closed(id: number): void {
     const address = this.#addresses.get(id);
     if (address === undefined) return;
@@ -52,7 +59,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (ofAddress.size === 0) this.#waiting.delete(address);
   }
 
-  /** Has all be read now: nobody will say which of them close. */
+  /** Has all paused connections read now: `closed` will not tell any more which of them close. */
   letGo(): void {
     for (const ofAddress of this.#waiting.values()) {
       for (const connection of ofAddress.values()) connection.resume();

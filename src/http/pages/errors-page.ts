@@ -1,6 +1,6 @@
-// Makes the page that the `type` of a problem leads to: what each error means and what to do about
-// it. It is made once, of the error table; nothing that a client sent is ever in it, and it loads
-// and runs nothing.
+// Makes the page that the `type` of a problem leads to: what each error and warning means and what
+// to do about it. The page is made once, of the tables of errors and warnings. Nothing that a
+// client sent is ever in it, and it loads and runs nothing.
 
 import { type ErrorCode, type ErrorRow, errorTable } from "../../base/errors.ts";
 import { dropTable, warningTable } from "../../base/warnings.ts";
@@ -9,8 +9,8 @@ import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
 export const errorsPath = "/docs/errors";
 
 /**
- * Where the page says what the code means. RFC 9457 (3.1.1): a relative reference is one to this
- * gateway.
+ * Returns the `type` of a problem: where the page says what its code means. A relative reference
+ * leads to this gateway (RFC 9457, 3.1.1).
  */
 export function problemType(code: ErrorCode): string {
   return `${errorsPath}#${code}`;
@@ -117,7 +117,10 @@ function retryWords(status: ErrorRow["status"]): string {
   }
 }
 
-/** Code, and names as clients write them, keep their small letter where a sentence begins. */
+/**
+ * Whether the words begin with code, or with a name as clients write it: its small letter stays,
+ * even where a sentence begins.
+ */
 export function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }

@@ -37,7 +37,7 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** There is none; said so, browsers ask no more. */
+/** There is no icon. Browsers that are told so ask no more. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],

@@ -1,10 +1,13 @@
-// Tells SDKs when they start which server-side features there are. There is one, capture:
-// so there are no flags, recording, surveys and the like are off, and autocapture is on. The answer
-// is the same for every key, and no secret: a config is no proof that a key is known.
+// Tells SDKs when they start which server-side features there are. There is only one, capture: so
+// there are no flags, recording, surveys and the like are off, and autocapture is on. The answer is
+// the same for every key, and no secret: it does not tell whether a key is known.
 
 import { randomUUID } from "node:crypto";
 
-/** SDKs choose by this what they send: `/e/` takes these compressions, in their names. */
+/**
+ * SDKs choose by this what they send. The compressions are those that `/e/` takes, by the names
+ * that SDKs have for them.
+ */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },
@@ -28,10 +31,10 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/** SDKs of before 2023 read this, and autocapture nothing without it. */
+/** SDKs from before 2023 read `enable_collect_everything`, and autocapture nothing without it. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
-/** `key` goes into JSON, so it may be any text. */
+/** `key` may be any text: it is escaped as a JSON string. */
 export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
@@ -46,14 +49,14 @@ export function configScript(key: string): string {
 }
 
 export interface FlagsAsked {
-  /** Names the answer's form: 1 where none is named. */
+  /** Chooses the form of the answer; 1 where the request names none. */
   readonly version: number;
   readonly withConfig: boolean;
-  /** `/decide`, which came before `/flags`. */
+  /** The request came at `/decide`, which SDKs used before `/flags`. */
   readonly isDecide: boolean;
 }
 
-/** Tells that there is no flag, in the form that was asked for. */
+/** Says that there is no flag, in the form that was asked for. */
 export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
   const answer = {
     ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),
@@ -66,8 +69,8 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
 }
 
 /**
- * `version` counts as `/decide` does: the first of `/flags` is its third, the second and later ones
- * are its fourth.
+ * `version` counts as `/decide` does: version 1 of `/flags` is version 3 of `/decide`, and later
+ * ones of `/flags` are version 4.
  */
 function flagsIn(version: number): object {
   if (version >= 4) return { flags: {} };

@@ -1,6 +1,6 @@
-// The scripts of the npm package posthog-js, for pages that load the SDK from here with the HTML
-// snippet, and for what the SDK loads later. All are read at start, so that no request names a
-// file. A script is compressed when it is first asked for.
+// Serves the scripts of the npm package posthog-js, to pages that load the SDK from here with the
+// HTML snippet, and to the SDK, which loads more of them later. All are read at start, so that no
+// request names a file. A script is compressed when it is first asked for.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../base/posthog-js.ts";
 import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
 
-/** What a request says that it has already, and can read. */
+/** The headers that say what the client has already, and which codings it can read. */
 export interface FileRequest {
   readonly ifNoneMatch: string;
   readonly acceptEncoding: string;
@@ -30,7 +30,7 @@ interface Form {
   readonly etag: string;
 }
 
-/** Browsers ask again after an hour: scripts change with the package only. */
+/** Browsers ask again after an hour: scripts change only with the package. */
 const CACHED = "public, max-age=3600";
 /** Bundlers import these; no page can load them as a script. */
 const forBundlers = /^(main|module)\b/;
@@ -38,9 +38,9 @@ const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in the folder; unless one is named, in the nearest `node_modules` of where the
- * process runs or this program is, or else the copy that a bundle carries. Undefined where there is
- * none, or for `off`.
+ * Reads the package in `folder`. Unless one is named, looks in the `node_modules` of the folder
+ * where the process runs, then in the nearest one above this program, then for the copy that a
+ * bundle carries. Undefined where there is none, or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -74,7 +74,8 @@ class Script {
     if (this.#plain === undefined) {
       this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
-      // It takes the pool some milliseconds: until they are over, the script goes as it is.
+      // Compressing takes the thread pool some milliseconds. Until it is done, the script is sent
+      // as it is.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
         if (error === null)
           this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
@@ -102,7 +103,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/** Compares weakly: a proxy that compresses makes a tag a weak one. */
+/** Compares without `W/`: a proxy that compresses an answer makes its tag a weak one. */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -122,8 +123,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // It is last, so that a version that was installed beside a bundle counts; and outside of
-  // node_modules, where npm would take it away.
+  // The bundle's own copy comes last, so that a version installed beside the bundle goes before it.
+  // It is outside of node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }
