@@ -139,9 +139,9 @@ export class ReplyWriter {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Except in the newer protocol, all methods are allowed here, even where the path takes
-      // fewer. The browser then sends the request, and the page can read the 405 that names the
-      // right methods.
+      // Except in the newer protocol, GET and POST are both allowed here, even where the path takes
+      // only one of them. The browser then sends the request, and the page can read the 405 that
+      // names the right methods.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,

@@ -26,7 +26,7 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** What is asked about connections. Without the addon they cannot be told apart. */
+/** What AddressSource asks about connections. It can be answered without the addon, too. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
   "follow" | "of" | "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"
@@ -53,8 +53,9 @@ export class AddressSource {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
     // uWS takes a PROXY header before every request of a connection. Only the one before the first
-    // request can be the proxy's: later bytes are its client's, which it passes on as they are. So
-    // without a way to tell first requests there is no safe way to read the header.
+    // request can be the proxy's: behind that, a proxy that only passes bytes on passes on whatever
+    // its client writes. So without a way to tell first requests there is no safe way to read the
+    // header.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -148,8 +149,8 @@ function isFromProxy(request: HttpRequest): boolean {
 }
 
 /**
- * Without the addon no connection is known again. Connections are only counted in all, and the
- * address is read with every request.
+ * Without the addon no connection is known again. Connections are counted in all, not by address,
+ * and the address is read with every request.
  */
 function countedOnly(
   of: (response: HttpResponse) => string,
