@@ -1,12 +1,15 @@
-// The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged. Full
-// means refuse now; nothing queues here, and nothing here knows what the bytes are. Large requests
-// cannot take what small ones need.
+// The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged.
+// While it is full, requests are refused at once: nothing queues here, and nothing here knows what
+// the bytes are. Small requests have some room on top, so large ones cannot shut them out.
 
 import type { Admission } from "../base/types.ts";
 
-/** A request that holds or announces more is a large one. */
+/** A request that holds or announces more bytes than this is a large one. */
 const smallRequestBytesMax = 262_144;
-/** Where large requests have filled the budget, small ones still get this share of it on top. */
+/**
+ * Small requests may exceed the budget by this share of it. So they still fit where large ones have
+ * filled it.
+ */
 const smallRoomShare = 1 / 8;
 
 class ByteBudget implements Admission {

@@ -1,20 +1,21 @@
-// The order of history among the bodies that are not placed in the turn in which they came: who has
-// to wait for whom. Whose a body is may be known when it arrives, or when it has been scanned.
-// Nothing else of what is in it is known here.
+// The order of historical bodies that are not placed in the turn in which they came: which body has
+// to wait for which. The project and lane of a body may be known when it arrives, or only when it
+// has been scanned. Nothing else of what is in a body is known here.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BodyHint, Lane } from "../base/types.ts";
 
 /**
- * So long a body that does not show whose it is holds up all history behind it: as long as a scan
- * takes where few bodies wait. After that it holds up only those that do not show theirs either, or
- * a flood without keys would hold up everybody's history.
+ * For this time a body of unknown project or lane holds up all history that comes after it. A scan,
+ * which tells them, takes as long where few bodies wait. After that time the body holds up only
+ * bodies that did not show theirs either; otherwise a flood of bodies without keys would hold up
+ * everybody's history.
  */
 const unknownMsMax = 50;
 
-/** A body's place among those that are being worked on. */
+/** A body's place among the bodies that are being worked on. */
 export interface Arrival {
-  /** Both undefined while nobody knows. */
+  /** The project's id. Like the lane, it is undefined while it is not known. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
   readonly bytes: number;
@@ -26,16 +27,16 @@ interface Place extends Arrival {
   lane: Lane | undefined;
   readonly number: number;
   readonly arrivedMs: number;
-  /** It did not show whose it is when it came. */
+  /** The project or the lane of the body was not known when it arrived. */
   readonly wasHidden: boolean;
-  /** Fulfilled when more is known of it, or it has left. */
+  /** Fulfilled when the body's project and lane become known, or when the body leaves. */
   changed: PromiseWithResolvers<void>;
 }
 
 export class Arrivals {
   /**
-   * What is or may be history, by project, "" for the unknown; each in the order of arrival. No
-   * project has that id.
+   * The bodies that are or may be historical, by project, each list in the order of arrival. Bodies
+   * of an unknown project are under "", which is no project's id.
    */
   readonly #histories = new Map<string, Place[]>();
   readonly #monotonicMs: () => number;
@@ -46,8 +47,9 @@ export class Arrivals {
   }
 
   /**
-   * Takes what is known of the body so far, or likely. Where that turns out wrong, it has arrived
-   * when it is known.
+   * Enters a body under the project and lane that it is known or likely to have. Where these turn
+   * out wrong, `know` moves it. It keeps its number in the order of arrival, but later bodies may
+   * have gone ahead of it by then.
    */
   arrive(
     { projectId, lane }: BodyHint,
@@ -67,7 +69,7 @@ export class Arrivals {
     return place;
   }
 
-  /** The scan has said whose it is. */
+  /** Enters the body anew, under the project and lane that its scan has found. */
   know(arrival: Arrival, { projectId, lane }: BodyHint): void {
     const place = arrival as Place;
     this.#withdraw(place);
@@ -78,14 +80,14 @@ export class Arrivals {
     place.changed = Promise.withResolvers();
   }
 
-  /** All its lines are in frames, or it has none. */
+  /** Removes a body: all its lines are in frames, or none will be. */
   leave(arrival: Arrival): void {
     const place = arrival as Place;
     this.#withdraw(place);
     place.changed.resolve();
   }
 
-  /** Whether history of the project that arrives now must wait for a body before it. */
+  /** Whether a historical body of the project, arriving now, must wait for an earlier body. */
   mustWait(projectId: string): boolean {
     return (
       this.#histories.has(projectId) || this.#lastUnknownBefore(this.#lastNumber + 1) !== undefined
@@ -93,8 +95,8 @@ export class Arrivals {
   }
 
   /**
-   * Fulfilled when nothing that came before may belong to the same history; undefined when it is so
-   * now.
+   * Fulfilled when no body that the arrival has to wait for is left before it; undefined when there
+   * is none now.
    */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const place = arrival as Place;
@@ -119,8 +121,8 @@ export class Arrivals {
   }
 
   /**
-   * The last body before it that it waits for. One is enough, because that one waits for those
-   * before itself.
+   * The last of the earlier bodies that this one has to wait for. To wait for that one is enough,
+   * because it waits itself for those before it.
    */
   #placeBefore({ projectId, number, wasHidden }: Place): Place | undefined {
     return (
@@ -131,7 +133,7 @@ export class Arrivals {
 
   #lastUnknownBefore(number: number): Place | undefined {
     const unknown = this.#lastBefore("", number);
-    // Those before it have been unknown for longer, so they need not be asked.
+    // If its time is over, so is that of the unknown bodies before it, which have waited longer.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 

@@ -1,5 +1,6 @@
-// Frames of a large request, which would fill frames by itself: under ids that come out the same
-// when the client sends the same body again, if its events have ids too.
+// The frames of a large request, whose lines may fill more than one frame. If all events in a frame
+// have uuids, the frame gets a message id that comes out the same when the client sends the same
+// body again.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
@@ -11,12 +12,13 @@ export class BodyFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * What its lines may take at most. What they do take may differ when the body is sent again, and
-   * the frame is to be cut at the same item then.
+   * The most bytes that the lines in the frame may take. It decides where the frame ends, because
+   * the bytes they do take may differ when the body is sent again, and the frame must then end at
+   * the same item.
    */
   #bytesPlanned = 0;
 
-  /** `bodyId` names project, lane and body, and nothing else in the stream. */
+  /** `bodyId` is a hash of project, lane and body: nothing else in the stream has the same. */
   constructor(work: Work, publisher: Publisher, bodyId: string) {
     super(work, publisher);
     this.#bodyId = bodyId;
@@ -40,10 +42,11 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Names the items, not just a number: should a retry be cut into frames elsewhere (another
-   * max_payload, a longer address), no frame is taken for one that held other events. Two equal
-   * batches without uuids may both be meant: one of them taken for a retry would be lost behind a
-   * 200.
+   * The id names the first and the last item, and not just the number of the frame. A retry may be
+   * cut into frames at other items (another max_payload, a longer address), and then no frame must
+   * be taken for one that held other events. A frame with an event without a uuid gets no such id:
+   * two equal batches without uuids may both be meant, and the second, taken for a retry, would be
+   * lost behind a 200.
    */
   protected messageIdOf({ events }: FrameSink): string {
     return this.#haveUuids

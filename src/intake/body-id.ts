@@ -1,5 +1,5 @@
-// What names a body among all that are stored, so that frames of it can be known again when a
-// client sends it once more.
+// Computes an id that names a body among all that are stored. Its frames carry the id, so they are
+// known again when a client sends the body once more.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -7,12 +7,12 @@ import { Header } from "../scan/table.ts";
 import type { LoopShare } from "./loop-share.ts";
 import type { Work } from "./work.ts";
 
-/** To hash so many takes some 0.6 ms. */
+/** To hash this many bytes takes some 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
 /**
- * Hashes, in slices, the lane, the project and the body's bytes without the value of `sent_at`,
- * which some clients write anew each time they send the same events.
+ * Hashes, in slices, the lane, the project and the body's bytes. The value of `sent_at` is left
+ * out, because some clients write a new one each time they send the same events.
  */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,

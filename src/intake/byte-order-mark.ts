@@ -1,5 +1,5 @@
-// U+FEFF in UTF-8, which some clients put before what they send. RFC 8259 (8.1): it may be passed
-// over.
+// The byte order mark (U+FEFF in UTF-8), which some clients put before their JSON. RFC 8259 (8.1)
+// lets a parser ignore it.
 
 import type { Buffer } from "node:buffer";
 

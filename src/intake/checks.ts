@@ -1,6 +1,8 @@
-// What a whole request can be refused for, in the order in which it is asked: whether the store
-// takes anything now, what the scan and the envelope say, what the project may still store, its
-// deadline and its quota. All are asked before any of it is placed; `admit`, which counts, once.
+// The checks that can refuse a whole request, in their order: whether the store takes anything now,
+// what the scan and the envelope say, the project's share of its stream, the caps of one request,
+// its deadline, whether its stream is fit, how far its bytes expand, and the project's quota. All
+// are made before any line of the request is placed. `admit` counts against the quota, so it is
+// called once a request.
 
 import type { Problem } from "../base/errors.ts";
 import type { Exchange, ProjectLookup, ProjectShares, Publisher } from "../base/types.ts";
@@ -40,15 +42,15 @@ export class Checks {
     this.#monotonicMs = options.monotonicMs;
   }
 
-  /** Before anything of the body is read. */
+  /** Whether the store takes anything now: asked before anything of the body is read. */
   ofStore(): Problem | undefined {
     const code = this.#publisher.refusal();
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
   /**
-   * Opens the request: reads in what a scan found whose it is, on which lane it goes and what it
-   * costs.
+   * Opens the request after its scan: finds in the table the project, the lane and the cost, or a
+   * reason to refuse the request.
    */
   open(work: Work, status: ScanStatus): Problem | undefined {
     if (status !== ScanStatus.Ok) return scanProblem(status, work);
@@ -60,25 +62,26 @@ export class Checks {
     return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
   }
 
-  /** The same as `admit`, in the turn in which the body came. */
+  /** The same as `admit`, for a body that is placed in the turn in which it came. */
   admitNow(work: Work): Problem | undefined {
-    // A body that came in one piece has just got its deadline.
+    // Without a hint the body came in one piece, just now: its deadline cannot have passed.
     return work.exchange.hint === undefined ? this.#ofQuota(work) : this.admit(work);
   }
 
-  /** The last of the checks: it counts against the project's quota. */
+  /** The last of the checks. A request that passes counts against the project's quota. */
   admit(work: Work): Problem | undefined {
     return this.isLate(work.exchange) ? tooLate : this.#ofQuota(work);
   }
 
   /**
-   * What is stored past its deadline is told "unknown" at the best, and its retry stores it again.
+   * Whether the deadline has passed. Events stored after it could be answered with "unknown" at the
+   * best, and the client's retry would store them again.
    */
   isLate({ deadlineMs }: Exchange): boolean {
     return this.#monotonicMs() >= deadlineMs;
   }
 
-  /** Whether the stream is fit for the events, and the project within what it may send. */
+  /** Asks whether the stream is fit for the events, and whether the project is within its quota. */
   #ofQuota(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
     const unfit = this.#publisher.refusalOf(lane, project.id);

@@ -1,5 +1,5 @@
-// What a request says of itself, apart from its items: whose it is, and on which lane it goes.
-// Reads the scan table's header. Must not read items.
+// Reads from the header of the scan table which project a request belongs to and on which lane it
+// goes, or what is wrong with the request as a whole. Must not read items.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
@@ -9,9 +9,9 @@ import { kindOfBody } from "./details/body-kind.ts";
 import { jsonFault } from "./details/json-fault.ts";
 import { unknownKeyDetail } from "./details/key-details.ts";
 
-/** So much is read of a body that is neither object nor array, to say what it is. */
+/** Bytes read of a body that is neither object nor array, to tell the client what it is. */
 const rootBytesRead = 64;
-/** Keys are of printable characters. */
+/** Stands for a text too long to be a key. No project has it: keys are of printable characters. */
 const nobodysKey = "\0";
 
 export interface Envelope {
@@ -20,8 +20,8 @@ export interface Envelope {
 }
 
 /**
- * The problem of a body that did not scan Ok. `markBytes`: so many stood before it in what was
- * sent.
+ * The problem of a body whose scan did not end Ok. `markBytes`: bytes of the byte order mark that
+ * the client sent before the body.
  */
 export function scanProblem(
   status: ScanStatus,
@@ -46,8 +46,8 @@ function notUtf8(body: Buffer, offset: number): string {
 }
 
 /**
- * The envelope of the body in the table, or what is wrong with it. The key is judged before the
- * shape of the batch.
+ * The envelope of the body that the table describes, or what is wrong with it. The key is checked
+ * before the type of `batch`.
  */
 export function readEnvelope(
   body: Buffer,
@@ -58,7 +58,7 @@ export function readEnvelope(
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
     return { code: "invalid_payload", detail: noEvents(body, rootType) };
   }
-  // An empty array is nobody's, so it lacks no key.
+  // Checked before the key: an array without events cannot have one, so that is not its mistake.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
     return { code: "invalid_payload", detail: "The array holds no event" };
   }
@@ -79,7 +79,7 @@ export function readEnvelope(
   return typeof lane === "string" ? { project, lane } : lane;
 }
 
-/** The project that has the key and is switched on, or why there is none. */
+/** The project that has the key, or the problem: it is not found, or it is switched off. */
 export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
   const project = projects.byKey(key);
   if (project === undefined) return noProject(key, projects);
@@ -134,7 +134,7 @@ function noProject(key: string, projects: ProjectLookup): Problem {
   return { code: "unknown_api_key", detail: unknownKeyDetail(key) };
 }
 
-/** The key without white space around it; "" where there is none, or none that is a string. */
+/** The key without the white space around it; "" where it is absent, or is not a string. */
 function keyText(body: Buffer, table: Uint32Array): string {
   const type = table[Header.KeyType]!;
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
@@ -142,6 +142,6 @@ function keyText(body: Buffer, table: Uint32Array): string {
   if (end - start > keyTokenBytesMax) return nobodysKey;
   if (type === TokenType.EscapedString)
     return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
-  // Read as Latin-1: keys are ASCII, and what is not cannot match one.
+  // Read as Latin-1, which is quick: keys are ASCII, so other text matches none however it is read.
   return body.toString("latin1", start + 1, end - 1).trim();
 }

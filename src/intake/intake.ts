@@ -1,7 +1,7 @@
 // The story of one request, from its whole body to its answer: scan, key, rules, lines, frames,
 // PubAcks. A small body goes through in one turn of the event loop, before anything is awaited; a
-// large one takes the same steps in many turns, so that nobody waits for it. Holds the branching;
-// the helpers compute. Must not know HTTP, N-API or NATS.
+// large one takes the same steps in many turns, so that other requests do not wait for it. The
+// branching is here, the computing in the helpers. Must not know HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../base/client-warning.ts";
@@ -46,7 +46,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** `rows`: rows of its table; unless given, more than most bodies need. */
+  /** `rows`: rows of the scanner's table; the default is more than most bodies need. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -55,13 +55,13 @@ export interface IntakeOptions {
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Hears of an event that a bug made fail, of each kind of bug once. */
+  /** Called when a bug makes the taking of an event throw, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
-  /** The clock of the deadlines. */
+  /** The clock that deadlines are measured by. */
   readonly monotonicMs: () => number;
   /**
-   * Milliseconds for which this thread had a processor; by them what a turn has had is counted.
-   * `monotonicMs` unless given.
+   * Milliseconds for which this thread had a processor. They measure the work done in a turn of the
+   * event loop. `monotonicMs` unless given.
    */
   readonly workMs?: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
@@ -69,8 +69,8 @@ export interface IntakeOptions {
 }
 
 /**
- * Frames of a large body that wait for their outcome; it is placed no faster than it is stored, so
- * that it is not in memory twice.
+ * At most this many frames of a large body wait for their outcome. So the body is placed no faster
+ * than it is stored, and is not in memory twice.
  */
 const framesAheadMax = 8;
 
@@ -112,7 +112,7 @@ class Story {
     this.#scanners = new ScannerQueue({ createScanner, monotonicMs });
   }
 
-  /** Takes little bodies of few events at once, and as many others as the turn has time for. */
+  /** Takes little bodies of few events in this turn, others only while the turn has time left. */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
     if (length <= littleBytesMax) return this.#takeNow(exchange, body);
@@ -125,8 +125,8 @@ class Story {
   }
 
   /**
-   * Takes a body from scan to frames in this turn, unless it turns out to be more than a little
-   * work, or others are first.
+   * Takes a body from scan to frames in this turn. If the scan shows that it is too much work for
+   * the turn, must be repaired, or must wait for earlier history, it is taken later.
    */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
@@ -169,7 +169,7 @@ class Story {
     return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
   }
 
-  /** History keeps its order: what came before and is still being placed goes first. */
+  /** History keeps its order: earlier bodies that are still being placed go first. */
   #mustWait({ lane, project }: Work): boolean {
     return lane === "historical" && this.#arrivals.mustWait(project.id);
   }
@@ -182,7 +182,7 @@ class Story {
     return this.#takeInTurns(exchange, owned(body), whose);
   }
 
-  /** Takes the same steps in many turns, with the scan in the thread pool. */
+  /** Takes the same steps as `#takeNow` in many turns, with the scan in the thread pool. */
   async #takeInTurns(exchange: Exchange, body: OwnedBody, whose: BodyHint): Promise<void> {
     const arrival = this.#arrivals.arrive(whose, {
       bytes: body.bytes.length,
@@ -197,8 +197,8 @@ class Story {
   }
 
   /**
-   * Works on the body when it has its turn and a scanner. Where a peek has said whose it is, it
-   * waits for its turn without a scanner.
+   * Works on the body when it has its turn and a scanner. A historical body whose project a peek
+   * has told waits for its turn first, without a scanner.
    */
   async #takeTurn(
     exchange: Exchange,
@@ -223,8 +223,8 @@ class Story {
   }
 
   /**
-   * Scans a body that is not UTF-8 a second time, with U+FFFD in place of what is malformed. If it
-   * is no JSON then either, the first scan's word counts.
+   * Scans a body. If it is not UTF-8, scans it a second time, with U+FFFD in place of the malformed
+   * bytes. If that scan fails too, the problem is that of the first scan.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
@@ -239,8 +239,8 @@ class Story {
   }
 
   /**
-   * The scan has said more than the peek, or something else: whether the body has its turn all the
-   * same. If not, it waits for its turn and is scanned again.
+   * Called when the scan has found another project or lane than the peek, or one that the peek did
+   * not. Whether the body may go on now; if not, it waits for its turn and is scanned again.
    */
   #mayGoOn(arrival: Arrival, work: Work): boolean {
     this.#arrivals.know(arrival, whoseIs(work));
@@ -268,12 +268,12 @@ class Story {
     return undefined;
   }
 
-  /** Places the rows of the table in slices, no faster than what is placed is stored. */
+  /** Places the rows of the table in slices, and waits while too many frames lack an outcome. */
   async #placeRows(work: Work, rows: number): Promise<void> {
     const { exchange, pending, protocol } = work;
     let start = 0;
     const slice = (): void => {
-      // What came of the frames it waited for may have been the end of the request.
+      // The request may have failed while this slice waited, by the outcome of one of its frames.
       if (pending.failed) return;
       if (this.#checks.isLate(exchange)) {
         pending.fail("timeout");
@@ -290,23 +290,23 @@ class Story {
     }
   }
 
-  // What both ways have in common, in the order of its use.
+  // The steps that `#takeNow` and `#takeInTurns` share, in the order of their use.
 
   #protocolOf({ v1 }: Exchange): Protocol {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
   /**
-   * Whether the request may have more lines than a frame takes: then it gets frames of its own. The
-   * body alone decides, so a retry of it is placed the same way.
+   * Whether the lines of the request may not fit into one frame: then it gets frames of its own.
+   * The body alone decides, so a retry of it is placed the same way.
    */
   #fillsFrames({ body, cost }: Work): boolean {
     return recordsBytesMax(body.length, cost.events) > this.#publisher.frameBytesMax;
   }
 
   /**
-   * All lines are placed: the request is answered when its frames are settled, or now if it has
-   * none.
+   * Called when all lines are placed. The request is answered when its frames are settled, or now
+   * if it has none.
    */
   #finish(work: Work): void {
     const { exchange, lane, project, cost, tally, pending, frames } = work;
@@ -324,13 +324,13 @@ class Story {
   }
 }
 
-/** A bug ended the request. Whoever catches it answers 503. */
+/** Ends a request in which a bug was thrown. The intake's caller catches the bug, answers 503. */
 function giveUp({ frames, pending }: Work): void {
   frames.abandon();
   pending.abandon();
 }
 
-/** The body, for longer than this turn. */
+/** The body in memory that stays valid after this turn: copied, unless it is ours already. */
 function owned(body: WholeBody): OwnedBody {
   return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
 }

@@ -1,16 +1,16 @@
-// What names some items of a body, so that they are known again when they come in another body: a
-// hash of their bytes, and of nothing that stands between them. So it is the same whether other
-// items stood between them or not.
+// Computes a name for some items of a body, so that they are known again when they come in another
+// body. The name is a hash of their bytes, and of nothing that stands between them, so it stays the
+// same when other items between them are missing.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
 
 /**
- * Items are gathered up to this, because to hash each by itself takes several times as long as to
- * copy it.
+ * Items are copied together up to this many bytes, then hashed in one call: to hash an item by
+ * itself takes several times as long as to copy it.
  */
 const gatheredBytesMax = 16_384;
-/** Behind each item. JSON has it nowhere, so no two lists of items have the same bytes. */
+/** Follows each item. JSON never holds this byte, so no two lists of items have the same bytes. */
 const END = 0;
 
 /** Hashes one list of items after another. */
@@ -25,13 +25,13 @@ export class ItemsHash {
     this.#gathered = Buffer.allocUnsafe(Math.min(gatheredBytesMax, body.length + 1));
   }
 
-  /** `prefix` goes into the name as well. */
+  /** Begins a list of items. `prefix` is hashed before them. */
   begin(prefix: string): void {
     this.#hash = createHash("sha256").update(prefix);
     this.#gatheredBytes = 0;
   }
 
-  /** The item is body[start, end). */
+  /** Adds the item in the bytes [start, end) of the body. */
   add(start: number, end: number): void {
     const bytes = end - start + 1;
     if (this.#gatheredBytes + bytes > this.#gathered.length)

@@ -1,5 +1,5 @@
-// The items of a body, one after another: judged by the rules, the good ones written into frames.
-// Synchronous and shared: the verdict and the cursor serve whichever body is at hand, so a call
+// Takes the items of a body one after another: judges each by the rules, and writes those to be
+// stored into frames. Synchronous and shared: all bodies use the same verdict and cursor, so a call
 // must end before the next begins.
 
 import { Buffer } from "node:buffer";
@@ -23,7 +23,7 @@ import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
 import { hasPlaceIn } from "./repaired-body.ts";
 import type { Work } from "./work.ts";
 
-/** What of a request's work its items are judged by, and where their lines go. */
+/** The part of a request's work that its items are judged by and written with. */
 export type Job = RequestFacts &
   Pick<
     Work,
@@ -39,15 +39,15 @@ export type Job = RequestFacts &
   >;
 
 export interface ItemTakerOptions {
-  /** Reads what was normalised, while another scanner still holds the table of the body. */
+  /** Scans items in plain form, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly slips: Slips;
-  /** Hears of an item that nothing it holds should have made throw; of each kind of bug once. */
+  /** Called with what the taking of an item threw, which is a bug: once for each kind of bug. */
   readonly onBug: (bug: unknown) => void;
 }
 
-/** Bugs told apart by their text; past so many nothing more is said. */
+/** Bugs are told apart by their text. After this many different ones no more are reported. */
 const bugsToldMax = 32;
 
 export class ItemTaker {
@@ -70,7 +70,7 @@ export class ItemTaker {
   }
 
   /**
-   * Takes the items whose rows are from `start` up to `end`, counted from the table's first row.
+   * Takes the items of the rows [start, end), counted from the table's first row.
    */
   takeRows(job: Job, start: number, end: number): void {
     const cursor = this.#cursor;
@@ -92,7 +92,7 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.record);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // One event's bug must not cost its neighbours: a 503 for the batch would, at every retry.
+      // Only this event fails. A 503 would cost the batch its other events too, at every retry.
       this.#tellOnce(bug);
       const detail = "This event alone made the gateway fail: please report it";
       job.tally.fail(index, "unreadable_event", { detail, hint: "" });
@@ -106,8 +106,8 @@ export class ItemTaker {
   }
 
   /**
-   * Fills the verdict; answers the view to write the record from: the item in the body, or its
-   * plain form.
+   * Fills the verdict. Returns the view that the record is written from: the item in the body, or
+   * its plain form.
    */
   #judge(job: Job): ItemView {
     const verdict = this.#verdict;
@@ -152,7 +152,7 @@ export class ItemTaker {
     this.#records.write(item, verdict, job.record, sink);
     if (job.malformed !== undefined && this.#hasMalformed(job.malformed))
       verdict.warnings |= invalidUtf8Warning;
-    // It is about the request, and said once.
+    // This warning is about the whole request, so only its first stored event gets it.
     if (job.hasInvalidSentAt && job.tally.accepted === 0) verdict.warnings |= invalidSentAtWarning;
     job.tally.store(index, verdict);
   }
@@ -163,8 +163,8 @@ export class ItemTaker {
   }
 
   /**
-   * Whether the item is one of several. The body's table says so, because an item in plain form is
-   * in a batch of its own.
+   * Whether the item stands in a batch or an array. Asked of the table of the body: the plain form
+   * of an item is always in a batch of one, so its table would say yes each time.
    */
   #isBatch(): boolean {
     const { table } = this.#cursor;

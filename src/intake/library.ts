@@ -1,5 +1,6 @@
-// Which SDK made a body, as its first event says, so that people find who sends what is refused. It
-// is a stranger's word: it is kept short, of letters and digits, and nothing is decided by it.
+// Reads from the first event of a body which SDK made it, so that people find out who sends what is
+// refused. The name comes from a stranger: it is kept short and limited to letters, digits and
+// `_.+-`, and nothing is decided by it.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../scan/table.ts";
@@ -9,13 +10,13 @@ const valuePattern = /^"([\w.+-]{1,32})"/;
 const valueBytesRead = 34;
 const keyPattern = /ph[a-z]_/i;
 
-/** What SDKs call themselves that is not their name. */
+/** The names of SDKs that call themselves something else in their events. */
 const names: ReadonlyMap<string, string> = new Map([
   ["web", "posthog-js"],
   ["js", "posthog-js-lite"],
 ]);
 
-/** As `posthog-js 1.449.0`; "" where the event does not say. Of a body that has been scanned. */
+/** Such as `posthog-js 1.449.0`; "" where the event does not say. The table must be the body's. */
 export function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

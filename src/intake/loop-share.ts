@@ -1,17 +1,18 @@
-// What scanning and placing may take of one turn of the event loop, for all requests together: a
-// hundred bodies of a millisecond each hold up a neighbour as long as one of a hundred. Knows
-// nothing of bodies.
+// Limits the time that scanning and placing take of one turn of the event loop, for all requests
+// together: a hundred bodies of one millisecond each hold up the next request as long as one body
+// of a hundred milliseconds. Knows nothing of bodies.
 
 /**
- * Below this, requests are placed as they come: a read of all sockets brings as much under full
- * load. It is time for which this thread had a processor. By a clock, which goes on while another
- * process has it, batches of a hundred went to the thread pool and cost 6 % more. Reckoned from
- * bytes and events, usual events counted four times what they take, and made ones a third of it.
+ * Until a turn has spent this time, requests are placed as they come: under full load, one read of
+ * all sockets brings as much work. It is time for which this thread had a processor. Measured by a
+ * clock, which goes on while another process has the processor, it sent batches of a hundred events
+ * to the thread pool, and they cost 6 % more. Estimated from bytes and events, it came to four
+ * times the real time for usual events, and to a third of it for events made to take long.
  */
 const atOnceMsMax = 8;
-/** Slices that wait get so much of a turn, but at least one of them. */
+/** Waiting slices are run for this long in a turn, and at least one of them is run. */
 const slicesMsMax = 0.8;
-/** A turn in which less was done needs no account of its own. */
+/** Less than this is not worth a wait for the turn's end: it counts towards the next turn's. */
 const unnoticedMsMax = 0.5;
 
 interface Slice {
@@ -36,20 +37,20 @@ export class LoopShare {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** This turn has done its share: a body of more than a little work waits for another. */
+  /** Whether this turn has done its share: then more than a little work waits for another turn. */
   get isSpent(): boolean {
     return this.#spentMs > atOnceMsMax;
   }
 
-  /** Counts the time that this thread has worked on what had just come. */
+  /** Counts time that this thread has worked, in this turn, on bodies that had just come. */
   spend(ms: number): void {
     this.#spentMs += ms;
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();
   }
 
   /**
-   * Runs a slice of work in a later turn. In the order of asking, so of bodies that ask again and
-   * again each has its turn. Rejects with what the slice throws.
+   * Runs a slice of work in a later turn. Slices run in the order of the calls, so bodies that call
+   * this again and again take turns. Rejects with what the slice throws.
    */
   slice(run: () => void): Promise<void> {
     this.#awaitTurn();

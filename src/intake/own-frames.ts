@@ -1,14 +1,14 @@
-// Frames that only one request has lines in, one after another: how each is handed over or given
-// back. Where a frame ends, and what its id is, the subclasses say.
+// Frames that hold the lines of one request only, filled one after another. This class hands each
+// frame over or gives it back; the subclasses decide where a frame ends and what its id is.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
 /**
- * A frame of a large request holds up what comes behind it for as long as the disk takes. Measured
- * beside two clients that post 19 MB batches: single events took 3.4 ms (p99 12.5) behind frames of
- * 512 KiB and 2.3 ms (9.3) behind these, which cost the batches 13 %; half of that gained nothing
- * more at the p99 (9.8) and cost them 33 %.
+ * A frame of a large request holds up the frames behind it for as long as the disk takes to write
+ * it. Measured beside two clients that post 19 MB batches: single events took 3.4 ms (p99 12.5)
+ * behind frames of 512 KiB, and 2.3 ms (p99 9.3) behind frames of 256 KiB, which cost the batches
+ * 13 %. Frames of 128 KiB gained nothing more at the p99 (9.8), and cost the batches 33 %.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -19,7 +19,7 @@ export function ownFrameBytes(publisher: Publisher): number {
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
   protected readonly publisher: Publisher;
-  /** The one that is being filled. */
+  /** The frame that is being filled. */
   protected frame: FrameSink | undefined = undefined;
 
   constructor(work: Work, publisher: Publisher) {
@@ -30,14 +30,14 @@ export abstract class OwnFrames implements RequestFrames {
   abstract sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
 
   /**
-   * The id of the frame as it is now: the same when the client sends its events again, or "" for
-   * one of this submission alone.
+   * The message id of the frame as it is filled now. It comes out the same when the client sends
+   * the same events again; "" for an id of this submission alone.
    */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /** Nobody else has lines in an own frame, and it cannot leave before it is submitted. */
+  /** Nothing to do: an own frame has no other request's lines, and leaves only by `submit`. */
   endTurn(): void {}
 
   finish(): void {

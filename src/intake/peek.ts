@@ -1,7 +1,7 @@
-// Whose a body is and on which lane it goes, from its first bytes, and its last where they are
-// there. It puts bodies in an order and into queues before they are scanned, and decides nothing: a
-// member may come again further on, and the scan has the last word. Reads a bounded number of
-// bytes, whatever they are, and makes no objects of them. Must not answer anybody.
+// Finds the likely project and lane of a body in its first bytes and, where the whole body is
+// there, its last. They order and queue the body before it is scanned, and decide nothing: a member
+// may come again further on, and the scan has the last word. A peek reads a bounded number of
+// bytes, whatever they are, and parses no JSON into objects. It must not answer anybody.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -22,7 +22,7 @@ const peekedFromEndBytesMax = 1_024;
 /** A key has 200 characters at most. */
 const keyBytesMax = 256;
 
-/** What members say; a later one of a name replaces an earlier. */
+/** The values of the members seen so far; a later member of the same name replaces an earlier. */
 interface Seen {
   apiKey: string;
   token: string;
@@ -71,7 +71,7 @@ function nothingSeen(): Seen {
   };
 }
 
-/** In the order in which the scan takes them. */
+/** The key that counts, by the same precedence as in the scan; "" where none was seen. */
 function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen): string {
   if (apiKey !== "") return apiKey;
   if (token !== "" || isEnvelope) return token;
@@ -83,12 +83,12 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   if (body[range.start] !== Ascii.OpenBrace) return seen;
   const ended = readEvent(body, range, seen) >= 0;
   if (isWhole && !ended) readEnd(body, seen);
-  // A body that is seen whole has no other flag, and an event has none.
+  // All members were read: `historical_migration` is absent, or the body is an event, always live.
   if (ended && (!seen.isEnvelope || seen.lane === undefined)) seen.lane = "live";
   return seen;
 }
 
-/** Reads an array, which is always live, up to the first item that shows a key. */
+/** Reads the items of an array up to the first that shows a key. An array is always live. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
   let seen = nothingSeen();
   let at = start;
@@ -107,8 +107,8 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
 }
 
 /**
- * An event or an envelope, from its first member on. Answers one past its last byte, or -1 where
- * that is not reached.
+ * Reads an event or an envelope from its first member on. Returns the position after its last byte,
+ * or -1 where its end is not reached.
  */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return walkMembers({ body, ...range }, (member) => {
@@ -129,9 +129,9 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 }
 
 /**
- * The root's members from the end backwards, as far as they are plain texts, numbers and words:
- * behind the batch come no others. Where the body is JSON, what is read so is a member of the root
- * and nothing else, because its `}` is the last.
+ * Reads the root's members from the end backwards, as long as their values are plain texts, numbers
+ * or words: members behind the batch have no others. Where the body is JSON, each member read this
+ * way is one of the root, because the `}` that ends the body is the root's.
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
@@ -150,7 +150,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last of a name counts, and comes first here.
+    // Of members of the same name the last one counts: read backwards, it is met first.
     const one = nothingSeen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
@@ -192,7 +192,10 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-/** "" says nothing; white space alone says that it is nobody's, as it does to the scan. */
+/**
+ * The key in a member's value, or "" where it is no key. A text of white space only is a key that no
+ * project has, as it is to the scan, so it is not taken for an absent one.
+ */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);

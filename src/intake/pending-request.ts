@@ -1,6 +1,6 @@
 // A request whose lines wait for their PubAcks: collects the outcome of every frame that carries
-// one of them, then answers, once. Never 200 while one frame is open, refused or unknown. Also says
-// to metrics and the project's meter what the request came to: what is stored counts as stored,
+// some of its lines, then answers, once. Never 200 while one frame is open, refused or unknown.
+// Also counts the outcome in the metrics and the project's meter: stored events count as stored,
 // also where the answer is a 503.
 
 import type { ClientWarningTaker } from "../base/client-warning.ts";
@@ -17,8 +17,8 @@ import type {
 } from "../base/types.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// Some frames of a large request may be stored while another is refused, so none of these says that
-// nothing is.
+// Some frames of a large request may be stored while another is refused, so none of these texts
+// says that nothing is stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -27,7 +27,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   unavailable: "The store cannot be reached: send the request again later",
 };
 
-/** What is kept of a request's work. The work itself is not, because it holds the body. */
+/** The parts of a request's work that are kept. The work itself is not: it holds the body. */
 export interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -36,10 +36,10 @@ export interface PendingOf {
   readonly tally: Tally;
 }
 
-/** Who hears what became of it. */
+/** Where the outcome of a request is counted and reported, and what explains it. */
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
-  /** Says why a stream is no longer fit for events that were under way to it. */
+  /** Tells why a stream is no longer fit for events that were under way to it. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
   readonly clientWarnings?: ClientWarningTaker | undefined;
@@ -53,11 +53,12 @@ export class PendingRequest implements FrameWaiter {
   readonly #cost: RequestCost;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // The intake's own hold, so that no early outcome answers before the last line is placed.
+  // The frames without an outcome, and 1 held by the intake until the last line is placed: so the
+  // outcomes of early frames cannot answer the request before.
   #framesOpen = 1;
-  /** What the request is answered with. */
+  /** The error that the request is answered with. */
   #failure: ErrorCode | undefined = undefined;
-  /** What went wrong first: because of it no more is sent to the store. */
+  /** The first error: because of it no more of the request is sent to the store. */
   #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
   #stored = 0;
@@ -65,7 +66,7 @@ export class PendingRequest implements FrameWaiter {
   /** Events that an earlier sending of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
-  /** In frames of its own that have no outcome yet. */
+  /** Bytes in those of the request's own frames that have no outcome yet. */
   #bytesUnderWay = 0;
   /** The stream is no longer fit for events that were under way to it. */
   #isUnfit = false;
@@ -81,9 +82,9 @@ export class PendingRequest implements FrameWaiter {
   }
 
   /**
-   * One more frame carries lines of this request; `ownBytes`: so many, in a frame of its own. What
-   * is under way counts for the project's share before it is stored: a large request has megabytes
-   * in frames ahead of the first acknowledgement.
+   * Notes that one more frame carries lines of this request. `ownBytes`: the frame's bytes, if it
+   * is the request's own. They count towards the project's share before they are stored, because a
+   * large request has megabytes in frames before the first acknowledgement comes.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
@@ -95,18 +96,18 @@ export class PendingRequest implements FrameWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** No more of the request is placed. */
+  /** Notes an error, after which no more of the request is placed. The first one noted stays. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
 
-  /** The request cannot come to a 200 any more: placing the rest of it is no use. */
+  /** Whether the request has failed. It cannot end in a 200 then, so the rest is not placed. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Fulfilled when at most so many of its frames are without an outcome. One caller at a time. */
+  /** Fulfilled when at most `framesMax` frames are without an outcome. One caller at a time. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -123,8 +124,8 @@ export class PendingRequest implements FrameWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // It outweighs refused: the client must not be told less doubt than there is, and `timeout`
-      // is the one code that says so.
+      // An unknown outcome outweighs a refused one: the answer must not sound surer than we are,
+      // and `timeout` is the one code that says that events may be stored or not.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -141,7 +142,7 @@ export class PendingRequest implements FrameWaiter {
     this.release();
   }
 
-  /** All its lines are in frames. */
+  /** Called when all lines are in frames: gives up the intake's hold. */
   placed(): void {
     this.#isPlaced = true;
     this.release();
@@ -152,14 +153,14 @@ export class PendingRequest implements FrameWaiter {
     this.#holdToShare();
   }
 
-  /** The rest of a request whose project has come to its share is not placed any more. */
+  /** Fails a request that is not all placed yet, once its project has filled its share. */
   #holdToShare(): void {
     if (this.#isPlaced) return;
     const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
     if (full !== undefined) this.fail(full.code);
   }
 
-  /** Gives up one hold; the last one answers. */
+  /** Gives up the hold of one frame, or that of the intake. The last one sends the answer. */
   release(): void {
     this.#framesOpen--;
     if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
@@ -173,7 +174,7 @@ export class PendingRequest implements FrameWaiter {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
-    // Not before: a request that is refused is sent again, and would count each time.
+    // Only here: a request that is refused is sent again, and would be counted each time.
     this.#countTold();
     this.#tally.answer(this.#exchange, this.#firstFailure);
   }
@@ -187,7 +188,7 @@ export class PendingRequest implements FrameWaiter {
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
-  /** Some of it is in the store, and the client can be told which. */
+  /** Whether some events are in the store, and the client can be told which. */
   get #isStoredInPart(): boolean {
     return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
@@ -201,8 +202,8 @@ export class PendingRequest implements FrameWaiter {
   }
 
   /**
-   * A bug ended the request, and whoever caught it answers. What became of its frames counts all
-   * the same.
+   * Called when a bug has ended the request: whoever catches the bug answers, not this class. The
+   * outcome of frames handed over before is still counted.
    */
   abandon(): void {
     this.#abandoned = true;
@@ -221,7 +222,7 @@ export class PendingRequest implements FrameWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // The retry of what is not stored finds room again.
+    // The quota of events that are not stored is given back, so that their retry has room.
     if (this.#failure !== undefined || this.#abandoned) {
       meter.giveBack(this.#cost, this.#stored + this.#unknown);
     }
