@@ -193,8 +193,8 @@ function isText(body: Buffer, text: string, start: number): boolean {
 }
 
 /**
- * The key in a member's value, or "" where it is no key. A text of white space only is a key that no
- * project has, as it is to the scan, so it is not taken for an absent one.
+ * The key in a member's value, or "" where it is no key. A text of white space only is a key that
+ * no project has, as it is to the scan, so it is not taken for an absent one.
  */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";

@@ -96,7 +96,7 @@ export class PendingRequest implements FrameWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Notes an error, after which no more of the request is placed. The first one noted stays. */
+  /** Notes an error, unless one is noted already. No more of the request is placed after it. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;

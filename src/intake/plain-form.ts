@@ -1,6 +1,6 @@
-// The plain form of an item that the body's table cannot describe: normalised, or with members that
-// the request adds to its properties, and then scanned again. Synchronous, in memory that is used
-// again for the next item, so a view of it is valid until the next call.
+// Makes the plain form of an item that the body's table cannot describe: normalises it, or adds the
+// request's members to its properties, and scans the result. Synchronous, in memory that is used
+// again for the next item, so a view of a plain form is valid until the next call.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../events/item-view.ts";
@@ -25,19 +25,22 @@ import {
 } from "./v1/additions.ts";
 
 /**
- * Largest item that is normalised, which is done at once, on the event loop: up to 8 ms for the
- * most tokens that fit, 1 ms where it is text. SDKs cut their events far below.
+ * The largest item that is normalised. It is done in one go on the event loop, and takes up to 8 ms
+ * for an item of as many tokens as fit, 1 ms for one of text. SDKs cut their events far below this.
  */
 const slowItemBytesMax = 1_048_576;
 /**
- * An item is scanned again as a batch of one: alone, one that holds a `batch` would be taken for an
- * envelope.
+ * An item is scanned again as a batch of one. Scanned alone, an item with a member `batch` would be
+ * taken for an envelope.
  */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
-/** No memory for the item now: not its fault, so the client is to retry the whole request. */
+/**
+ * There is no memory for an item now. That is no error of the item, so it does not fail alone: the
+ * client is to retry the whole request.
+ */
 export class OutOfMemoryError extends Error {}
 
 /** An ItemView that is pointed at one item after another. */
@@ -53,13 +56,13 @@ export class PlainForm {
   #text = Buffer.alloc(0);
   #addedTo = Buffer.alloc(0);
 
-  /** The scanner's table holds one item after another. */
+  /** The scanner's table is overwritten with each item that is scanned again. */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /** The item in plain form, or undefined and the verdict says why there is none. */
+  /** The item in plain form; or undefined, and then the verdict holds the error of the item. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
@@ -73,7 +76,8 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // Only its distinct id is unusual, and of that the beginning is read in any case.
+      // It is not plain only because its distinct id is an object or array. Only the beginning of
+      // a distinct id is read in any case, so the item need not be normalised.
       if (flags === 0) return item;
       const detail = `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`;
       return refuse(verdict, "event_too_large", detail);
@@ -81,7 +85,7 @@ export class PlainForm {
     return this.#rescanned({ body, start, end });
   }
 
-  /** The item with what belongs into its properties, or undefined as above. */
+  /** The item with the request's members added to its properties; undefined as in `of`. */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     const additions = additionsTo(item, members);
     if (additions === undefined) {
@@ -100,7 +104,7 @@ export class PlainForm {
     return this.#rescanned({ body: this.#addedTo, start: 0, end });
   }
 
-  /** Writes the plain form to the target from `at` on; answers how many bytes it takes. */
+  /** Writes the plain form of a text to the target from `at` on, and returns its bytes. */
   readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)
@@ -122,7 +126,7 @@ export class PlainForm {
     return this.#cursor;
   }
 
-  /** Memory for one item in plain form and what makes a batch of it. */
+  /** Memory for one item in plain form, with the prefix and suffix that make a batch of it. */
   #roomFor(itemBytes: number): Buffer {
     const bytes = itemPrefix.length + itemBytes + itemSuffix.length;
     if (this.#text.length < bytes) {

@@ -1,5 +1,5 @@
-// The protocol of all requests but those of the newer one (v1): the key is in the body, the client
-// hears of the request as a whole, and sends it again as a whole.
+// The protocol of all requests but those of the newer one (v1): the key is in the body, and the
+// client gets one answer for the whole request and sends it again as a whole.
 
 import type { Problem } from "../base/errors.ts";
 import { BodyFrames } from "./body-frames.ts";
@@ -11,7 +11,7 @@ import { SharedFrames } from "./shared-frames.ts";
 import { Tally } from "./tally.ts";
 import type { Protocol, Work } from "./work.ts";
 
-/** It has no state: one for all requests. */
+/** It has no state, so all requests share this one. */
 export const plainProtocol: Protocol = {
   writesAnew: false,
   needsTimestamp: false,

@@ -1,6 +1,6 @@
-// A body that is not UTF-8, with U+FFFD in place of what is malformed: one event's bad bytes must
-// not cost its neighbours. In slices of the event loop's time, and bounded by the scan, which says
-// how much there is to repair. Must not judge events.
+// Repairs a body that is not UTF-8: writes U+FFFD in place of malformed bytes, so that those of one
+// event do not cost the others of its batch. Works in slices of the event loop's time. The scan
+// bounds the work, because it says how much there is to repair. Must not judge events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../scan/table.ts";
@@ -8,20 +8,21 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** Where in it the characters stand that replace malformed bytes, ascending. */
+  /** Offsets in `body` of the characters that replace malformed bytes, ascending. */
   readonly malformed: Uint32Array;
 }
 
-/** Read in one slice: 0.3 ms at most. */
+/** Bytes of the body read in one slice, which takes 0.3 ms at most. */
 const bytesPerSlice = 65_536;
 
-/** Whether a scan with this status found a body that may be worth repairing. */
+/** Whether the scan that ended with this status found malformed bytes that can be repaired. */
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
   return status === ScanStatus.InvalidUtf8 && table[Header.Malformed]! > 0;
 }
 
 /**
- * Only after `isRepairable`. The scanner and its table are free once this has returned its promise.
+ * Repairs the body; only after `isRepairable`. Once the promise is returned, the scanner's table is
+ * not read any more, so the scanner may scan something else.
  */
 export async function repairedBody(
   body: Buffer,

@@ -1,6 +1,6 @@
-// What one request may come to, whoever sends it: asked before anything of it is placed. A few
-// bytes can hold millions of events, since equal ones compress a thousand times, and each is stored
-// as a line of some 300 bytes.
+// Limits on the size of one request, whoever sends it, checked before any line of it is placed. A
+// few compressed bytes can hold millions of events, since equal events compress a thousand times,
+// and each event is stored as a line of some 300 bytes.
 
 import type { Problem } from "../base/errors.ts";
 import type { Excess, Exchange, RequestCost } from "../base/types.ts";
@@ -11,7 +11,10 @@ import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /** Bytes to be stored for each byte sent, past what the project's meter lets through. */
+  /**
+   * The most bytes to be stored for each byte sent. A request beyond this passes only while the
+   * project's meter takes its expansion.
+   */
   readonly expansionMax: number;
 }
 
@@ -20,7 +23,7 @@ export const noCaps: RequestCaps = {
   expansionMax: Number.POSITIVE_INFINITY,
 };
 
-/** What the caps read of a request's work. */
+/** The part of a request's work that the caps read. */
 export type CappedWork = Pick<Work, "project" | "cost" | "additions" | "table"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
@@ -34,7 +37,10 @@ export function overCaps(
   return excess === undefined ? undefined : overQuota(excess, cost);
 }
 
-/** To be asked once a request: what is beyond the cap is taken from what the project has for it. */
+/**
+ * To be called once a request: where it is beyond the cap, the bytes it may store are taken out of
+ * what the project has for such requests.
+ */
 export function expandsTooFar(
   work: CappedWork,
   { expansionMax }: RequestCaps,
@@ -43,8 +49,8 @@ export function expandsTooFar(
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // What is said of a person is in the body once. To look for it takes time, and only what is near
-  // the limit needs to know.
+  // Person fields inside `properties` are once in the body, and twice in the line. To sum them up
+  // takes time, so it is done only where it can decide.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   if (likely > expandedMax && !project.meter.takesExpansion(likely)) {
     const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
@@ -54,8 +60,8 @@ export function expandsTooFar(
 }
 
 /**
- * About what `$set` and its like inside of `properties` take when they stand a second time. Events
- * past the table's rows are taken to be like those.
+ * About how many bytes `$set`, `$set_once` and `$unset` inside `properties` take, which stand in
+ * the line a second time. Events past the table's rows are taken to be like those in it.
  */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
@@ -66,7 +72,7 @@ function personBytesLikely({ cost, table }: CappedWork): number {
 }
 
 function personBytesOf(table: Uint32Array, row: number): number {
-  // The scan has not seen all of an item that is not plain.
+  // The table does not tell all of an item that is not plain, so its whole length is counted.
   if (itemFlags({ table, row }) !== 0)
     return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   if (!hasExtra(table, row)) return 0;
@@ -86,14 +92,14 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** The meter has just not admitted the request: there is room in so many milliseconds. */
+/** The problem of a request that the meter has just refused: it has room in `retryAfterMs`. */
 export function overRate({ project, cost }: CappedWork, retryAfterMs: number): Problem {
   const { what, perSecond } = project.meter.rateHit(cost);
   const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs };
 }
 
-/** Names the project's quota, so that whoever reads it knows what to send, or what to ask for. */
+/** Names the project's quota, so that its owner knows how much to send, or what to ask for. */
 function overQuota(
   { what, perSecond, requestMax }: Excess,
   { events, bytes }: RequestCost,

@@ -1,33 +1,33 @@
-// Scanners for bodies that are scanned in the thread pool, and who gets one when not all can: fair
-// between projects, whatever they send, and within a project the body that came first beside the
-// one that is shortest. Nobody holds one while it waits for another body.
+// The scanners for bodies that are scanned in the thread pool, and the queue for them. Projects get
+// scanners in turn, whatever they send. Of one project's bodies, one scanner goes to the first that
+// came and the other to the shortest. No body holds a scanner while it waits for another body.
 
 import type { BackgroundScanner } from "../scan/table.ts";
 import type { Arrival } from "./arrivals.ts";
 
-/** Bodies worked on at a time. The others wait, in the budget of bytes in flight. */
+/** Bodies worked on at a time. The others wait, and count in the budget of bytes in flight. */
 const scannersMax = 6;
 /**
- * A project has two at a time: one is scanned while another is placed. Bodies of which nobody knows
- * whose they are count as one project's together.
+ * Bodies of one project worked on at a time: one is scanned while another is placed. All bodies of
+ * an unknown project count as those of one project.
  */
 const ofProjectMax = 2;
 /**
- * History is stored one frame after another, so it holds its scanner for long. A project has one
- * for it, and all together no more than so many.
+ * Historical bodies worked on at a time, one of each project. Their frames are stored one after
+ * another, so they hold their scanners for long.
  */
 const historicalMax = 3;
 /**
- * The index of a body takes up to four times its bytes. Of huge ones a project has one at a time,
- * and all together no more than so many.
+ * Bodies of this many bytes are huge, and at most `hugeMax` of them are worked on at a time, one of
+ * each project: the index that a scan makes of a body takes up to four times its bytes.
  */
 const hugeBytesMin = 33_554_432;
 const hugeMax = 2;
-/** Rows of a table, which takes some 1.4 MB: what is beyond is scanned in several passes. */
+/** Rows of a table: it takes some 1.4 MB. A body of more items is scanned in several passes. */
 const tableRows = 16_384;
-/** How long scanners are kept that nobody needs: their indexes take tens of megabytes. */
+/** Idle scanners are dropped after this time: their indexes take tens of megabytes. */
 const scannersIdleMs = 2_000;
-/** Deadlines are checked so often. */
+/** The deadlines of waiting bodies are checked at this interval. */
 const tickMs = 100;
 
 interface Waiter {
@@ -44,7 +44,8 @@ export interface ScannerQueueOptions {
 export class ScannerQueue {
   readonly #options: ScannerQueueOptions;
   /**
-   * By project, "" where it is not known; the project that has waited longest for its turn first.
+   * The waiting bodies by project, those of an unknown project under "". The project that has
+   * waited longest for its turn is first.
    */
   readonly #waiting = new Map<string, Waiter[]>();
   readonly #running = new Set<Arrival>();
@@ -57,8 +58,8 @@ export class ScannerQueue {
   }
 
   /**
-   * A scanner of its own; undefined when there was none until the body's deadline. Rejects when
-   * none can be made.
+   * A scanner for this body alone; undefined when none was free until the body's deadline. Rejects
+   * when a scanner is needed and cannot be made.
    */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     return new Promise((resolve, reject) => {
@@ -73,8 +74,8 @@ export class ScannerQueue {
   }
 
   /**
-   * Whether a body that has one may keep it, now that it is known whose it is. If not, the caller
-   * gives it back.
+   * Whether a body may keep its scanner, now that its project and lane are known. If not, the
+   * caller gives the scanner back.
    */
   keep(arrival: Arrival): boolean {
     if (!this.#fits(arrival)) return false;
@@ -92,7 +93,7 @@ export class ScannerQueue {
   }
 
   #startWaiting(): void {
-    // Each round serves one body of each project; a project that was served goes behind the others.
+    // Each round starts one body of each project. A project that was served goes behind the others.
     for (let started = true; started; ) {
       started = false;
       for (const [group, waiters] of [...this.#waiting]) {
@@ -108,8 +109,9 @@ export class ScannerQueue {
   }
 
   /**
-   * The first of those that may have one, if the project has none; else the shortest. So neither
-   * waits for the other kind for ever.
+   * The project's waiting body that is to have the next scanner, of those that may have one: the
+   * first if the project has no scanner, else the shortest. So neither long bodies nor short ones
+   * wait for ever.
    */
   #nextOf(group: string, waiters: readonly Waiter[]): Waiter | undefined {
     const own = [...this.#running].filter(({ projectId }) => (projectId ?? "") === group).length;

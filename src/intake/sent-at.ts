@@ -1,19 +1,19 @@
-// When a request was sent by the client's clock: `sent_at` in its body, or a parameter of its query.
-// Compared with the time of receipt it shows how far that clock is off.
+// Reads when a request was sent by the client's clock: from `sent_at` in its body, or a parameter
+// of its query. Compared with the time of receipt it shows how far the client's clock is off.
 
 import type { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampTokenMs } from "../events/timestamp.ts";
 import { Header, TokenType } from "../scan/table.ts";
 
 export interface SentAt {
-  /** NaN: the request does not say, or nothing that can be read. */
+  /** NaN where the request does not say when it was sent, or says nothing that can be read. */
   readonly ms: number;
   readonly isInvalid: boolean;
 }
 
 const notSaid: SentAt = { ms: Number.NaN, isInvalid: false };
 
-/** `queryMs`: NaN where the query does not say. The body's word goes first, if it can be read. */
+/** `queryMs`: NaN where the query does not say. The body's time goes first, if it can be read. */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;

@@ -1,5 +1,5 @@
-// The lines of a small request go into its project's shared frame. Those of others go into frames of
-// their own (`own-frames.ts`).
+// Puts the lines of a small request into the shared frame of its project and lane, which other
+// requests join too. Large requests and those of v1 have frames of their own (`own-frames.ts`).
 
 import type { FrameSink, Publisher } from "../base/types.ts";
 import type { RequestFrames, Work } from "./work.ts";
@@ -24,7 +24,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Other requests have joined with their lines, so only this one's are taken back. */
+  /** Other requests may have lines in the frame too, so only this request's are taken back. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

@@ -1,4 +1,5 @@
-// Counts what became of a request's items, for the answer and, once a request, for the metrics.
+// Counts what became of a request's items. The answer is made of the counts, and they are added to
+// the metrics once a request.
 
 import type { ClientWarningOrigin, ClientWarningTaker } from "../base/client-warning.ts";
 import type { ErrorCode, ItemErrorCode, Problem } from "../base/errors.ts";
@@ -7,14 +8,15 @@ import { type DropCode, type WarningCode, warningCodes, warningTable } from "../
 import type { Verdict } from "../events/verdict.ts";
 import { type Said, textOf } from "./details/item-details.ts";
 
-/** Errors and warnings an answer names; the rest only counts. */
+/** An answer names at most this many errors and as many warnings; the others are only counted. */
 export const itemNotesMax = 20;
 
-/** Counts. Each method is called once a request at most. */
+/** A request calls each method once at most: `events` once a reason, `warnings` once a code. */
 export interface IntakeMetrics {
   /**
-   * `none`: stored. `duplicate`: stored before, by an earlier sending of the request. `timeout`:
-   * stored or not. `rate_limited`: of a request that was refused whole.
+   * Counts events by what became of them. `none`: stored. `duplicate`: stored before, by an earlier
+   * sending of the request. `timeout`: stored or not. `rate_limited`: events of a request that was
+   * refused whole.
    */
   events(
     lane: Lane,
@@ -33,7 +35,7 @@ export interface IntakeMetrics {
   distinctIdsCut(count: number): void;
 }
 
-// Most requests have no warning: they share this one, which nobody writes to.
+// Most requests have no errors or warnings: they share this list, which is never written to.
 const noNotes: ItemNote[] = [];
 const noCounts: ReadonlyMap<number, number> = new Map();
 
@@ -43,7 +45,7 @@ export class Tally implements IntakeReport {
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
-  /** What is named of events that are stored, and of items that are left out. */
+  /** Notes that the answer names: warnings of stored events here, dropped items in `#drops`. */
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
@@ -56,22 +58,22 @@ export class Tally implements IntakeReport {
   #warningCounts: Map<number, number> | undefined = undefined;
 
   /**
-   * Whether a client hears of each event what became of it: then a request of which something is
-   * stored needs no answer for the whole of it.
+   * Whether the client is told of each event what became of it. Then a request that is stored in
+   * part need not be refused as a whole.
    */
   get answersInPart(): boolean {
     return false;
   }
 
   /**
-   * All that is to be stored is; or part of it, where the client is told which, and `notSent` says
-   * why the store was not asked for the rest.
+   * Answers a request of which everything that is to be stored is stored, or only some of it where
+   * `answersInPart`. `notSent`: the error because of which the rest was not sent to the store.
    */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
 
-  /** Whether the answer would name one more item that is left out. */
+  /** Whether the answer would name one more dropped item. */
   get namesDrops(): boolean {
     return this.#drops.length < itemNotesMax;
   }
@@ -93,7 +95,7 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(said) });
   }
 
-  /** The item is neither stored nor missed, so it is in no count of the answer. */
+  /** Notes an item that is not meant to be stored, so it is in no count of the answer. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -126,14 +128,14 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** In the order of their indexes. Where they are too many, items that are lost go first. */
+  /** Sorted by index. If there are too many to name, dropped items go before stored events. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
     return named.sort((one, other) => one.index - other.index);
   }
 
-  /** Says what is not stored and why, a warning a reason. */
+  /** Reports the events that are not stored: one client warning for each reason. */
   warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
     for (const [code, events] of this.#dropCounts()) {
       clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
@@ -153,20 +155,21 @@ export class Tally implements IntakeReport {
     return counts.filter(([, count]) => count > 0);
   }
 
-  /** Adds the work that was done, whatever comes of it. */
+  /** Adds the work that was done to the metrics, however the request is answered. */
   countWork(metrics: IntakeMetrics): void {
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
   }
 
   /**
-   * Adds what the rules found, when the client is told of it: a request that is answered with a 503
-   * comes again and would count each time. `isWhole` is false where some of what is to be stored is
-   * not. Stored events are counted elsewhere, when they are stored.
+   * Adds what the rules found to the metrics. To be called only when the client is told of it: a
+   * request that is answered with a 503 comes again, and would be counted each time. `isWhole` is
+   * false where some events that are to be stored are not. Stored events are not counted here, but
+   * when they are stored.
    */
   countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
-    // Most requests have none.
+    // Most requests drop nothing.
     if (this.dropped > 0) {
       for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
       for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
@@ -176,7 +179,7 @@ export class Tally implements IntakeReport {
       metrics.warnings(warningCodes[bit]!, count);
   }
 
-  /** By bit. */
+  /** Warnings to be counted, by the bit of the warning. */
   protected warningCounts(_isWhole: boolean): ReadonlyMap<number, number> {
     return this.#warningCounts ?? noCounts;
   }
@@ -186,10 +189,10 @@ function detailOf(code: string, notes: readonly ItemNote[]): string {
   return notes.find((note) => note.code === code)?.detail ?? "";
 }
 
-/** The problem of a request whose items are all in error: that of the first one. */
+/** The problem of a request whose items are all in error. Its code is that of the first error. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
-  // The codes of items are codes of the error table too.
+  // Each error code of an item is also a code of the table of request errors.
   const code = first.code as ItemErrorCode;
   if (tally.errorsTotal === 1) return { code, detail: first.detail };
   return {

@@ -1,6 +1,6 @@
-// One request on its way through the intake, in one object: what its scan found, whose it is, what
-// it costs and, once it is taken, where its lines go. The stages fill it in, in the order of its
-// fields. It holds the body, so what outlives the placing of its lines must not hold it.
+// One request on its way through the intake, in one object: what its scan found, its project, its
+// cost and, once it is admitted, where its lines go. The stages fill in the fields in their order.
+// A Work holds the body, so nothing that outlives the placing of the lines may hold a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
@@ -32,45 +32,45 @@ export interface Protocol {
   /** An event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
   /**
-   * A client that retries sends the whole body again; else it sends those events that were not
-   * stored.
+   * Whether a client that retries sends the whole body again. If not, it sends the events that were
+   * not stored.
    */
   readonly retriesWhole: boolean;
-  /** Members for the properties of each event; undefined where nothing is put there. */
+  /** Members to be added to the properties of each event; undefined where none are. */
   readonly additions: string | undefined;
-  /** Whose the request is and on which lane it goes, or what is wrong with it as a whole. */
+  /** The project and the lane of the request, or what is wrong with the request as a whole. */
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
-  /** What looks like the slip behind a problem of the envelope; "" where nothing does. */
+  /** A hint at the mistake behind a problem of the envelope; "" where none is found. */
   hintOf(problem: Problem, work: Work, slips: Slips): string;
-  /** What an event has for which the whole request is refused. The table must hold all events. */
+  /** A problem of one event that refuses the whole request. The table must hold all events. */
   readEvents(work: Work): Problem | undefined;
-  /** The same for a body of any length. Undefined: there is nothing to read. */
+  /** As `readEvents`, for a body of any length; undefined where there is nothing to read. */
   readEventsInTurns(work: Work): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** `bodyId` names a body whose lines go to frames of their own. */
+  /** `bodyId`: the id in the message ids of the frames; undefined where they need none. */
   createFrames(work: Work, publisher: Publisher, bodyId: string | undefined): RequestFrames;
 }
 
 /** Where the lines of one request go. */
 export interface RequestFrames {
   /**
-   * A sink with room for a line of `bytes`, for the item at `index`, which came with a valid uuid
-   * of its own or did not. Valid until the next call.
+   * A sink with room for a line of `bytes`, for the item at `index`. `hasUuid`: the item came with
+   * a valid uuid. The sink is valid until the next call.
    */
   sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
   /**
-   * Before other requests get a turn: a shared frame that has their lines too may leave in it, so
-   * what is in it is handed over.
+   * To be called before other requests get a turn. A shared frame may leave in their turn, so the
+   * lines that this request has in it are handed over.
    */
   endTurn(): void;
   /** Hands over the last lines. */
   finish(): void;
-  /** Takes back the lines that are not handed over yet, of a request that came to nothing. */
+  /** Takes back the lines of a failed request that are not handed over yet. */
   abandon(): void;
 }
 
-/** What a request is taken with. */
+/** The parts of the gateway that a request is placed with. */
 export interface WorkParts extends PendingReports {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
@@ -83,26 +83,26 @@ export class Work implements RequestFacts {
   readonly isEngage: boolean;
   /** Without a byte order mark, and in UTF-8 once it is repaired. */
   body: Buffer;
-  /** So many bytes stood before the body in what was sent. */
+  /** Bytes of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
   /**
-   * Where the body holds U+FFFD for bytes that were malformed, ascending; undefined for a body that
-   * came as UTF-8.
+   * Offsets at which the body holds U+FFFD in place of malformed bytes, ascending; undefined for a
+   * body that came as UTF-8.
    */
   malformed: Uint32Array | undefined = undefined;
   /** Holds the table of the body, once it is scanned. */
   readonly scanner: BackgroundScanner;
 
-  // These are known when the request is opened.
+  // The fields from here on are set by `open`.
   project!: MeteredProject;
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  // These are known when it is taken.
+  // The fields from here on are set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
-  /** The request says when it was sent, and it cannot be read. */
+  /** The request says when it was sent, but the time cannot be read. */
   hasInvalidSentAt = false;
   tally!: Tally;
   pending!: PendingRequest;
@@ -142,7 +142,7 @@ export class Work implements RequestFacts {
     return this.rowCount;
   }
 
-  /** Goes on with the repaired body. The scanner holds its table by now. */
+  /** Replaces the body by the repaired one, whose table the scanner holds by now. */
   repair({ body, malformed }: RepairedBody): void {
     this.body = body;
     this.malformed = malformed;
@@ -160,7 +160,7 @@ export class Work implements RequestFacts {
     };
   }
 
-  /** Makes what its items are judged by, where its lines go, and who waits for their frames. */
+  /** Makes the facts that items are judged by, the tally, the frames, and their waiter. */
   begin(parts: WorkParts, bodyId: string | undefined): void {
     const { protocol, lane, project, receivedAtMs } = this;
     const { publisher } = parts;
