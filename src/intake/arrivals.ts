@@ -6,10 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { BodyHint, Lane } from "../base/types.ts";
 
 /**
- * For this time a body of unknown project or lane holds up all history that comes after it. A scan,
- * which tells them, takes as long where few bodies wait. After that time the body holds up only
- * bodies that did not show theirs either; otherwise a flood of bodies without keys would hold up
- * everybody's history.
+ * For this time a body of unknown project, unless it is live, holds up all history that comes after
+ * it. A scan tells its project, and takes about this time where few bodies wait. After that the
+ * body holds up only bodies whose project or lane was not known at their arrival either; otherwise
+ * a flood of bodies without keys would hold up everybody's history.
  */
 const unknownMsMax = 50;
 

@@ -324,7 +324,7 @@ class Story {
   }
 }
 
-/** Ends a request in which a bug was thrown. The intake's caller catches the bug, answers 503. */
+/** Ends a request in which a bug was thrown. The intake's caller catches it and answers 503. */
 function giveUp({ frames, pending }: Work): void {
   frames.abandon();
   pending.abandon();

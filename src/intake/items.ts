@@ -69,9 +69,7 @@ export class ItemTaker {
     this.#cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   }
 
-  /**
-   * Takes the items of the rows [start, end), counted from the table's first row.
-   */
+  /** Takes the items of the rows [start, end), counted from the table's first row. */
   takeRows(job: Job, start: number, end: number): void {
     const cursor = this.#cursor;
     cursor.body = job.body;

@@ -12,7 +12,7 @@
 const atOnceMsMax = 8;
 /** Waiting slices are run for this long in a turn, and at least one of them is run. */
 const slicesMsMax = 0.8;
-/** Less than this is not worth a wait for the turn's end: it counts towards the next turn's. */
+/** Less time than this is not worth a wait for the turn's end: it is added to the next turn's. */
 const unnoticedMsMax = 0.5;
 
 interface Slice {

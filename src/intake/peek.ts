@@ -130,8 +130,8 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 
 /**
  * Reads the root's members from the end backwards, as long as their values are plain texts, numbers
- * or words: members behind the batch have no others. Where the body is JSON, each member read this
- * way is one of the root, because the `}` that ends the body is the root's.
+ * or words: members behind the batch have no other values. Where the body is JSON, each member read
+ * this way is one of the root, because the `}` that ends the body is the root's.
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);

@@ -13,13 +13,13 @@ const scannersMax = 6;
  */
 const ofProjectMax = 2;
 /**
- * Historical bodies worked on at a time, one of each project. Their frames are stored one after
- * another, so they hold their scanners for long.
+ * Historical bodies worked on at a time, at most one of each project. Their frames are stored one
+ * after another, so they hold their scanners for long.
  */
 const historicalMax = 3;
 /**
- * Bodies of this many bytes are huge, and at most `hugeMax` of them are worked on at a time, one of
- * each project: the index that a scan makes of a body takes up to four times its bytes.
+ * Bodies of this many bytes or more are huge. At most `hugeMax` of them are worked on at a time,
+ * one of each project: the index that a scan makes of a body takes up to four times its bytes.
  */
 const hugeBytesMin = 33_554_432;
 const hugeMax = 2;

@@ -1,4 +1,4 @@
-// Puts the lines of a small request into the shared frame of its project and lane, which other
+// Puts the lines of a small request into the shared frame for its project and lane, which other
 // requests join too. Large requests and those of v1 have frames of their own (`own-frames.ts`).
 
 import type { FrameSink, Publisher } from "../base/types.ts";

@@ -42,7 +42,7 @@ export interface Protocol {
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   /** A hint at the mistake behind a problem of the envelope; "" where none is found. */
   hintOf(problem: Problem, work: Work, slips: Slips): string;
-  /** A problem of one event that refuses the whole request. The table must hold all events. */
+  /** A fault of an event that refuses the whole request. The table must hold all its events. */
   readEvents(work: Work): Problem | undefined;
   /** As `readEvents`, for a body of any length; undefined where there is nothing to read. */
   readEventsInTurns(work: Work): Promise<Problem | undefined> | undefined;
