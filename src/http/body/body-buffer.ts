@@ -8,26 +8,30 @@ import type { BodyMemory } from "./body-memory.ts";
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
-/** No more than this is copied for growth: it takes a millisecond or two. */
+/**
+ * A body up to this length grows by being copied, which takes a millisecond or two. A longer one
+ * goes on in another block.
+ */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * From here on one growth takes a body of the default cap to its end. What is reserved so, 16 MiB
- * for 1 that is here, is not touched.
+ * A body of this length grows to 16 times its length, where its hint says as much: one growth takes
+ * a body of the default cap to its end, or near it. Of the 16 MiB that are reserved for 1 MiB that
+ * is here, no page is touched before it is written.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
-/** A block that goes on where another is full has so many bytes at most. */
+/** Where a block is full, the body goes on in another one of at most this size. */
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
 /**
- * So many bytes are copied in a turn of the event loop when a body is put together: with the page
- * faults, it takes some 2 ms.
+ * When a body is put together, so many bytes are copied in one turn of the event loop: with the
+ * page faults, that takes some 2 ms.
  */
 const gatheredBytesPerTurn = 4_194_304;
 
 /**
  * Says how many bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a
- * gzip trailer) it is the hint, but at most some times what is there, so that a lie reserves
- * nothing. Without one it is twice what is there.
+ * gzip trailer) that is the hint, but at most 4 times what has arrived, 16 times for a large body,
+ * so that a false hint reserves little. Without a hint it is twice what has arrived.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
@@ -38,7 +42,7 @@ export function capacityFor(needed: number, hint: number | undefined): number {
 
 export class BodyBuffer {
   length = 0;
-  /** Full blocks, which stand before the one that is written. */
+  /** The blocks that are full, in order. The body goes on in `#block`. */
   #full: Buffer[] = [];
   #fullBytes = 0;
   #block: Buffer | undefined;
@@ -67,7 +71,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** Where it is not, `gather` comes before `bytes`. */
+  /** Where the body is in several pieces, `gather` is called before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -87,8 +91,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Puts the body together in one piece, if it is in several. Nothing else is to be called before
-   * it is fulfilled.
+   * Puts the body together in one piece, if it is in several. No other method is to be called
+   * before the promise is fulfilled.
    */
   async gather(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
@@ -100,7 +104,8 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Many bodies may be put together at a time, so no block is twice in memory for long.
+      // Each full block is given back once it is copied: many bodies may be put together at a time,
+      // and none is to be in memory twice for long.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -118,7 +123,7 @@ export class BodyBuffer {
     this.length = 0;
   }
 
-  /** Makes room for so many bytes in all, and writes those that are new. */
+  /** Makes room for `needed` bytes in all, and writes `bytes`, which are the new ones. */
   #grow(needed: number, bytes: Uint8Array): void {
     const old = this.#block;
     if (old === undefined || (this.length <= COPIED_BYTES_MAX && this.isInOnePiece)) {

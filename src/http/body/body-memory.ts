@@ -1,9 +1,10 @@
-// Memory for bodies that come in pieces.
+// Pools the memory of bodies that come in pieces, and of what bodies inflate to, so that it is used
+// again.
 
 import { MemoryPool } from "../../base/memory-pool.ts";
 
 const options = {
-  /** Two bodies of the default cap. */
+  /** The pool keeps enough for two bodies of the default cap, which is 20 MiB. */
   keptBytesMax: 44_040_192,
   full: "drop_smallest",
   idleMs: 10_000,

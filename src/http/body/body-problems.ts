@@ -3,7 +3,7 @@
 import { type ErrorCode, errorTable, type Problem } from "../../base/errors.ts";
 import type { Coding, Compression } from "./codings.ts";
 
-/** A problem about which there is no more to say than the table does. */
+/** Makes a problem whose detail is the title that the table has for its code. */
 export function problemOf(code: ErrorCode): Problem {
   return { code, detail: errorTable[code].title };
 }
@@ -55,7 +55,10 @@ export function invalidEncoding(coding: Coding | Compression, fault: string): Pr
   return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${fault}` };
 }
 
-/** Says what was announced or, where nothing was, how much had come when it was too much. */
+/**
+ * Names the length that was announced or, where none was, how many bytes had come when they were
+ * too many.
+ */
 export function bodyTooLarge(
   { bytesDeclared, bytesArrived }: { bytesDeclared: number; bytesArrived: number },
   bodyBytesMax: number,

@@ -30,27 +30,30 @@ import { Unpacker } from "./unpacking.ts";
 
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
-/** A smaller piece is no more work to read than to be called back for. */
+/**
+ * From this size on, a piece counts as large: to read a smaller one is no more work than its
+ * callback.
+ */
 const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Past this multiple of the cap, an over-long body is not worth reading to its end. */
 const DISCARD_FACTOR = 2;
 /**
- * A body that comes in pieces is peeked into for its key each time it has come so far, not with
- * every piece, which may be a byte.
+ * A body that comes in pieces is peeked into for its key when it reaches each of these lengths. It
+ * is not peeked into with every piece, which may be one byte.
  */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * A body may come in so many pieces, whatever they hold; past that in one for so many bytes. Each
- * chunk of a chunked body is a piece, and takes the library a microsecond however little is in it:
- * a read of 512 KiB has 87,000 chunks of one byte.
+ * A body may come in `PIECES_FREE` pieces, whatever they hold; past that, in one more for every
+ * `PIECE_BYTES_MIN` bytes. Each chunk of a chunked body is a piece, and takes the library a
+ * microsecond however little is in it: a read of 512 KiB has 87,000 chunks of one byte.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
 /**
- * All bodies are searched for those to evict. So room is made for some small pieces at once, not
- * for each anew.
+ * To make room, all bodies are searched for those to evict. So room is made for several small
+ * pieces at once, not for each piece anew.
  */
 const roomMadeAtOnceBytes = 4_096;
 
@@ -119,8 +122,8 @@ export class BodyReader {
   }
 
   /**
-   * Evicts others for the body, so that the budget has so many bytes more; false where they do not
-   * hold as much.
+   * Evicts other bodies, so that the budget has at least `bytes` more for this one. Where those
+   * that may be evicted hold less than that, evicts none and returns false.
    */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
@@ -145,7 +148,9 @@ export class BodyReader {
     return this.#hold(body, bytes) ? undefined : noRoom;
   }
 
-  /** Takes bytes out of the budget for the body; where that is full, others are evicted. */
+  /**
+   * Takes bytes out of the budget for the body. Where the budget is full, other bodies are evicted.
+   */
   #hold(body: RequestBody, bytes: number): boolean {
     if (body.tryHold(bytes)) return true;
     const lacking = body.lacking(bytes);
@@ -155,7 +160,7 @@ export class BodyReader {
   }
 
   #append(body: RequestBody, bytes: Uint8Array): void {
-    // The payload is in the query: this is read to its end, and no more.
+    // The payload is in the query: the body beside it is read to its end, and not kept.
     if (body.queryData !== "") {
       body.release();
       return;
@@ -169,7 +174,7 @@ export class BodyReader {
     if (bytesBefore === 0) this.#watchSlow(body);
   }
 
-  /** Peeks for the key, where as much has come as is worth it. */
+  /** Peeks for the key, where the body has reached another of the `peekMarks`. */
   #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
     const { bytesPeeked } = body;
     const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
@@ -179,10 +184,12 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // It is peeked into with a piece of a later turn, then. Until that it shows no key.
+      // The body is peeked into with a piece of a later turn. Until then it counts as one that
+      // shows no key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
-      // More of a compressed body shows no more: it is inflated as far as it makes sense.
+      // A compressed body is not peeked into again past `peekedFarBytes`: a peek inflates no more
+      // of it than that.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
         isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
@@ -203,7 +210,10 @@ export class BodyReader {
     this.#slowCheck = undefined;
   }
 
-  /** Passes over a piece of a body that has a verdict, and answers at its end. */
+  /**
+   * Passes over a piece of a body that has a verdict. Answers with the verdict at the body's end,
+   * or once the body is too long to be read to its end.
+   */
   #passOver(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
     const { body } = exchange;
@@ -211,7 +221,7 @@ export class BodyReader {
       body.verdict = bodyTooLarge(body, bodyBytesMax);
     }
     if (!isLast && body.bytesArrived <= DISCARD_FACTOR * bodyBytesMax) {
-      // Not a byte of it is kept, but it may come as slowly as others.
+      // Nothing of this body is kept, but it may come as slowly as one that is.
       if (body.hasFixedAnswer) this.#watchSlow(body);
       return;
     }
@@ -244,10 +254,14 @@ export class BodyReader {
     return undefined;
   }
 
-  /** Puts a large body together over several turns, and goes on with it unless it is lost then. */
+  /**
+   * Puts a large body together over several turns, and goes on with it unless its request is over
+   * by then.
+   */
   #gather(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = BodyState.Waiting;
-    // The memory is in work until then, also where the request ends meanwhile.
+    // The buffer belongs to this work until it is put together: the end of the request must not
+    // free it meanwhile.
     body.buffer = undefined;
     buffer
       .gather(nextTurn)
@@ -277,17 +291,20 @@ export class BodyReader {
   }
 
   /**
-   * Hands over a body in memory that is gone soon: uWS's own, or what was inflated at once.
+   * Hands over a body in memory that is not to be read after this call: uWS's own, or what was
+   * inflated at once.
    */
   #handBorrowed(body: RequestBody, payload: Buffer): void {
-    // The first pieces may have told nothing: those of a compressed body tell little.
+    // The peeks at the first pieces may have shown no key: those of a compressed body show little.
     if (body.hint !== undefined) body.peek(payload, true);
     const work = this.#hand(body, { memory: "borrowed", bytes: payload });
     if (work === undefined) body.release();
     else void work.then(() => body.release());
   }
 
-  /** Hands over a body in a buffer of its own, and frees that when the intake is done with it. */
+  /**
+   * Hands over a body in a buffer of its own, and frees the buffer when the intake is done with it.
+   */
   #handOver(body: RequestBody, buffer: BodyBuffer): void {
     body.peek(buffer.bytes(), true);
     // An answer from within the intake must not free what the intake still reads.

@@ -1,24 +1,30 @@
-// Which addresses sent bodies in too small chunks lately. What has been read of such a body costs
-// tens of milliseconds before it can be refused, so an address is told a few times, and then the
-// connections on which it would send another chunked body end at the head.
+// Remembers which addresses lately sent bodies in too small chunks. What has been read of such a
+// body costs tens of milliseconds before it can be refused. So an address is told a few times a
+// second; after that, its connections end at the head of the next chunked body.
 
 import { RateWindow } from "../../base/rate-window.ts";
 
-/** An address is told so many times a second, and not heard for the rest of it. */
+/**
+ * So many times a second an address is told that its chunks are too small. For the rest of that
+ * second it may send no chunked body.
+ */
 const toldPerSecondMax = 4;
-/** Where there are more addresses, the one that was told least lately is forgotten. */
+/**
+ * So many addresses are remembered at most. Past that, the one that was last told longest ago is
+ * forgotten.
+ */
 const addressesMax = 4_096;
 
 export class ChunkSenders {
   readonly #monotonicMs: () => number;
-  /** The address that was told last is last. */
+  /** How often each address was told in this second. The address that was told last stands last. */
   readonly #told = new Map<string, RateWindow>();
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Notes that the address is told once more. */
+  /** Notes that the address is told once more that its chunks are too small. */
   tell(address: string): void {
     const told =
       this.#told.get(address) ??
@@ -29,7 +35,9 @@ export class ChunkSenders {
     if (this.#told.size > addressesMax) this.#told.delete(this.#told.keys().next().value!);
   }
 
-  /** The address has been told often enough. */
+  /**
+   * The address has been told as often as it may be in this second: no chunked body of it is read.
+   */
   isBarred(address: string): boolean {
     const told = this.#told.get(address);
     if (told === undefined) return false;

@@ -1,22 +1,22 @@
-// What is read of bodies in one turn of the event loop, for all connections together. uWS reads
-// each connection that has something, calls back for each chunk however little is in it, and stops
-// for nothing in between: megabytes that come on a thousand connections are one turn. So a turn
-// that has had its share reads no other connection that is in the middle of a body; those go on in
-// turn, some a turn. Where chunks are tiny, one body that goes on all the same is refused, and no
-// further one begins. Knows nothing of what is read.
+// Bounds what is read of bodies in one turn of the event loop, for all connections together. uWS
+// reads each connection that has something, calls back for each chunk however little is in it, and
+// stops for nothing in between: megabytes on a thousand connections are one turn. So a turn that
+// has had its share pauses the other connections that are in the middle of a body; each turn
+// resumes some of them. Where chunks are tiny, a body that still goes on is refused, and no further
+// one begins.
 
 export interface ChunkedBody {
   /**
-   * Nothing more is read of it until `resumeReading`, but what has been read from its connection
-   * already.
+   * Stops reading the body's connection until `resumeReading`. What has already been read from the
+   * connection still comes.
    */
   pauseReading(): void;
   resumeReading(): void;
 }
 
 /**
- * Others wait for the next turn from here on. Usual chunks, of some kilobytes, come to a hundredth
- * of that.
+ * When a turn has had so many chunks, the other bodies wait for the next turn. Chunks of the usual
+ * size, some kilobytes, come to a hundredth of this number in a turn.
  */
 export const chunksPerTurn = 6_144;
 /**
@@ -25,13 +25,13 @@ export const chunksPerTurn = 6_144;
  */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
 /**
- * They wait too when this thread has worked so long since the first large piece of the turn: one of
- * 100 KiB takes 0.17 ms, most of it for fresh memory.
+ * The other bodies also wait when this thread has worked for so long since the first large piece of
+ * the turn: a piece of 100 KiB takes 0.17 ms, most of it for fresh memory.
  */
 export const readMsPerTurn = 6;
 /**
- * So many of those that wait are read again a turn: to pause one, and to go on, takes some
- * microseconds.
+ * So many of the waiting bodies are read again each turn: to pause a connection and to resume it
+ * takes some microseconds.
  */
 export const resumedPerTurnMax = 32;
 
@@ -44,14 +44,16 @@ export interface ChunkTurnsOptions {
 export class ChunkTurns<Body extends ChunkedBody> {
   readonly #nextTurn: (run: () => void) => void;
   readonly #workMs: () => number;
-  /** Begun, and not whole; who is to be read first is first. */
+  /**
+   * The bodies that have begun and are not whole. The body that is to be read first stands first.
+   */
   readonly #bodies = new Set<Body>();
   readonly #paused = new Set<Body>();
-  /** Whole, and not read since. */
+  /** The whole bodies whose connections are still paused, until the answer. */
   readonly #resting = new Set<Body>();
   #spender: Body | undefined;
   #chunks = 0;
-  /** When the first large piece of this turn had come, by `workMs`. */
+  /** When the first large piece of this turn came, by `workMs`. */
   #sinceMs: number | undefined;
   #isTurnAwaited = false;
 
@@ -60,48 +62,51 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /** This turn has had so many chunks that what has not begun is not to begin. */
+  /**
+   * This turn has had more than `chunksPerTurnMax` chunks: a body that goes on is refused, and no
+   * other one may begin.
+   */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
 
-  /** A chunk of it has come, and is not the last. */
+  /** Counts a chunk of the body that is not its last. */
   count(body: Body): void {
     this.#awaitTurn();
     if (++this.#chunks === chunksPerTurn) this.#pauseOthers(body);
   }
 
-  /** A piece of it has come that is more work to read than to be called back for. */
+  /** Counts a piece of the body that is more work to read than its callback. */
   countLarge(body: Body): void {
     this.#awaitTurn();
     const nowMs = this.#workMs();
     this.#sinceMs ??= nowMs;
-    // Behind those that have not been read this turn.
+    // The body goes behind those that have not been read this turn.
     if (this.#bodies.delete(body)) this.#bodies.add(body);
     if (nowMs - this.#sinceMs > readMsPerTurn) this.#pauseOthers(body);
   }
 
-  /** More may come of it. */
+  /** The body has begun, and more of it may come. */
   add(body: Body): void {
     this.#bodies.add(body);
     if (this.#spender !== undefined) this.#pause(body);
   }
 
   /**
-   * No more comes of it. If its connection is paused, it stays so until the answer: resumed, uWS
-   * would begin to count the time of a connection on which the client waits for us.
+   * The body is whole. If its connection is paused, that stays paused until the answer: if it were
+   * resumed, uWS would begin its timeout on a client that waits for us.
    */
   whole(body: Body): void {
     if (this.#bodies.delete(body) && this.#paused.delete(body)) this.#resting.add(body);
   }
 
-  /** It is answered: its connection is read again. */
+  /** The request is answered: if its connection is still paused, it is read again. */
   answered(body: Body): void {
     this.whole(body);
     if (this.#resting.delete(body)) body.resumeReading();
   }
 
-  /** Its connection is gone. */
+  /** The body's connection is gone, and is not resumed any more. */
   gone(body: Body): void {
     this.whole(body);
     this.#resting.delete(body);
@@ -133,7 +138,8 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#spender = undefined;
     this.#resumeFirst();
     if (spender !== undefined && this.#bodies.delete(spender)) {
-      // Behind those that waited for it: they have the next turn without it.
+      // The body that spent the turn goes behind those that waited for it: they have the next turn
+      // without it.
       this.#bodies.add(spender);
       this.#pause(spender);
     }

@@ -1,15 +1,15 @@
-// The codings that a body may be in, by the names that clients have for them: in Content-Encoding,
-// in a query, in a field of a form; and gzip's magic bytes, which count where nothing is said.
-// Decodes nothing.
+// Knows the codings that a body may be in, by the names that clients have for them: in
+// Content-Encoding, in a query, in a field of a form. Also tells gzip by its magic bytes, which
+// need no name. Decodes nothing.
 
 /** The codings of HTTP that the decompressors know. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 /**
- * How clients say that their payload is packed, beside Content-Encoding. `lz64` is lz-string's
- * compressToBase64.
+ * The ways to pack a payload that clients name outside Content-Encoding, in a query or in a form.
+ * `lz64` is lz-string's compressToBase64.
  */
 export type Compression = "gzip" | "lz64" | "base64";
-/** PostHog's clients send compressions in Content-Encoding, too. */
+/** What Content-Encoding may name: PostHog's clients send compressions there, too. */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -39,9 +39,9 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * The coding a Content-Encoding names; `identity` for none, undefined for one that is not
- * supported. One coding only: of a list, all but one must be `identity`; nobody sends stacked
- * codings but to multiply a bomb.
+ * The coding that a Content-Encoding names: `identity` where it names none, undefined where it
+ * names one that is not supported. Only one coding is taken: of a list, all but one must be
+ * `identity`. Nobody sends stacked codings but to multiply a bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -57,7 +57,10 @@ export function codingOf(header: string): BodyCoding | undefined {
   return found;
 }
 
-/** Tells gzip by its magic bytes and its only method: no JSON text begins so. RFC 1952. */
+/**
+ * Tells gzip by its magic bytes and its only compression method: no JSON text begins with these
+ * bytes. RFC 1952.
+ */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }

@@ -1,6 +1,6 @@
 // Finds the fields of an application/x-www-form-urlencoded body that mean something: `data`, and
-// `compression`, which says how that is packed. It decodes nothing of `data`, and reads a bounded
-// number of bytes, but for the search of the end of `data`.
+// `compression`, which says how `data` is packed. It decodes nothing of `data`, and reads a bounded
+// number of bytes, apart from the search for the end of `data`.
 
 import { type Compression, compressionNamed } from "./codings.ts";
 import { percentDecoded } from "./percent-decoded.ts";
@@ -10,11 +10,14 @@ export interface FormFields {
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** There is another `data`, and nobody can tell which one is meant. */
+  /** The form has a second field `data`, and nobody can tell which one is meant. */
   readonly isDoubled: boolean;
 }
 
-/** Other fields may have so many bytes before `data`, and are read so far behind it. */
+/**
+ * The fields before `data` may have so many bytes together. Behind `data`, as many bytes are
+ * searched for fields.
+ */
 const OTHERS_BYTES_MAX = 4_096;
 const AMPERSAND = 0x26;
 const DATA = "data=";
@@ -22,7 +25,7 @@ const DATA = "data=";
 /** Finds the fields of a form with a field `data`; undefined for any other body. */
 export function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
-  // A field's name has only these characters, so this tells most bodies that are not forms.
+  // A form begins with only these characters, so most bodies that are no forms are told apart here.
   if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
   const before = name === DATA ? "" : othersBefore(bytes);
   if (before === undefined) return undefined;
@@ -42,7 +45,10 @@ export function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/** Returns what stands before `data`, with the `&` at its end, where it is fields of a form. */
+/**
+ * Returns the fields before `data`, with the `&` behind them; undefined where what stands there is
+ * not a list of fields.
+ */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);

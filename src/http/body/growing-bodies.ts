@@ -1,11 +1,12 @@
 // Holds the bodies that still grow, as they arrive in pieces or inflate, and says which of them are
 // evicted where the budget is full: first those too slow to wait for; then those that show no key
 // of a project, from the addresses that hold the most; then the large ones that came last, so that
-// the first of many come to an end. None is evicted in vain. Knows nothing of the budget.
+// the first of many come to an end. None is evicted where all of these hold less than is lacking.
+// Knows nothing of the budget.
 
 /**
- * A small body, and a large one, has so long before it counts as slow; from then on it must come to
- * so many bytes a second.
+ * A body counts as slow when it has taken longer than one second, or five if it is large, and the
+ * time that its bytes take at 256 KiB a second.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
@@ -17,19 +18,19 @@ export interface GrowingBody {
   readonly bytesArrived: number;
   /** What the budget gets back when the body is evicted. */
   readonly bytesHeld: number;
-  /** It has arrived when it is `answer`. */
+  /** `answer`: the whole body has arrived. */
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** It is a project's, as far as that is known. */
+  /** The body shows the key of a project, or no key is looked for. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** They stand in the order in which they turned out to come in pieces, or to be large. */
+  /** The bodies stand in the order in which they turned out to come in pieces, or to be large. */
   readonly #bodies = new Set<Body>();
 
-  /** Once a body is in, it keeps its place. */
+  /** A body that is added again keeps its place. */
   add(body: Body): void {
     this.#bodies.add(body);
   }
@@ -47,9 +48,9 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Which of the others are to be evicted, so that this one gets `bytesLacking`: those that are
-   * slow, where this one is not; those that show no key, where this one does; and large ones that
-   * came later. None where all of these do not hold so much.
+   * Says which other bodies are to be evicted, so that this one gets `bytesLacking`: those that are
+   * slow, where this one is not, or came before them; those that show no key, where this one does;
+   * and large ones that came later. None where all of these together hold less.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -69,8 +70,8 @@ export class GrowingBodies<Body extends GrowingBody> {
 }
 
 /**
- * Orders the bodies by what the address of each holds in all of them; in the order they came where
- * that is the same.
+ * Orders the bodies by how many bytes the address of each holds in all of them, the fewest first.
+ * Bodies whose addresses hold the same stay in the order in which they came.
  */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
@@ -83,7 +84,7 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/** Takes as many from the end as hold so much together, or none. */
+/** Takes bodies from the end until they hold `bytes` together; none where all of them hold less. */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {
