@@ -1,5 +1,5 @@
-// How much of one kind of work is done in one turn of the event loop, whoever asks for it. It is
-// full again in the next turn.
+// Bounds how much of one kind of work is done in one turn of the event loop, whoever asks for it.
+// The budget is full again in the next turn.
 
 export class TurnBudget {
   readonly #max: number;
@@ -15,7 +15,7 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
-  /** More was asked for than there is. */
+  /** More has been spent in this turn than the budget allows. */
   get isOverspent(): boolean {
     return this.#left < 0;
   }

@@ -64,7 +64,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
 
   /**
    * This turn has had more than `chunksPerTurnMax` chunks: a body that goes on is refused, and no
-   * other one may begin.
+   * further chunked body may begin.
    */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;

@@ -1,7 +1,7 @@
-// Decides whose body is unpacked next, a step at a time. Owners take turns, whatever they send:
-// projects, and addresses where the project is not known. The shortest work of an owner goes first.
-// Works that show no key of a project get one step at a time and half of the memory, so that they
-// never have all of the thread pool. Knows nothing of what a step is.
+// Decides whose body is unpacked next, a step at a time. Owners take turns, whatever they send. An
+// owner is a project, or an address where the project is not known. The shortest work of an owner
+// goes first. Works that show no key of a project get one step at a time and half of the memory, so
+// that they never have all of the thread pool. Knows nothing of what a step is.
 
 export interface QueuedWork {
   /** Monotonic clock, milliseconds; not before that of work that was added earlier. */
@@ -10,9 +10,9 @@ export interface QueuedWork {
   readonly owner: string;
   /** The owner is a project. May change with a step. */
   readonly isKnown: boolean;
-  /** About how much is left to do. Changes with each step. */
+  /** About how many bytes of work are left. Changes with each step. */
   readonly bytesLeft: number;
-  /** The memory that it holds from its first step on. */
+  /** Bytes of memory that the work holds from its first step on. */
   readonly memoryBytes: number;
   /** Does a piece of the work; calls `yielded`, later, when that did not end the work. */
   step(yielded: () => void): void;
@@ -21,12 +21,15 @@ export interface QueuedWork {
 }
 
 export interface InflateQueueLimits {
-  /** So many steps run at a time; and so many of those of owners that are not known. */
+  /** How many steps may run at a time, and how many of these for owners that are not known. */
   readonly stepsMax: number;
   readonly unknownStepsMax: number;
-  /** So many works of one owner may have begun, and not be done. */
+  /** How many works of one owner may have begun without being done. */
   readonly begunMax: number;
-  /** All works that have begun may hold so much; those of owners not known half of it. */
+  /**
+   * How many bytes of memory all works that have begun may hold together. The works of owners that
+   * are not known may hold half of that.
+   */
   readonly memoryBytesMax: number;
 }
 
@@ -43,19 +46,19 @@ interface Owner {
   readonly isKnown: boolean;
   readonly waiting: Set<Place>;
   begun: number;
-  /** All of its works, waiting and running. */
+  /** How many works the owner has, waiting and running. */
   works: number;
 }
 
-/** Late works are searched for so often at most. */
+/** Between two searches for late works lie at least so many milliseconds. */
 const lateCheckMsMin = 5;
 
 export class InflateQueue {
   readonly #limits: InflateQueueLimits;
   readonly #monotonicMs: () => number;
-  /** They stand in the order they were added. */
+  /** The works stand in the order in which they were added, which is that of their deadlines. */
   readonly #places = new Map<QueuedWork, Place>();
-  /** The owner that had a turn last is last. */
+  /** The owners stand in the order of their last turns: the one that had the latest stands last. */
   readonly #owners = new Map<string, Owner>();
   #steps = 0;
   #unknownSteps = 0;
@@ -68,7 +71,7 @@ export class InflateQueue {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Calls `step` when it is its turn, perhaps before this returns. */
+  /** Adds a work. Calls its `step` when its turn comes, perhaps before this returns. */
   add(work: QueuedWork): void {
     const owner = this.#ownerOf(work);
     const place: Place = { work, owner, isKnown: work.isKnown, state: "waiting", hasBegun: false };
@@ -80,8 +83,8 @@ export class InflateQueue {
   }
 
   /**
-   * Takes out a work that is done, or given up: nothing of it is on the pool any more. Does nothing
-   * for one that has left.
+   * Takes out a work that is done or given up, of which nothing is on the pool any more. Does
+   * nothing for a work that was taken out before.
    */
   leave(work: QueuedWork): void {
     const place = this.#places.get(work);

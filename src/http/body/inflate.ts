@@ -1,6 +1,6 @@
 // Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs
-// more than the work; bounded while it inflates. What is larger, or turns out to be, goes to the
-// pool: see pooled-inflation.ts.
+// more than the work. The output is bounded while it grows. What is larger, or turns out to be,
+// goes to the pool: see pooled-inflation.ts.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
@@ -8,14 +8,16 @@ import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
 import { type Coding, hasZlibHeader } from "./codings.ts";
 import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
 
-/** Larger bodies, compressed, are not tried on the event loop. */
+/** A body that is larger than this before decompression is not tried on the event loop. */
 export const atOnceBytesMax = 65_536;
-/** Nor are they inflated there to more than this: about a third of a millisecond of gzip. */
+/**
+ * On the event loop, no body is inflated to more than this: about a third of a millisecond of gzip.
+ */
 export const atOnceInflatedBytesMax = 262_144;
 
 /**
- * A Brotli decoder fills its window before it gives out a byte: 300 bytes with a window of 16 MiB
- * take it 60 ms.
+ * Brotli bodies with a larger window are not tried on the event loop. The decoder fills its window
+ * before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms.
  */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
@@ -23,8 +25,9 @@ const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
 /**
- * A byte that is read, and a millisecond, count as so many bytes of output. Events compress to more
- * than a quarter at times, and cost as much then.
+ * A byte that is read counts as `WORK_PER_BYTE_READ` bytes of output, a millisecond as
+ * `WORK_PER_MS`. Events sometimes compress only to more than a quarter of their size; then the
+ * bytes read decide what they cost.
  */
 const WORK_PER_BYTE_READ = 4;
 const WORK_PER_MS = 349_525;
@@ -36,34 +39,38 @@ export interface Inflated {
 }
 
 /**
- * Says what an inflation counts as, in bytes of output: more than it wrote, where it read much or
- * took long for it. 64 KiB of blocks that hold nothing come to nothing, and take ten milliseconds
- * where each has Huffman tables of its own.
+ * Says how much work an inflation was, in bytes of output: more than it wrote, where it read much
+ * or took long. 64 KiB of empty deflate blocks inflate to nothing, and take ten milliseconds where
+ * each block has Huffman tables of its own.
  */
 export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
-/** Deflate can go no further, whatever it is given. */
+/** No input of deflate inflates to more than so many times its length. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Up to here a body may inflate whatever it was; past it, to so many times what was sent: as far as
- * deflate can go. Brotli, zstd and lz64 go a hundred times as far, and then 77 bytes keep a thread
- * busy for a second. Events that differ in their ids or times come to 10 to 200 times, all equal
- * ones to 10,000 and more.
+ * Up to this size a body may inflate whatever its ratio. Past it, a body may come to
+ * `DEFLATE_RATIO_MAX` times what was sent. Brotli, zstd and lz64 can go a hundred times as far, and
+ * then 77 bytes keep a thread busy for a second. Events that differ in their ids or times come to
+ * 10 to 200 times what was sent, events that are all equal to 10,000 times and more.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/** A body whose first bytes show no project may go as far as events go that differ. */
+/**
+ * A body whose first bytes show no project may come to so many times what was sent: as far as
+ * events go that differ.
+ */
 const UNKNOWN_RATIO_MAX = 200;
 /**
- * So much of what was sent is inflated for a peek: enough for a key that stands before the events,
- * and for one behind what a browser tells.
+ * A peek inflates only the first of the bytes that were sent. 384 are enough for a key that stands
+ * before the events, 1,000 for a key behind what a browser tells of itself.
  */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
 /**
- * Where events are nearly equal, the first of these inflates to too much: then fewer bytes are
- * tried, which the key still stands in.
+ * How many bytes a peek tries to inflate, one number after the other. Where events are nearly
+ * equal, the first number inflates to too much: then fewer bytes are tried, in which the key still
+ * stands.
  */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 const peekedInflatedBytesMax = 16_384;
@@ -74,8 +81,8 @@ interface BufferWithEngine {
 }
 
 /**
- * Inflates a body now. `compressed` is only read during the call.
- * Undefined: it is more than should be done on the event loop.
+ * Inflates a body now. `compressed` is only read during the call. Returns undefined where this is
+ * more work than should be done on the event loop.
  */
 export function inflateAtOnce(
   coding: Coding,
@@ -91,8 +98,8 @@ export function inflateAtOnce(
   const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
   if (fault !== undefined) return invalidEncoding(coding, fault);
   try {
-    // The size told, and some: the output is one piece, and need not be put together from several.
-    // Where the size is a lie, there are a few pieces.
+    // A chunk is a little larger than the size that the trailer tells, so that the output is one
+    // piece and need not be put together. Where that size is a lie, the output is a few pieces.
     const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
     const { buffer, engine } = inflateSync(coding, compressed, {
       maxOutputLength: outputMax,
@@ -109,14 +116,15 @@ export function inflateAtOnce(
 }
 
 /**
- * Inflates the first bytes of a body, to peek at them: enough of what SDKs send to show a key
- * that comes first. Empty where more work would be needed.
+ * Inflates the first bytes of a body, to peek at them: enough of what SDKs send to show a key that
+ * comes first. Returns no bytes for Brotli and zstd, nor where the bytes are faulty or inflate to
+ * too much.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
   for (const [number, bytes] of peekedBytes.entries()) {
-    // The next one reads the whole body, too.
+    // The next number, which is smaller, reads the whole body, too.
     if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
@@ -158,8 +166,8 @@ function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): B
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
 /**
- * Base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC 7932, section
- * 9.1.
+ * Reads the base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC
+ * 7932, section 9.1.
  */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
@@ -180,14 +188,14 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
 
 export interface InflatedSize {
   readonly length: number;
-  /** How many bytes it was inflated from. */
+  /** From how many bytes the body was inflated. */
   readonly sent: number;
   readonly bytesMax: number;
-  /** The body is a project's, as far as that is known. */
+  /** The body shows the key of a project, or no key is looked for. */
   readonly isKnown: boolean;
 }
 
-/** Says whether a body has come to more than it may. */
+/** Says what is wrong where a body has inflated to more than it may; undefined where it has not. */
 export function inflatedFault({
   length,
   sent,
@@ -204,7 +212,7 @@ export function inflatedFault({
   };
 }
 
-/** So much may these bytes inflate to at most, whoever sent them. */
+/** Says how much `sent` bytes may inflate to at most, whether they show a project or not. */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
 }

@@ -1,8 +1,8 @@
 // Decompresses what lz-string's compressToBase64 makes, a piece a step, bounded while it grows.
-// Every phrase of this code is a slice of what has come out already, and one character more, which
-// follows there: so the dictionary is two numbers a phrase, and no text is made. Characters are
-// UTF-16 units, written as UTF-8 each by itself; surrogates are put together in a second pass,
-// where there are any.
+// Every phrase of the dictionary stands somewhere in the output: one that came out before, and the
+// character behind it. So a phrase is kept as two numbers, its start and its length, and no text is
+// made. Characters are UTF-16 units, each written as UTF-8 by itself; surrogates are put together
+// in a second pass, where there are any.
 
 import { Ascii } from "../../base/ascii.ts";
 import type { Problem } from "../../base/errors.ts";
@@ -16,36 +16,43 @@ import { joinSurrogates } from "./surrogates.ts";
 export interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
-  /** The body is a project's, as far as that is known: asked anew with every step. */
+  /** The body shows the key of a project, or no key is looked for: asked anew with every step. */
   isKnown(): boolean;
   /** Asks for room in the budget for more bytes; false stops the work. */
   hold(bytes: number): boolean;
 }
 
 /**
- * A step ends when so much has come out of it, or so many codes were read. Either takes some tenths
- * of a millisecond.
+ * A step ends when it has written so many bytes or read so many codes. Either takes some tenths of
+ * a millisecond.
  */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
 /**
- * No more than this is copied for growth. What is larger gets room for all that may come, of which
- * no page is touched before it is written.
+ * Up to this size the output grows by being copied. Past it, the output gets room for all that may
+ * come, of which no page is touched before it is written.
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * A step may go so far over the limit: the longest phrase of a body of the default limit has 45 kB.
+ * A step may write so far past the limit before it is checked: the longest phrase of a body of the
+ * default limit has 45 kB.
  */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** From here on a copy by the engine is faster than one byte after the other. */
+/** From this length on, a copy by the engine is faster than one byte after the other. */
 const LONG_COPY_BYTES = 32;
 
-/** `Byte`, `Unit`: a character of 8 or of 16 bits follows, which is new. */
+/**
+ * Behind `Byte` and `Unit` follows a new character, of 8 or of 16 bits. From `FirstPhrase` on, a
+ * code is the number of a phrase.
+ */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
-/** No body has use for more; with six bits more the sum must fit an integer of 31. */
+/**
+ * No body needs longer codes. With the six bits of another character, a code must fit an integer of
+ * 31 bits.
+ */
 const CODE_BITS_MAX = 24;
 
 /** A block of the dictionary has two thousand phrases, two numbers each. */
@@ -56,8 +63,8 @@ const BLOCK_BYTES = 8 << BLOCK_BITS;
 const PADDING = 0x3d;
 
 /**
- * The six bits of each character of the alphabet, the first as the lowest, because codes have
- * theirs so; -1 for any other character.
+ * The six bits that each character of the alphabet stands for. The first bit is the lowest, because
+ * the codes have theirs in that order; -1 for any other character.
  */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
@@ -68,7 +75,7 @@ for (const [value, letter] of [
     2,
   );
 }
-// A form took plus signs for spaces.
+// A form turns plus signs into spaces, so a space counts as a plus sign.
 bitsOf[Ascii.Space] = bitsOf[Ascii.Plus]!;
 
 export class LzDecoder implements StepDecoder {
@@ -84,9 +91,9 @@ export class LzDecoder implements StepDecoder {
   readonly #blocks: Uint32Array[] = [];
   #phrases: number = Code.FirstPhrase;
   #codeBits = 2;
-  /** After so many more phrases, codes have a bit more. */
+  /** After so many more phrases, codes get one bit longer. */
   #room = 2;
-  /** The phrase that came out last. */
+  /** Where the phrase that came out last stands in the output, and its length. */
   #lastStart = 0;
   #lastBytes = 0;
   #isDecoded = false;
@@ -152,8 +159,8 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Reads a code, and has what it stands for come out. With it comes a phrase that is new: the
-   * last, and the first character of this one.
+   * Reads a code, and writes what it stands for. Each code but the first also adds a new phrase to
+   * the dictionary: the phrase that came out before, and the first character of this one.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
@@ -183,13 +190,14 @@ export class LzDecoder implements StepDecoder {
     this.#lastBytes = this.#length - start;
   }
 
-  /** Has a phrase come out again; false where there is none of that number. */
+  /** Writes a phrase of the dictionary again; false where there is none of that number. */
   #repeat(code: number): boolean {
     const isNext = code === this.#phrases;
     if (code > this.#phrases || this.#lastBytes === 0) return false;
     const block = this.#blocks[code >> BLOCK_BITS];
     const at = (code & BLOCK_MASK) * 2;
-    // The next one is the last, and its own first character.
+    // A code may name the phrase that is about to be added: the last phrase, and then the first
+    // character of the last phrase.
     const start = isNext ? this.#lastStart : block![at]!;
     const bytes = isNext ? this.#lastBytes : block![at + 1]!;
     this.#makeRoom(bytes + UNIT_BYTES_MAX);
@@ -263,7 +271,10 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /** Behind the end stand at most a character without a bit in it, padding, and a line break. */
+  /**
+   * Handles the end code. Behind it may stand at most a character whose bits are all 0, padding and
+   * a line break.
+   */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;

@@ -1,4 +1,4 @@
-// Compares how a payload is said to be packed with what it shows to be. Unpacks nothing.
+// Compares how the client says that a payload is packed with what its bytes show. Unpacks nothing.
 
 import type { Problem } from "../../base/errors.ts";
 import { invalidEncoding } from "./body-problems.ts";
@@ -9,13 +9,13 @@ export interface Packed {
   /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;
-  /** The layers that have been taken off. */
+  /** The layers that have been taken off, as bits: see payload-form.ts. */
   readonly layers: number;
 }
 
 /**
- * Says how the payload is packed, as far as anybody told: the query, a form, or a header that names
- * what is no content coding.
+ * Returns the compression that the query or a form names or, where they name none, the
+ * Content-Encoding. In that, only gzip, lz64 and base64 count here.
  */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
@@ -23,7 +23,7 @@ export function compressionOf(body: Packed): Compression | undefined {
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** Says what was told of the payload and is not so. */
+/** Says what is wrong where the request names a compression that its payload does not have. */
 export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   const compression = (layers & Layer.Compressed) === 0 ? compressionOf(body) : undefined;

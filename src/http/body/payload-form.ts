@@ -8,7 +8,10 @@ import { type FormFields, fieldsOf } from "./form-fields.ts";
 
 /** The layers that have been taken off a body already, as bits: each comes once. */
 export const Layer = {
-  /** gzip, deflate, br, zstd or lz64: one of them, or a few bytes would be a bomb of bombs. */
+  /**
+   * gzip, deflate, br, zstd or lz64. Only one of them is taken off: with two, a few bytes would be
+   * a bomb of bombs.
+   */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -16,17 +19,20 @@ export const Layer = {
 
 export type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** So much white space before the payload is skipped. */
+/** So many bytes of white space before the payload are skipped at most. */
 const SPACE_BYTES_MAX = 1_024;
-/** So much of a text that may be base64 is decoded for a peek. */
+/** So many bytes of a text that may be base64 are decoded to see what is in it. */
 const SAMPLE_BYTES = 64;
 
-/** Says whether a body begins as JSON that holds events: no more is asked of a plain body. */
+/** Says whether a body begins as JSON that holds events: a plain body is not checked for more. */
 export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
-/** `layers` are those taken off; `named` is the compression that the request names, if any. */
+/**
+ * Tells the form of a body. `layers` are those that have been taken off; `named` is the compression
+ * that the request names, if any.
+ */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -59,7 +65,8 @@ function isSpace(byte: number): boolean {
 
 /**
  * Judges by what the beginning decodes to: JSON, perhaps behind white space, or gzip. The alphabet
- * alone would not do, since `true` and `1234` are of it; the rest is checked as it is decoded.
+ * alone would not do, since `true` and `1234` are written in it. The rest of the body is checked as
+ * it is decoded.
  */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);

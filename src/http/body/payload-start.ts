@@ -10,7 +10,7 @@ import { formOf, Layer } from "./payload-form.ts";
 import { PercentDecoder } from "./step-decoder.ts";
 
 const STEP_BYTES_MAX = 4_096;
-/** A form, base64, compression. */
+/** A payload may lie in a form, in base64 and in a compression, each once. */
 const LAYERS_MAX = 3;
 
 export function startOfPayload(
@@ -40,7 +40,8 @@ export function startOfPayload(
         break;
       default:
         layers |= Layer.Form;
-        // It writes over what it reads, and the body is to be read once more.
+        // The decoder works on a copy: it writes over what it reads, and the body is still to be
+        // read.
         start =
           new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
     }

@@ -1,6 +1,7 @@
-// One body that is decompressed on the thread pool, a chunk of output a step, so that others may go
-// between two steps. Bounded while it inflates, the more so while it has shown no key of a project.
-// A body inflated here can reach the intake after one that arrived later, from another connection.
+// Decompresses one body on the thread pool, a chunk of output a step, so that others may go between
+// two steps. The output is bounded while it grows, the more so while the body has shown no key of a
+// project. A body inflated here can reach the intake after one that arrived later, from another
+// connection.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
@@ -15,7 +16,7 @@ const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 export interface InflationSink {
-  /** The body is a project's, as far as that is known: asked anew with every chunk. */
+  /** The body shows the key of a project, or no key is looked for: asked anew with every chunk. */
   isKnown(): boolean;
   /** Shows the first bytes of the inflated body. They are valid during the call. */
   begun(bytes: Buffer): void;
@@ -24,11 +25,11 @@ export interface InflationSink {
    */
   hold(bytes: number): boolean;
   /**
-   * Is called once, cancelled or not, before `done`: the pool reads nothing of the compressed body
-   * any more, whose memory is the caller's again.
+   * Is called once, cancelled or not, before `done`. From then on the pool reads nothing of the
+   * compressed body, whose memory is the caller's again.
    */
   left(): void;
-  /** Is called once unless cancelled. The buffer is the caller's. */
+  /** Is called once, unless the inflation is cancelled. The buffer is the caller's. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -39,7 +40,7 @@ export interface InflationOptions {
 }
 
 export class PooledInflation {
-  /** About what its window and output take. */
+  /** About how many bytes the decoder's window and output take. */
   readonly memoryBytes: number;
   readonly #coding: Coding;
   readonly #compressed: Buffer;
@@ -50,8 +51,8 @@ export class PooledInflation {
   #stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress | undefined;
   #yielded: () => void = () => {};
   /**
-   * resting ◄─► working ─► over: while it is working, a chunk is on the pool and cannot be called
-   * back. One that is cancelled while resting is over at once.
+   * resting ◄─► working ─► over: while the inflation is working, a chunk is on the pool and cannot
+   * be called back. An inflation that is cancelled while resting is over at once.
    */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
@@ -69,8 +70,8 @@ export class PooledInflation {
   }
 
   /**
-   * The size that it claims, less what is here. A body that has come to more than it claimed is
-   * taken to be half done.
+   * The size that the body claims, or has compressed if that is more, less what is inflated. A body
+   * that has come to more than that size is taken to be half done.
    */
   get bytesLeft(): number {
     const { length } = this.#inflated;
@@ -78,7 +79,7 @@ export class PooledInflation {
   }
 
   /**
-   * Inflates a chunk, and calls `yielded` when more is to come. To be called again only after that.
+   * Inflates a chunk, and calls `yielded` when more is to come. Not to be called again before that.
    */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
@@ -89,8 +90,8 @@ export class PooledInflation {
   }
 
   /**
-   * Gives it up. A chunk in work is waited for, so that no more of them are on the pool than have a
-   * turn.
+   * Gives the inflation up. A chunk in work is waited for, so that no more chunks are on the pool
+   * than have a turn.
    */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
@@ -130,9 +131,9 @@ export class PooledInflation {
     }
   }
 
-  /** Takes what is there, and has the pool begin the next chunk, if there is one. */
+  /** Takes the output that is there, and has the pool begin the next chunk, if there is one. */
   #takeChunks(stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress): void {
-    // Before it is read, because reading begins the next one.
+    // The bounds are checked before the chunk is read, because reading begins the next one.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
       this.#finish(problem);
@@ -143,8 +144,8 @@ export class PooledInflation {
     const isFirst = this.#inflated.length === 0;
     this.#inflated.append(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Nobody else has a full chunk. Left to the collector, those of some bodies of a mebibyte would
-    // have it run ten times a second.
+    // Nobody else uses the memory of a full chunk, so it is freed here. Left to the garbage
+    // collector, the chunks of some bodies of a mebibyte would have it run ten times a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&

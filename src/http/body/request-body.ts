@@ -43,12 +43,12 @@ const phaseOf: Readonly<Record<BodyState, RequestPhase>> = {
   taken: "answer",
 };
 
-/** The request that a body belongs to: the intake has the one with the other. */
+/** The request that a body belongs to: the intake gets both. */
 export interface BodyRequest extends Exchange {
   readonly label: string;
   /** Answered, or left by its client: what still comes for it is to be ignored. */
   readonly isOver: boolean;
-  /** Has uWS count its ten seconds anew. */
+  /** Has uWS begin its timeout of ten seconds anew. */
   keepOpen(): void;
 }
 
@@ -56,7 +56,7 @@ export interface RequestBodyOptions {
   readonly request: BodyRequest;
   readonly admission: Admission;
   readonly growing: GrowingBodies<RequestBody>;
-  /** Without it no body has a hint. */
+  /** Peeks at a body for its project and its lane. Without this function no body has a hint. */
   readonly peek: Peek | undefined;
   /** Monotonic clock, milliseconds: when the head came. */
   readonly startedMs: number;
@@ -101,9 +101,9 @@ export class RequestBody {
   hint: BodyHint | undefined = undefined;
   /** How much of the body had come when it was last peeked into for its key. */
   bytesPeeked = 0;
-  /** How much of it had come when it was last checked for being slow. */
+  /** How much of the body had come when it was last checked for being slow. */
   bytesChecked = 0;
-  /** So many checks in a row have found nothing new. */
+  /** How many checks in a row have found no new bytes. */
   idleChecks = 0;
   readonly #admission: Admission;
   readonly #growing: GrowingBodies<RequestBody>;
@@ -129,12 +129,15 @@ export class RequestBody {
     return this.contentEncoding === "" && this.compression === undefined;
   }
 
-  /** The request is answered well, and its body makes no difference. */
+  /** The request gets a fixed answer that is no problem, whatever is in its body. */
   get hasFixedAnswer(): boolean {
     return this.verdict !== undefined && !("code" in this.verdict);
   }
 
-  /** Its project is known, or nobody looks for it. */
+  /**
+   * The body shows the key of a project, or no key is looked for. A body with a fixed answer counts
+   * as one that shows none.
+   */
   get isKnown(): boolean {
     return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
   }
@@ -143,7 +146,7 @@ export class RequestBody {
     return this.hint?.projectId !== undefined;
   }
 
-  /** Judged by what it holds or announces. */
+  /** The body is large by what it holds or, if that is more, announces. */
   get isLarge(): boolean {
     return this.#admission.isLarge(this.#bytesWith(0));
   }
@@ -163,8 +166,8 @@ export class RequestBody {
   }
 
   /**
-   * Peeks at what has come of the body, or of what it inflates to, unless that has told all
-   * already.
+   * Peeks at what has come of the body, or of what it inflates to, unless an earlier peek has shown
+   * all that is looked for.
    */
   peek(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
@@ -172,13 +175,19 @@ export class RequestBody {
     this.hint = this.#peek?.(bytes, isWhole, this.request.v1?.apiKey);
   }
 
-  /** Keeps nothing of the body, and has the request answered so at its end. The first counts. */
+  /**
+   * Keeps nothing of the body, and has the request answered with the verdict at the body's end. The
+   * first verdict counts.
+   */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
     this.release();
   }
 
-  /** Gives its room to another body. */
+  /**
+   * Gives the room of this body to another one. The request is answered with `overloaded`, at once
+   * or at the body's end.
+   */
   evict(): void {
     if (this.phase === "answer") this.request.answerProblem(noRoom);
     else this.discard(noRoom);
@@ -188,7 +197,7 @@ export class RequestBody {
     this.request.keepOpen();
   }
 
-  /** The body is what it will be: it is the intake's now, and is not evicted any more. */
+  /** The body is whole and unpacked: it is the intake's now, and is not evicted any more. */
   handOver(): void {
     this.state = BodyState.Taken;
     this.stopGrowing();
@@ -198,13 +207,13 @@ export class RequestBody {
     this.#growing.delete(this);
   }
 
-  /** Drops the layer that has been unpacked. */
+  /** Frees the memory of the body, whose layer has been unpacked or is not wanted any more. */
   freeBuffer(): void {
     this.buffer?.free();
     this.buffer = undefined;
   }
 
-  /** Gives back the body's bytes and memory. */
+  /** Gives back the budget's bytes that the body holds, and its memory. */
   release(): void {
     this.stopGrowing();
     if (this.bytesHeld > 0) this.#admission.release(this.bytesHeld);

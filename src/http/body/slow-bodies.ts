@@ -1,21 +1,29 @@
 // Lets small bodies through that come slowly, as from a phone on a bad link. uWS ends a connection
-// whose body comes to less than 160 KiB in its ten seconds, which are 8 to 12; pausing and resuming
-// it begins them anew. So the floor is Penstock's own, for a bounded number of bodies, by one timer
-// for all. Below it, and for large bodies, uWS's holds.
+// whose body comes to less than 160 KiB in a timeout of ten seconds, which in fact takes 8 to 12.
+// To pause and resume the connection begins that timeout anew. So Penstock has a lower floor of its
+// own, for a bounded number of bodies, by one timer for all. Below that floor, and for large
+// bodies, uWS's timeout holds.
 
 /**
- * At most half of uWS's ten seconds, which are 8 at least, so that a body which comes at all is
- * seen to in time.
+ * So often bodies are checked: at most half of uWS's ten seconds, which are 8 at least, so that a
+ * body which comes at all is kept open in time.
  */
 export const slowCheckMs = 4_000;
-/** A body must come to so much on the whole: 256 KiB in less than five minutes. */
+/** A body must come to so many bytes a second on the whole: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
-/** uWS's time runs from the second check without a byte on: a pause of 12 seconds is survived. */
+/**
+ * At the second check in a row that finds no new byte, uWS's timeout is not begun anew: it runs on
+ * from the check before. So a pause of 12 seconds is survived.
+ */
 const idleChecksMax = 1;
-/** So many may be slow at a time. They are the first that are evicted from the budget. */
+/**
+ * So many slow bodies are kept open at a time. Slow bodies are the first that are evicted from the
+ * budget.
+ */
 export const slowBodiesMax = 1_024;
 /**
- * One address has so many of them where there are more in all, so that it leaves places to others.
+ * Where more bodies are slow than are kept open, so many of each address come first and its others
+ * last: one address leaves places to others.
  */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
@@ -27,16 +35,17 @@ export interface SlowBody {
   readonly isLarge: boolean;
   readonly isKnown: boolean;
   readonly senderAddress: string;
-  /** What had arrived at the last check. */
+  /** How many bytes had arrived at the last check. */
   bytesChecked: number;
-  /** So many checks in a row have found nothing new. */
+  /** How many checks in a row have found no new bytes. */
   idleChecks: number;
-  /** Begins uWS's ten seconds anew. */
+  /** Begins uWS's timeout of ten seconds anew. */
   keepOpen(): void;
 }
 
 /**
- * Keeps open the connections of those that are slow and not too slow. Called every `slowCheckMs`.
+ * Keeps open the connections of small bodies that come slowly, but not below the floor. Called
+ * every `slowCheckMs`.
  */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
@@ -58,8 +67,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
 }
 
 /**
- * Puts those within their address's share first; within it, and beyond it, those that show a key;
- * the others as they came.
+ * Puts the bodies within their address's share first, and those beyond it behind them. In both
+ * parts those that show a key stand first; otherwise the bodies stand as they came.
  */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];

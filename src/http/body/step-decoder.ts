@@ -1,6 +1,6 @@
-// Decoders of percent-encoded texts and of base64 that work on the event loop, a piece at a time,
-// so that a body of 20 MB holds up nobody. Both write over what they read, which is never shorter,
-// so they take no memory. A piece takes some tenths of a millisecond.
+// Decodes percent-encoded texts and base64 on the event loop, a piece at a time, so that a body of
+// 20 MB holds up nobody. Both decoders write over the text that they read, which is never shorter
+// than the result, so they take no memory. A piece takes some tenths of a millisecond.
 
 import { Ascii } from "../../base/ascii.ts";
 import type { Problem } from "../../base/errors.ts";
@@ -11,25 +11,25 @@ export interface StepDecoder {
   /** About what is left to do, in bytes. */
   readonly bytesLeft: number;
   /**
-   * Does a piece, and returns undefined while more is to come. A `Buffer` begins where what was
-   * read began; a `BodyBuffer` is the caller's. Not to be called again after any of these, or a
-   * problem.
+   * Does a piece. Returns undefined while more is to come, then the result or a problem, and is not
+   * to be called again after these. A `Buffer` lies at the beginning of the bytes that the decoder
+   * was given; a `BodyBuffer` is the caller's.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
   /** Returns as much of the result as there is, to peek at it. */
   begun(): Buffer;
-  /** Gives back memory of its own, where nobody wants the result any more. */
+  /** Gives back the decoder's own memory, where nobody wants the result any more. */
   free(): void;
 }
 
-/** A step reads so much: a multiple of four, for base64. */
+/** A step reads so many bytes: a multiple of four, because base64 has groups of four. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 
 /**
- * Takes a value of a form out of the form, to the beginning of `bytes`. A `%` that begins no escape
- * stands for itself, as in browsers.
+ * Decodes a value of a form, and writes the result to the beginning of `bytes`. A `%` that begins
+ * no escape stands for itself, as in browsers.
  */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
@@ -82,8 +82,8 @@ const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Decodes base64 of the usual alphabet or that for URLs, with its padding or without. Spaces were
- * plus signs, and lines may be broken.
+ * Decodes base64 of the usual alphabet or that for URLs, with its padding or without. A space
+ * counts as a plus sign, which forms turn into spaces, and lines may be broken.
  */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
@@ -114,7 +114,7 @@ export class Base64Decoder implements StepDecoder {
     this.#carry = text.slice(whole);
     this.#read = stepEnd;
     const group = isLast ? text.replace(/={1,2}$/, "") : text.slice(0, whole);
-    // Node skips what is not of the alphabet, so that less comes out.
+    // Node skips characters that are not of the alphabet, and then writes fewer bytes.
     const written = this.#bytes.write(group, this.#written, "base64");
     if (group.length % 4 === 1 || written !== Math.floor((group.length * 3) / 4)) return notBase64;
     this.#written += written;

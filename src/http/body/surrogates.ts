@@ -1,16 +1,19 @@
 // Makes UTF-8 of text in which each UTF-16 unit was written by itself: two surrogates that belong
 // together become one character of four bytes, one that stands alone becomes U+FFFD.
 
-/** A step reads so much, in some tenths of a millisecond. */
+/** A step reads so many bytes, in some tenths of a millisecond. */
 const STEP_BYTES = 131_072;
-/** All surrogates begin so, and none but them goes on with 0xa0 and more. */
+/**
+ * The first byte of every surrogate is `LEAD`. Only in surrogates is it followed by 0xa0 or more:
+ * below `LOW_FIRST` the surrogate is a high one, else a low one.
+ */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
 /**
- * Does a piece, in place, from where `joined` is. Returns true when all is done: the result has
- * `joined.written` bytes then.
+ * Does a piece of the work in place, from where `joined` is. Returns true when all is done: the
+ * result is the first `joined.written` bytes then.
  */
 export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;

@@ -35,21 +35,21 @@ import { PooledInflation } from "./pooled-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 
-/** A decoder on the pool has a window of up to 16 MiB, which the budget does not count. */
+/** A decoder on the pool has a window of up to 16 MiB, which only these limits count. */
 const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
 /** On the event loop one body is unpacked after the other. The budget counts their memory. */
 const loopLimits = { stepsMax: 1, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
 /**
- * All bodies together may inflate to so much on the event loop in one turn of it: some 3 ms of
- * gzip. The others go to the pool.
+ * All bodies together may inflate to so many bytes on the event loop in one turn: some 3 ms of
+ * gzip. The other bodies go to the thread pool.
  */
 const inflatedPerTurnMax = 1_048_576;
 /**
- * Bodies that are unpacked there in turns have so much of a turn, with the placing of the small
- * ones that come out: a millisecond.
+ * Steps of decoding in the queue may do so much work in one turn, a millisecond of it. The placing
+ * of the small bodies that come out counts as well.
  */
 const decodedPerTurnMax = 349_525;
-/** A peek into a packed body counts as so much at least: most of it is to set up the decoder. */
+/** A peek into a packed body counts as so many bytes at least: the decoder's setup costs most. */
 const peekWork = 16_384;
 
 export interface UnpackerOptions {
@@ -59,8 +59,8 @@ export interface UnpackerOptions {
   /** Takes bytes out of the budget for the body; false where there is no room. */
   hold(body: RequestBody, bytes: number): boolean;
   /**
-   * Puts a buffer together in one piece, and goes on with it as the body's unless the request is
-   * over by then.
+   * Puts a buffer together in one piece, makes it the body's and calls `then`, unless the request
+   * is over by then.
    */
   gather(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /**
@@ -70,7 +70,7 @@ export interface UnpackerOptions {
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
-/** What a step of the unpacking ends in: a fault, or that the body is handed on or queued. */
+/** A step of the unpacking returns a fault; undefined where the body is handed on or queued. */
 type Unpacked = Problem | undefined;
 
 export class Unpacker {
@@ -86,7 +86,7 @@ export class Unpacker {
     this.#inTurns = new InflateQueue(loopLimits, options.monotonicMs);
   }
 
-  /** This turn of the event loop has had its share of such work: what can wait should. */
+  /** This turn has had its share of unpacking at once: what can wait should wait. */
   get isBusy(): boolean {
     return this.#atOnceBudget.isSpent;
   }
@@ -106,11 +106,11 @@ export class Unpacker {
       : this.#inflate(body, coding, bytes);
   }
 
-  /** Does the same for the payload in the query. */
+  /** Unpacks the payload in the query, as `unpack` does a body. */
   unpackQuery(body: RequestBody): Unpacked {
     const data = Buffer.from(body.queryData, "latin1");
     body.layers |= Layer.Form;
-    // The header is about the body, which does not count.
+    // Content-Encoding speaks of the body, which does not count here.
     body.contentEncoding = "";
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
@@ -166,7 +166,7 @@ export class Unpacker {
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    // A body that came in pieces has not been peeked into as a whole.
+    // The peeks at the pieces of a body have not shown all of it.
     if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
@@ -182,7 +182,7 @@ export class Unpacker {
       this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
       return undefined;
     }
-    // What failed may have come to as much as is tried.
+    // An inflation that failed may have written as much as is tried at once.
     const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
     this.#atOnceBudget.spend(workOf({ bytesRead: bytes.length, bytesWritten, ms }));
     return result;
@@ -219,7 +219,7 @@ export class Unpacker {
     this.#onPool.add(work);
   }
 
-  /** Does a piece of the work now, where the turn has time for it; the rest goes in turns. */
+  /** Does the first step now, where this turn has time for it; the rest waits in the queue. */
   #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
@@ -238,10 +238,10 @@ export class Unpacker {
         goOn(body);
         refuseFor(body, this.#decoded(body, decoder, result));
       }
-      // This counts the placing of the body too, where the last step handed it on.
+      // The time includes the placing of the body, where the last step handed it on.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
-      // To yield, or to leave, has the next step begin: a turn has time for several small ones.
+      // Both calls begin the queue's next step: a turn has time for several small ones.
       if (result === undefined) setImmediate(yielded);
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -278,7 +278,7 @@ export class Unpacker {
     return result;
   }
 
-  /** Goes on with the next layer in its own buffer; what it came out of is not needed any more. */
+  /** Goes on with the next layer in its own buffer. The buffer that it came out of is freed. */
   #goOnWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
     body.freeBuffer();
     if (buffer.length === 0) {

@@ -9,8 +9,8 @@ const RLE_BLOCK = 1;
 const RESERVED_BLOCK = 3;
 
 /**
- * RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this a few bytes make the decoder
- * ask for 128.
+ * RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this limit a few bytes make the
+ * decoder ask for 128 MiB.
  */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
@@ -42,8 +42,8 @@ export function zstdFrameFault(body: Uint8Array): string | undefined {
 }
 
 /**
- * The window a frame asks for, at most what a decoder is let have; as much for what is no frame.
- * RFC 8878, 3.1.1.1.2.
+ * Returns the window that a frame asks for, at most the largest that a decoder may have. That
+ * largest one, too, for a single segment and for bytes too short to tell. RFC 8878, 3.1.1.1.2.
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   const descriptor = body[4] ?? 0;
