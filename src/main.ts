@@ -9,13 +9,13 @@ import { createLog } from "./base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./cli/context.ts";
 import { forTerminal } from "./cli/terminal.ts";
 
-// npm, a terminal and scripts/run.mjs each pass one Ctrl-C on, so signals this close together are
-// one.
+// One Ctrl-C may reach this process three times: from the terminal, from npm and from
+// scripts/run.mjs. Signals this close together count as one.
 const sameKeyPressMs = 300;
 
-// uWebSockets.js reads this when it is loaded, which is why the commands that serve are imported
-// only when they run. Its default of 4 KiB is less than a browser's cookies and referrer can take,
-// and its refusal is final for an SDK.
+// uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
+// only when they run, after this line. Its default of 4 KiB is less than a browser's cookies and
+// referrer can take, and an SDK does not try again after that refusal.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 const nodeMajorMin = 22;
 
@@ -29,7 +29,7 @@ async function main(): Promise<number> {
   }
   const stop = stopSignal();
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // Whoever read our output has gone, as `head` does.
+    // The program that read our output has ended, as `head` does.
     if (error.code === "EPIPE") stop.abort();
     else throw error;
   });
@@ -79,5 +79,6 @@ function dieLoudly(error: unknown): void {
 process.on("uncaughtException", dieLoudly);
 process.on("unhandledRejection", dieLoudly);
 const exitCode = await main();
-// What is still open by now, as a gateway that waits for NATS, has been given up.
+// The exit ends what is still open by now, such as a gateway that waits for NATS: it has been given
+// up. The empty write lets standard output drain first.
 process.stdout.write("", () => process.exit(exitCode));

@@ -1,5 +1,6 @@
-// How a person calls this program again from where it was started: a bundle has a launcher and no
-// npm, a checkout has npm, whose scripts run in the checkout wherever npm was called.
+// Builds the command line with which a person calls this program again from the folder where it was
+// started. A bundle has a launcher and no npm. A checkout has npm, which runs its scripts in the
+// checkout's folder wherever npm was called.
 
 import { existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -8,12 +9,13 @@ export interface Start {
   /** `main.js` of a bundle or checkout. */
   readonly mainFile: string;
   readonly workingFolder: string;
-  /** Where npm was called, if it was: its INIT_CWD. */
+  /** The folder that npm was called in, its INIT_CWD; undefined without npm. */
   readonly npmFolder: string | undefined;
 }
 
 /**
- * A command line, quoted for a shell, that the name of a command and its flags can be put behind.
+ * The command line that starts this program, quoted for a shell. The name of a command and its
+ * flags can be put behind it.
  */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));

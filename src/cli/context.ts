@@ -8,21 +8,21 @@ import type { SupervisorChannel } from "../workers/worker.ts";
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly host: ProcessHost;
-  /** The file to run for another process of this program. */
+  /** The file that Node runs to start another process of this program. */
   readonly mainFile: string;
-  /** To the process that forked this one. */
+  /** The channel to the process that forked this one. */
   readonly channel: SupervisorChannel;
-  /** Results. */
+  /** Where a command prints its results. */
   readonly stdout: Writable;
-  /** Status lines and the log. */
+  /** Where status lines and the log go. */
   readonly stderr: Writable;
   /** Aborted by the first SIGINT or SIGTERM, and when nobody reads standard output any more. */
   readonly stop: AbortSignal;
 }
 
 /**
- * An expected failure of a command: the message is all that is shown; without one, it has been told
- * already.
+ * An expected failure of a command. Only its message is shown. An empty message means that the
+ * command has already printed what went wrong.
  */
 export class CommandError extends Error {
   readonly exitCode: number;

@@ -1,5 +1,5 @@
-// `gather` runs at a hub: it makes the hub's streams gather what the gateways beside its leaf nodes
-// have stored, and shows how far that is.
+// `gather` runs at a hub. It makes the hub's streams gather what the gateways beside its leaf nodes
+// have stored, and shows how far behind each of them is.
 
 import { bucketStream } from "../nats/names.ts";
 import { openBucket, raiseReplicas } from "../projects/registry/bucket.ts";
@@ -15,8 +15,8 @@ import { forTerminal, table } from "./terminal.ts";
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * `leaves`: JetStream domains. Those of earlier calls stay; none only shows. Also makes the
- * registry, which leaf nodes mirror.
+ * `leaves` are the JetStream domains to gather from; those of earlier calls stay. Without any it
+ * adds none and shows the state. Also makes the registry, which leaf nodes mirror.
  */
 export async function gather(
   config: Config,

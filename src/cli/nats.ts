@@ -1,5 +1,5 @@
-// How a command reaches the gateway's NATS: the one that the settings name, else the embedded one
-// of the data folder. It gives up soon, unlike the gateway, because somebody sits and waits.
+// Connects a command to the gateway's NATS: the one that the settings name, else the embedded one
+// of the data folder. Unlike the gateway, a command gives up soon, because a person waits for it.
 
 import { resolve } from "node:path";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
@@ -11,7 +11,7 @@ import { CommandError } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
 
-/** Throws a CommandError when there is neither. */
+/** Throws a CommandError when the settings name no NATS and no embedded one runs. */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));

@@ -74,8 +74,8 @@ export async function enable(command: ProjectCommand, id: string, enabled: boole
 }
 
 /**
- * There is none, so that no slip of the fingers ends a project's keys. Says what does what people
- * look for.
+ * No command removes a project, so that no slip of the fingers ends a project's keys. The error
+ * says which commands do what people look for.
  */
 export function remove(id: string): never {
   throw new CommandError(
@@ -84,7 +84,7 @@ export function remove(id: string): never {
   );
 }
 
-/** What is named takes the place of the whole quota there is. */
+/** Replaces the project's whole quota: a limit that is not named is none afterwards. */
 export async function limit(
   command: ProjectCommand,
   id: string,
@@ -109,7 +109,7 @@ export async function limit(
 const usageLag =
   "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
 
-/** Shows what all projects have sent, those that have sent anything, or one of them. */
+/** Shows the usage of one project, or of all projects that have sent anything. */
 export async function usage(
   command: ProjectCommand,
   projectId: string | undefined,

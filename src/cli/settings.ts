@@ -1,5 +1,5 @@
-// The settings as flags of a command, made from the table in config.ts, and the config they and the
-// environment come to.
+// Makes a command's flags from the table of settings in config.ts, and its config from the flags
+// and the environment.
 
 import type { Command } from "commander";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "../settings/config.ts";
@@ -20,7 +20,7 @@ export const natsSettings: readonly SettingName[] = [
   "replicas",
 ];
 
-/** What a command that makes streams needs beside. */
+/** What a command that makes streams needs beside `natsSettings`. */
 export const streamSettings: readonly SettingName[] = [
   "partitions",
   "streamBytesMax",
@@ -31,10 +31,13 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** What a command takes where nothing is set, in place of the table's. */
+/** A command's own defaults, in place of those in the table of settings. */
 export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
-/** A first try is nobody else's business: its key is in this repository. */
+/**
+ * `up` is for a first try, and the key of its project is in this repository. So it listens on this
+ * machine alone.
+ */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
 /** Adds a flag for each setting. */

@@ -27,7 +27,7 @@ interface Tail {
   readonly context: CommandContext;
   readonly options: TailOptions;
   readonly say: (line: string) => void;
-  /** How far each source has been shown; outlives connections. */
+  /** How far each source has been shown; kept from one connection to the next. */
   readonly places: Map<string, Place>;
 }
 
@@ -37,7 +37,10 @@ interface Source {
 }
 
 interface Place {
-  /** When the stream was made: another one of its name begins anew. */
+  /**
+   * When the stream was made. A stream with the same name and another time is shown from its
+   * beginning.
+   */
   readonly created: string;
   sequence: number;
 }
@@ -47,12 +50,12 @@ const framesAhead = 16;
 const lookAgainMs = 500;
 const againMs = 1_000;
 const idsToldMax = 10;
-/** A server that says nothing for so long, twice, is gone. */
+/** How often the server is pinged and sends heartbeats; one that misses two counts as gone. */
 const pingMs = 5_000;
 
 /**
- * Runs until `context.stop`. Rejects when NATS cannot be reached at the start; later it tries for
- * ever.
+ * Runs until `context.stop` is aborted. Rejects when NATS cannot be reached at the start; after
+ * that it tries again for ever.
  */
 export async function tail(
   config: Config,
@@ -69,7 +72,7 @@ export async function tail(
   }
   let said = "";
   function say(line: string): void {
-    // What does not change is said once.
+    // A line like the one before is not repeated.
     if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
     said = line;
   }
@@ -80,7 +83,7 @@ export async function tail(
   if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
   while (!stop.aborted) {
     try {
-      // Found anew each time: an embedded server may be back elsewhere.
+      // NATS is looked up before each connection: an embedded server may be back on another port.
       connection ??= await open();
       const ended = connection.closed().then((error) => {
         throw new Error(
@@ -106,8 +109,8 @@ interface Sought {
 }
 
 /**
- * One that is not there may come yet, and may have been: so it is followed all the same. Nothing is
- * said where nobody knows.
+ * Says so when there is no such project. The project is followed all the same: it may come yet, or
+ * may have been there and left events. Nothing is said when the registry cannot be read.
  */
 async function tellIfUnknown(
   connection: NatsConnection,
@@ -123,11 +126,11 @@ async function tellIfUnknown(
     const others = ids.length === 0 ? "none yet" : `${ids.slice(0, idsToldMax).join(", ")}${more}`;
     say(`there is no project ${project} (there are: ${others}); waiting, in case it comes`);
   } catch {
-    // Whether NATS is there is told where the events are followed.
+    // The loop that follows the events tells when NATS is away.
   }
 }
 
-/** Fulfilled when told to stop; rejected when a source cannot be followed. */
+/** Fulfilled when `context.stop` is aborted; rejected when a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
@@ -140,8 +143,8 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
 }
 
 /**
- * A project's own messages, and those it may share. Two consumers a stream: one with both subjects
- * needs nats-server 2.10.
+ * The subjects of a project's own messages, and of those it may share with others. Each has a
+ * consumer of its own: one consumer with both subjects needs nats-server 2.10.
  */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
@@ -199,7 +202,7 @@ async function follow(tailing: Tail, source: Source): Promise<void> {
 
 /**
  * Where to go on: behind what was shown, or at the beginning of a stream that was made anew
- * meanwhile.
+ * meanwhile. At first that is the stream's end, or its beginning with `fromStart`.
  */
 async function placeOf(
   { js, options, places, say }: Tail,
@@ -223,7 +226,10 @@ async function placeOf(
   return place;
 }
 
-/** The lines of one project, where the message may hold those of others, or all. */
+/**
+ * All lines of the message. When `project` is given and the message may hold several projects'
+ * events, that project's lines alone.
+ */
 function recordsOf(message: JsMsg, project: string | undefined): string {
   const text = message.string();
   if (project === undefined || !isOfManyProjects(message.subject)) return text;

@@ -3,8 +3,8 @@
 // and nothing that a client sent acts on the reader's terminal.
 
 /**
- * C0 but tab and line feed, DEL, C1, line and paragraph separators, and everything that embeds,
- * overrides or isolates a direction.
+ * The characters that act on a terminal: C0 but tab and line feed, DEL, C1, line and paragraph
+ * separators, and everything that embeds, overrides or isolates a direction.
  */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -17,10 +17,7 @@ export function forTerminal(text: string): string {
   );
 }
 
-/**
- * Rows as lines for a person: columns as wide as they must be. Every row has as many cells as the
- * first.
- */
+/** Turns rows into aligned lines for a person. Every row has as many cells as the first. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

@@ -1,10 +1,9 @@
-// One gateway at a time on a data folder. Two things hold that: locks of the kernel, which every
-// container of the machine sees and which a nats-server that outlives its gateway keeps; and a
-// claim of each process, which says who it is and decides where the kernel cannot. The locks are on
-// the folder itself, which nobody deletes in passing, and on a file in it, because network file
-// systems keep those of a folder to one machine. Every process that wants the folder lays down a
-// claim of its own, then looks for others: of two, at least one sees the other and steps back. The
-// claims of processes that died are removed by whoever comes next.
+// Keeps a data folder to one gateway, by two means. The kernel's locks: every container of the
+// machine sees them, and a nats-server that outlives its gateway keeps them. They are on the
+// folder, which nobody deletes in passing, and on a file in it, because network file systems keep a
+// folder's locks to one machine. And claims, which decide where the kernel cannot: each process
+// writes one that says who it is, then looks for others, so of two at least one sees the other and
+// steps back. The next process to come removes the claims of processes that died.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -29,8 +28,8 @@ import {
 
 export interface DataLock {
   /**
-   * The kernel's locks; none where nothing on this host can take one. Who inherits them holds the
-   * folder too.
+   * The descriptors of the kernel's locks; none where nothing on this host can take one. A process
+   * that inherits them holds the folder too.
    */
   readonly fds: readonly number[];
   release(): void;
@@ -41,14 +40,17 @@ export class EmbeddedError extends Error {}
 
 interface Claim extends ProcessIdentity {
   readonly held: boolean;
-  /** Where its pid means something; see placeOfPids. */
+  /** The boot and pid namespace in which the claim's pid means something; see placeOfPids. */
   readonly place?: string;
   /**
-   * The inodes that it has the kernel's locks on; none where it can take none, undefined before it
-   * knows.
+   * The inodes that the claiming process has the kernel's locks on; none where it can take none,
+   * undefined before it has tried.
    */
   readonly locks?: readonly string[];
-  /** The inode of the folder: a claim that came along with a copy is about another one. */
+  /**
+   * The inode of the data folder. In a copy of the folder, the claims copied along name the inode
+   * of the original.
+   */
   readonly folder?: string | undefined;
 }
 
@@ -60,9 +62,14 @@ const claimPattern = /^owner-.*\.json$/;
 const triesMax = 20;
 const retryMsMin = 20;
 const retryMsMax = 120;
-/** An owner that was just killed may be seen a moment longer. */
+/**
+ * Tries while another's claim is held: an owner that was just killed may be seen a moment longer.
+ */
 const heldTriesMax = 8;
-/** The nats-server of a gateway that was killed ends by its leash, within ten seconds. */
+/**
+ * How long busy locks are waited for: the nats-server of a gateway that was killed keeps them until
+ * its leash ends it, within ten seconds.
+ */
 const kernelWaitMs = 12_000;
 const kernelRetryMs = 150;
 
@@ -90,16 +97,16 @@ export async function lockDataDir(
   try {
     kernel = await kernelLocks(dataDir, folder, signal);
     const inodes = kernel.map(({ inode }) => inode);
-    // Before others' claims are looked at: of two that do so at once, at least one has to see what
-    // the other has.
+    // Our locks are written into our claim before the claims of others are read. Of two processes
+    // that do so at once, at least one then sees what the other has.
     writeClaim(own, { ...self, held: true, locks: inodes });
     for (const claim of claimsElsewhere(folder)) {
       const had =
         claim.folder === undefined || claim.folder === self.folder
           ? (claim.locks ?? inodes)
           : inodes;
-      // Only whoever has the very lock that the other had knows that it is gone: a lock file that
-      // was deleted and made anew says nothing.
+      // Who holds the very lock that the other process had knows that the other is gone. A lock on
+      // a file that was deleted and made anew proves nothing.
       if (
         kernel.length > 0 &&
         (had.some((inode) => inodes.includes(inode)) || !isOfThisBoot(claim))
@@ -154,7 +161,7 @@ async function layClaim({
   );
 }
 
-/** None where this host cannot take any. */
+/** Waits while another process has the locks. None where this host cannot take any. */
 async function kernelLocks(
   dataDir: string,
   folder: string,
@@ -178,7 +185,9 @@ async function kernelLocks(
   }
 }
 
-/** All that can be had, or `busy` and none. */
+/**
+ * Takes every lock that this host can take; `busy`, and none taken, when another process has one.
+ */
 function takeLocks(dataDir: string): readonly KernelLock[] | "busy" {
   let folder: KernelLockOutcome = "unknown";
   let file: KernelLockOutcome = "unknown";
@@ -202,8 +211,7 @@ function cannotTell(dataDir: string, { pid, file }: FoundClaim, hasLock: boolean
 }
 
 function writeClaim(file: string, claim: Claim): void {
-  // The name of the file in the making does not match the pattern: a claim is seen whole or not at
-  // all.
+  // The temporary name does not match claimPattern: others see a claim whole or not at all.
   const next = `${file}.next`;
   writeFileSync(next, JSON.stringify(claim), { mode: 0o600 });
   renameSync(next, file);
@@ -211,7 +219,8 @@ function writeClaim(file: string, claim: Claim): void {
 
 function liveClaim(folder: string, own: string, host: ProcessHost): Claim | undefined {
   for (const claim of claims(folder)) {
-    // What pids of elsewhere mean, and whether they are alive, is not to be seen from here.
+    // What a pid of another boot or pid namespace means, and whether it is alive, cannot be seen
+    // from here.
     if (claim.file === own || isElsewhere(claim)) continue;
     if (isRunning(claim, host)) return claim;
     // Names are never used twice, so this removes the dead process's claim and no other.
@@ -238,8 +247,8 @@ function isElsewhere({ place }: Claim): boolean {
 }
 
 /**
- * The claim of an earlier boot is of a machine that was switched off, or of another one: not of a
- * container beside us.
+ * A claim of another boot is from before this machine was switched off, or from another machine,
+ * and not from a container beside us.
  */
 function isOfThisBoot({ place = "" }: Claim): boolean {
   return place.split(" ")[0] === placeOfPids().split(" ")[0];

@@ -1,5 +1,5 @@
-// Which nats-server is embedded: the one that was named, else the one on PATH if it is new enough,
-// else the newest that set-up fetched. Only looks; starting it is nats-server.ts's job.
+// Finds the nats-server to embed: the one that was named, else the one on PATH if it is new enough,
+// else the newest that set-up fetched. It only looks; nats-server.ts starts the server.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
@@ -24,7 +24,7 @@ type Version = readonly [number, number, number];
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../.cache/nats-server");
 
-/** Throws an EmbeddedError when there is none that will do. */
+/** Throws an EmbeddedError when none is found that runs and is new enough. */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);

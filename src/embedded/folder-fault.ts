@@ -1,5 +1,5 @@
-// Why a data folder cannot be used, in words that name a way out. The start says so, and doctor
-// before it.
+// Says why a data folder cannot be used, and what to do about it. The start reports it, and doctor
+// does so before a start.
 
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { dirname, join, resolve } from "node:path";
 export const folderFix =
   "name another folder with PENSTOCK_DATA_DIR (--data-dir), or let this user write there";
 
-/** The words for what making or writing the folder threw. */
+/** The message for the error that making or writing the folder threw. */
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
@@ -15,8 +15,8 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * What keeps the folder, what is in it, or the nearest one above it that is there, from being
- * written; undefined: nothing. Changes nothing.
+ * What keeps this user from writing the folder, the store and notes in it, or, while it is missing,
+ * the nearest folder above it; undefined when nothing does. Changes nothing.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
@@ -41,7 +41,8 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // Below a file there is nothing either; the file itself is met on the way up.
+    // ENOTDIR: a file is where a folder above the path should be, so nothing is at the path.
+    // `nearest` meets that file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
   }

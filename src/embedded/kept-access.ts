@@ -1,6 +1,7 @@
-// Decides where an embedded nats-server listens and which token it asks for: as the settings say,
-// else as at its last start, so that readers find it again. It reads that from the configuration of
-// the last start. A file beside the store says which version wrote it, and so which may open it.
+// Decides on which port an embedded nats-server listens and which token it asks for: as the
+// settings say, else as the configuration of its last start says, so that readers find it again.
+// Refuses a nats-server that is older than the one that last wrote the store: a file beside the
+// store names that one's version.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -17,23 +18,23 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** -1 takes any free one. */
+  /** -1 makes nats-server take any free port. */
   readonly port: number;
   readonly token: string;
 }
 
 export interface WantedAccess {
   readonly dataDir: string;
-  /** As set; undefined: the kept one, else one that is free. */
+  /** The port that was set; undefined takes that of the last start, else one that is free. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** What version of nats-server is to open the store. */
+  /** The version of the nats-server that is to open the store. */
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
 
-// Below the range from which the system gives out ports by itself, where a kept one could be
-// anybody's connection by the next start.
+// A new port is chosen below the range from which the system gives out ports by itself. A port in
+// that range could be in use by anybody's connection at the next start.
 const portMin = 15_000;
 const portMax = 32_000;
 const triesMax = 200;
@@ -79,8 +80,8 @@ export async function accessOf({
 }
 
 /**
- * Undefined where nothing was ever noted, as of a new store. Throws where something was, and cannot
- * be read.
+ * The version that last wrote the store; undefined where none was ever noted, as for a new store.
+ * Throws an EmbeddedError where one was noted and cannot be read.
  */
 function wroteStore(
   dataDir: string,
@@ -103,7 +104,7 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/** A newer nats-server takes over what an older one wrote; the way back is not supported. */
+/** A newer nats-server can read what an older one wrote; the reverse is not supported. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -115,7 +116,7 @@ function refuseOlder(
   );
 }
 
-/** Major and minor as one number. */
+/** Major and minor version as one number; undefined when the text has none. */
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);

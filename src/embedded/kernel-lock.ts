@@ -7,15 +7,16 @@ import { spawnSync } from "node:child_process";
 import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 
 export interface KernelLock {
-  /** Whoever inherits it holds the lock too. */
+  /** The locked descriptor. A process that inherits it holds the lock too. */
   readonly fd: number;
-  /** What the lock is on: a path can come to be another file's. */
+  /** The inode that the lock is on: its path can later name another file. */
   readonly inode: string;
   release(): void;
 }
 
 /**
- * `busy`: somebody has it. `unknown`: nothing here can tell, or the file system has no such locks.
+ * `busy`: another process has the lock. `unknown`: nothing on this host can tell, or the file
+ * system has no such locks.
  */
 export type KernelLockOutcome = KernelLock | "busy" | "unknown";
 
@@ -24,8 +25,8 @@ const python =
 const perl = 'open(my $lock, "<&=", 3) or die; flock($lock, 6) or exit($!{EWOULDBLOCK} ? 1 : 2)';
 
 /**
- * The first is util-linux's or BusyBox's; the others are what most hosts have where there is none.
- * Each ends with 1, and without words, when somebody has the lock.
+ * The programs that can take the lock. `flock` is util-linux's or BusyBox's; most hosts without it
+ * have Python or Perl. Each ends with 1, and prints nothing, when another process has the lock.
  */
 const programs: readonly (readonly [string, ...string[]])[] = [
   ["flock", "-n", "-x", "3"],
@@ -35,16 +36,16 @@ const programs: readonly (readonly [string, ...string[]])[] = [
 const timeoutMs = 10_000;
 
 /**
- * Throws what opening the file throws. The file stays: removing it would let two hold what each
- * takes for the lock.
+ * Takes the lock on a file. Throws what opening the file throws. The file is never removed: a
+ * second process could then lock a new file of that name while the first still holds the old one.
  */
 export function takeKernelLock(file: string): KernelLockOutcome {
   return lockOn(openSync(file, "a", 0o600), file);
 }
 
 /**
- * On the folder itself, which stays what it is whatever is deleted in it. Throws what opening it
- * throws.
+ * Takes the lock on the folder itself, which stays the same inode whatever is deleted in it. Throws
+ * what opening the folder throws.
  */
 export function takeFolderLock(folder: string): KernelLockOutcome {
   return lockOn(openSync(folder, "r"), folder);
@@ -60,7 +61,7 @@ function lockOn(fd: number, path: string): KernelLockOutcome {
     if (status === 0) {
       const inode = inodeOf(fstatSync(fd, { bigint: true }));
       if (inode === inodeAt(path)) return { fd, inode, release: () => closeSync(fd) };
-      // Deleted or replaced while it was opened: the next try takes what is there now.
+      // The path was deleted or replaced after we opened it: the next try locks what is there now.
       closeSync(fd);
       return "busy";
     }
@@ -73,13 +74,13 @@ function lockOn(fd: number, path: string): KernelLockOutcome {
   return "unknown";
 }
 
-/** Undefined where there is nothing. */
+/** Undefined when nothing is at the path. */
 export function inodeAt(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? undefined : inodeOf(stats);
 }
 
-/** Without the device, which containers may number differently. */
+/** The inode without the device, which containers may number differently. */
 function inodeOf({ ino }: { readonly ino: bigint }): string {
   return String(ino);
 }

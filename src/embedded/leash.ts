@@ -1,18 +1,22 @@
-// Runs one nats-server process on a leash. A shell between us and the server holds a pipe from us.
-// When that closes, however this process ended, the shell tells the server to stop. It knows one
-// process; starting it again is nats-server.ts's job.
+// Runs one nats-server process on a leash. A shell between this process and the server holds the
+// end of a pipe from this process. When the pipe closes, however this process ended, the shell
+// tells the server to stop. Starting the server again is nats-server.ts's job.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
   /**
-   * The server's own pid, not the shell's. Rejected with an EmbeddedError when there never was one.
+   * The server's own pid, not the shell's. Rejected with an EmbeddedError when the server never
+   * started.
    */
   readonly pid: Promise<number>;
   /** Fulfilled when the shell has ended, with what the server wrote to standard error. */
   readonly ended: Promise<{ readonly status: number | null; readonly said: string }>;
-  /** Lets go: SIGTERM, then SIGKILL after the grace period. The caller awaits `ended`. */
+  /**
+   * Closes the pipe. The shell then sends SIGTERM, and SIGKILL after the grace period. The caller
+   * awaits `ended`.
+   */
   letGo(): void;
 }
 
@@ -44,8 +48,8 @@ exit "$status"
 `;
 
 /**
- * `command` is the program and its arguments; it inherits `lockFds`, two at most. Never throws: a
- * program that cannot be started has `ended`.
+ * `command` is the program and its arguments; it inherits `lockFds`, two at most. Never throws:
+ * when a program cannot be started, `ended` is fulfilled.
  */
 export function startOnLeash(
   command: readonly string[],
@@ -53,7 +57,8 @@ export function startOnLeash(
   [folderLock = "ignore", fileLock = "ignore"]: readonly (number | "ignore")[],
 ): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // With no descriptors left the shell has no streams, which the types do not say.
+  // When no descriptors are left the shell has no streams. The return type of `spawn` does not say
+  // so, ChildProcess does.
   const shell: ChildProcess = spawn("sh", args, {
     stdio: ["pipe", "pipe", "pipe", folderLock, "ignore", fileLock],
     detached: true,
@@ -88,7 +93,8 @@ function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>)
     throw new EmbeddedError(`start nats-server: it ended: ${said.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
-  // Whoever awaits it hears of it; nobody has to.
+  // A caller that awaits `pid` still gets the rejection. When none does, this handler keeps the
+  // rejection from ending the process.
   pid.catch(() => {});
   return pid;
 }

@@ -1,11 +1,11 @@
-// Makes a folder and those above it that are missing. Node's own recursive mkdir asks for ever
-// where the system answers ENOENT below a folder that is there, as /proc does, and so a mistyped
-// setting would be a start that never ends and says nothing.
+// Makes a folder and the missing ones above it. Node's own recursive mkdir tries for ever where the
+// system answers ENOENT below a folder that exists, as /proc does. A mistyped setting would then be
+// a start that never ends and says nothing.
 
 import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Only this user may look into what is made. Throws what the system says. */
+/** Makes folders that only this user may look into. Throws the system's error. */
 export function makeFolder(path: string): void {
   if (isFolder(path)) return;
   const above = dirname(path);
@@ -13,7 +13,7 @@ export function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    // Another process may have been faster.
+    // Another process may have made the folder first.
     if (!isFolder(path)) throw error;
   }
 }

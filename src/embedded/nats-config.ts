@@ -14,23 +14,23 @@ import {
 import { join } from "node:path";
 
 export interface NatsConfig {
-  /** Absolute. */
+  /** An absolute path. */
   readonly dataDir: string;
-  /** -1 takes any free port. */
+  /** -1 makes nats-server take any free port. */
   readonly port: number;
   readonly token: string;
-  /** What JetStream may promise to streams in all. */
+  /** Bytes that JetStream may promise to all streams together. */
   readonly storeBytesMax: number;
-  /** What version of nats-server reads it. */
+  /** The version of the nats-server that reads the configuration. */
   readonly version: string;
 }
 
 export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
-  /** The nats-server's. */
+  /** The pid of the nats-server. */
   readonly pid: number;
-  /** See process-identity.ts. */
+  /** When that process started; see process-identity.ts. */
   readonly startedAt: string;
 }
 
@@ -52,14 +52,14 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/** Goes where the store goes, also into a copy of it. */
+/** This file lies inside the store, so a copy of the store has it too. */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
 /**
- * Writes the file and answers its path. The version is noted before that server can have changed
- * anything.
+ * Writes the configuration and returns its path. Before that server can have changed anything in
+ * the store, its version is noted.
  */
 export function writeNatsConfig({
   dataDir,
@@ -92,19 +92,22 @@ jetstream {
 }
 
 export interface WrittenNatsConfig {
-  /** An fsync before each acknowledgement. */
+  /** Whether the server makes an fsync before each acknowledgement. */
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** Undefined where the server was to take any. */
+  /** Undefined where the server was to take any port, and where the port cannot be read. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** What version of nats-server it was written for. */
+  /** The version of nats-server that the configuration was written for. */
   readonly version: string | undefined;
-  /** It is not as it was written. */
+  /** True when the file is not as it was written. */
   readonly isDamaged: boolean;
 }
 
-/** What the server that runs on the folder, or ran last, was told. Undefined when none ever did. */
+/**
+ * The configuration of the server that runs on the folder, or ran last. Undefined when none ever
+ * ran there.
+ */
 export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
     const text = readFileSync(natsConfigFile(dataDir), "utf8");
@@ -132,7 +135,7 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** The version that last had the store; undefined where none was noted. */
+/** The version of the nats-server that last opened the store; undefined where none was noted. */
 export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
   const file = storeVersionFile(dataDir);
   if (!existsSync(file)) return undefined;
@@ -160,7 +163,7 @@ export function readConnectionNote(dataDir: string): ConnectionNote | undefined 
   }
 }
 
-/** Whether there is a note that another user wrote for himself alone. */
+/** Whether the connection note is one that only another user may read. */
 export function isNoteHidden(dataDir: string): boolean {
   try {
     accessSync(connectionFile(dataDir), constants.R_OK);
@@ -180,7 +183,7 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // Removed first: the mode of writeFileSync counts only for a file it creates.
+  // A file left over is removed first: the mode of writeFileSync counts only for a file it creates.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });
   renameSync(next, file);

@@ -1,6 +1,6 @@
 // The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies,
-// always on the same port with the same token so that clients find it again, and stops it. Must not
-// outlive this process, whatever ends it.
+// always on the same port with the same token so that clients find it again, and stops it. The
+// server must not outlive this process, whatever ends this process.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -32,16 +32,17 @@ import {
 export interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
-  /** What the streams will ask JetStream to promise, in all. */
+  /** Bytes that all streams together will ask JetStream to promise. */
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
   /**
-   * As set. Undefined: those of the last start, at the first one a free port and a random token.
+   * The port and the token that are set. Undefined takes those of the last start; the first start
+   * takes a free port and a random token.
    */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Gives up a start that takes too long; the rejection is its reason. */
+  /** Aborted to give up a start that takes too long; the start then rejects with its reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -80,13 +81,16 @@ interface ServerOptions extends EmbeddedNatsOptions {
   readonly lock: DataLock;
 }
 
-/** A server that runs, whenever it dies again, until it is closed. */
+/** An embedded server, which is started again whenever it dies, until `close`. */
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
   #server: LeashedServer | undefined;
   #pid = 0;
-  /** Taken while the server surely was the one with that pid; undefined if it never came to be. */
+  /**
+   * The server's pid and start time, read when the pid surely was the server's. Undefined when the
+   * server never started.
+   */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
@@ -110,12 +114,12 @@ export class EmbeddedNats {
     return this.#pid;
   }
 
-  /** How often it died and was started again. */
+  /** How often the server died, or failed to start again. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** Once. Fulfilled when the server listens. */
+  /** To be called once. Fulfilled when the server listens. */
   async start(): Promise<void> {
     const { log, signal, binary, dataDir } = this.#options;
     await this.#launch(signal);
@@ -124,7 +128,7 @@ export class EmbeddedNats {
     this.#kept = this.#keepRunning();
   }
 
-  /** Stops the server, waits until it is gone, and gives the folder back. */
+  /** Stops the server, waits until it is gone, and releases the folder. */
   async close(): Promise<void> {
     const { dataDir, lock } = this.#options;
     if (this.#closing.signal.aborted) return await this.#kept;
@@ -148,7 +152,8 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // Noted before it listens: whoever takes over from a gateway that dies now has to know of it.
+      // The note is written before the server listens: if this gateway dies now, the next one on
+      // the folder has to know of the server.
       this.#note("");
       this.#port = await portOf(this.#pid, { server, dataDir, log, stop });
       this.#note(this.url);
@@ -158,13 +163,13 @@ export class EmbeddedNats {
     }
   }
 
-  /** For whoever looks for the server of this folder. */
+  /** Writes the note in which commands, and the next gateway on this folder, find the server. */
   #note(url: string): void {
     if (this.#identity !== undefined)
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Waits until the server is gone, and not only the shell that held it. */
+  /** Stops the server, and waits until it is gone and not only the shell that held it. */
   async #end(): Promise<void> {
     this.#server?.letGo();
     await this.#server?.ended;
@@ -215,13 +220,13 @@ interface PortWait {
 }
 
 /**
- * Waits as long as the server lives: reading back a large store takes its time, and it listens only
- * after that.
+ * The port that the server listens on. Waits as long as the server lives: it listens only after it
+ * has read its store, and a large one takes its time.
  */
 async function portOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<number> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
-  // It never rejects.
+  // `ended` never rejects.
   void server.ended.then(({ said }) => {
     died = said.trim();
   });
@@ -250,7 +255,8 @@ function lastWords(dataDir: string): string {
 }
 
 /**
- * A server of an owner that was killed ends by its leash; until then its store must be left alone.
+ * Waits for the server of a gateway that was killed. The leash ends that server; until then the
+ * store must be left alone.
  */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
@@ -268,9 +274,9 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * What JetStream may promise: the whole disk. The server's own default is a share of what is free
- * at the moment, and would refuse at a later start what it promised at the first, because its own
- * data have taken the room since.
+ * The bytes that JetStream may promise: the whole disk. The server's own default is a share of what
+ * is free at the moment. A later start would then refuse what the first one promised, because the
+ * server's own data have taken the room since.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

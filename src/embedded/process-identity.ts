@@ -1,14 +1,16 @@
-// Tells whether a process noted down earlier still runs: pids are given out again, also across
-// reboots, so a pid alone does not name a process. Its start time does.
+// Tells whether a process noted down earlier still runs. Pids are given out again, also across
+// reboots, so a pid names a process only together with its start time.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What main.ts lends of `process`, which only it may touch. */
+/** The parts of `process` that main.ts lends; only main.ts may touch `process` itself. */
 export interface ProcessHost {
   readonly pid: number;
-  /** As Node names it: signal 0 only asks. Throws ESRCH or EPERM. */
+  /**
+   * Node's `process.kill`. Signal 0 only asks whether the process is there. Throws ESRCH or EPERM.
+   */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
 }
 
@@ -21,8 +23,8 @@ export interface ProcessIdentity {
 const pollMs = 15;
 
 /**
- * Where pids of this process mean the same process: boot and pid namespace. Empty parts where the
- * platform does not tell.
+ * The boot and the pid namespace: within both, a pid means the same process as it does here. A part
+ * is empty where the platform does not tell it.
  */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
@@ -52,12 +54,17 @@ export function isRunning(identity: ProcessIdentity, host: ProcessHost): boolean
   return now !== undefined && (identity.startedAt === "" || now.startedAt === identity.startedAt);
 }
 
-/** Fulfilled at once when the pid is another process's by now. */
+/**
+ * Waits until the process has ended. Fulfilled at once when its pid is another process's by now.
+ */
 export async function untilGone(identity: ProcessIdentity, host: ProcessHost): Promise<void> {
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
-/** The start time, "" if it cannot be told, undefined for a zombie and for none. */
+/**
+ * The start time of the process; "" if it cannot be told, undefined for a zombie and for no
+ * process.
+ */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -66,7 +73,7 @@ function startOf(pid: number): string | undefined {
     if (fields[0] === "Z" || fields[0] === "X") return undefined;
     return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}:${fields[19]}`;
   } catch {
-    // Where there is a /proc, a process that is not in it has ended since it was asked for.
+    // Where there is a /proc, a process without an entry has ended since `identify` found it.
     return existsSync("/proc/self/stat") ? undefined : startFromPs(pid);
   }
 }

@@ -1,6 +1,6 @@
 // `doctor`: checks everything a gateway with these settings needs, in the order of a start, and
-// says what is wrong and how to fix it. Changes nothing. Goes on where NATS is away, and ends
-// within about ten seconds whatever answers and whatever does not.
+// says what is wrong and how to fix it. Changes nothing. It goes on when NATS is away, and ends
+// within about ten seconds even if nothing answers.
 
 import { folderFix, unusableFolder } from "../../embedded/folder-fault.ts";
 import { loadConnectionId } from "../../http/client/connection-id.ts";
@@ -26,16 +26,19 @@ import { countOf, jsonOf, linesOf } from "./report.ts";
 import { checkScripts } from "./scripts.ts";
 
 export interface DoctorOptions {
-  /** Monitoring endpoints of nats-server, with commas between. */
+  /** URLs of nats-server's monitoring endpoints, with commas between. */
   readonly monitor?: string;
   readonly json: boolean;
-  /** Warnings fail too. */
+  /** Warnings make the command fail too. */
   readonly strict: boolean;
 }
 
 const portTimeoutMs = 1_500;
 
-/** Throws a CommandError without words when something fails (1) or the settings have faults (2). */
+/**
+ * Throws a CommandError with an empty message after the findings are printed: exit code 1 when a
+ * check fails, 2 when the settings have faults.
+ */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -78,7 +81,7 @@ async function checkAll(
   ];
 }
 
-/** They may hold a password, so a wrong one is not shown. */
+/** A monitoring URL may hold a password, so the error does not show the one that is wrong. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

@@ -9,14 +9,14 @@ const dayMs = 86_400_000;
 const soonMs = 14 * dayMs;
 
 export interface NamedFile {
-  /** `PENSTOCK_TLS_CERT`. */
+  /** The variable that names the file, such as `PENSTOCK_TLS_CERT`. */
   readonly setting: string;
   readonly file: string;
 }
 
 /**
- * A chain is as good as its worst certificate. The settings have been read, so it is one, and its
- * key fits.
+ * A chain is valid only while each certificate in it is. Reading the settings has already made sure
+ * that the file holds a chain and that its key fits.
  */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -28,8 +28,8 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
 }
 
 /**
- * Each authority vouches by itself: one that has ended among others takes away only what it vouched
- * for.
+ * Each authority vouches by itself. When one of several has ended, only the certificates that it
+ * signed are no longer taken.
  */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -59,7 +59,10 @@ interface Times {
   readonly endsMs: number;
 }
 
-/** When each certificate in the file is valid, at least one; or what is wrong with the file. */
+/**
+ * When each certificate in the file begins and ends, at least one; or a finding that says what is
+ * wrong with the file.
+ */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
     const pems = readFileSync(file, "utf8").matchAll(
@@ -85,7 +88,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return checkOf("certificates").fail(found, "look at the clock, or wait, or have another made");
 }
 
-/** A NATS credentials file that names no day does not end. */
+/** NATS credentials without an expiry (`exp` missing or 0) do not end. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   const check = checkOf("certificates");
   try {
@@ -124,9 +127,9 @@ export interface Part {
   readonly name: string;
   /** Throws when it cannot be loaded. */
   readonly load: () => unknown;
-  /** What is so without it. */
+  /** What a gateway does without this part. */
   readonly without: string;
-  /** The gateway does not start without it. */
+  /** True when the gateway does not start without this part. */
   readonly isNeeded: boolean;
 }
 

@@ -1,6 +1,6 @@
-// What a check of `penstock doctor` answers: one line, and for what is not well how to fix it. No
-// check prints or throws, and no text holds a secret: urls come without users, keys and tokens not
-// at all.
+// A finding is what a check of `penstock doctor` returns: one line, and the fix for what is wrong.
+// No check prints or throws. No text holds a secret: URLs are shown without their users, keys and
+// tokens not at all.
 
 export type Level = "ok" | "warn" | "fail";
 
@@ -41,7 +41,7 @@ export function shownBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** Up to `max` of them, and how many more there are. */
+/** The first `max` items, and how many more there are. */
 export function shownList(items: readonly string[], max = 5): string {
   const more = items.length - max;
   return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");

@@ -1,6 +1,6 @@
-// Checks beside a leaf node whether the hub answers, and whether the registry here is the mirror of
-// the hub's that a gateway asks for, as projects/registry/hub-mirror.ts makes it. It changes
-// nothing.
+// For a gateway beside a leaf node: checks whether the hub answers, and whether the leaf's registry
+// is the mirror of the hub's that a gateway asks for, as projects/registry/hub-mirror.ts makes it.
+// It changes nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -11,13 +11,16 @@ import { checkOf, type Finding } from "./finding.ts";
 /** The registry's stream at a leaf. */
 export interface Mirror {
   readonly hubDomain: string;
-  /** What the registry's stream is called, there and here. */
+  /** The name of the registry's stream, which is the same at the hub and at the leaf. */
   readonly name: string;
-  /** As it is here; undefined when it is not. */
+  /** The leaf's stream of that name; undefined when there is none. */
   readonly info: StreamInfo | undefined;
 }
 
-/** What makes a gateway not take the mirror, or not yet. */
+/**
+ * Why a gateway does not take the mirror, or not yet; undefined when it takes the mirror, and when
+ * there is none.
+ */
 export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   const check = checkOf("registry");
   if (info === undefined) return undefined;
@@ -34,7 +37,7 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   );
 }
 
-/** Rejects never. */
+/** Never rejects: a hub that does not answer is a finding. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,

@@ -1,13 +1,13 @@
-// Whether JetStream is on, and whether the account and the server can promise the streams the room
-// that the settings ask for. Counts what is there already as promised: only what a start would add
-// must fit.
+// Checks whether JetStream is enabled, and whether the account and the server have the room to
+// promise the streams what the settings ask for. Streams that exist count as promised already: only
+// what a start would add must fit.
 
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-facts.ts";
 
-/** What one server may promise, where that is known. */
+/** What one server may promise to streams, and what it has promised already. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -18,24 +18,24 @@ export interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
   /**
-   * Buckets the gateway makes beside the streams: their streams' names, with what they ask for; 0
-   * is no limit.
+   * The buckets that the gateway makes beside the event streams: the name of each bucket's stream
+   * with the bytes that it asks for; 0 is no limit.
    */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
   /**
-   * Set beside a leaf node: there a bucket without a byte limit is taken for a mirror, and for no
-   * fault.
+   * Set beside a leaf node: the command that is advised there makes the bucket as a mirror of the
+   * hub's.
    */
   readonly hubDomain?: string | undefined;
 }
 
-/** The least that the setting takes. */
+/** The smallest value that PENSTOCK_STREAM_BYTES_MAX takes. */
 const streamBytesLeast = 1_048_576;
 const enable =
   "put a `jetstream { store_dir: … }` block into nats-server's configuration, and enable it for the account";
 
-/** When the account could not be asked. */
+/** The finding when the account could not be asked about JetStream. */
 export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding {
   const check = checkOf("jetstream");
   if (!isOnServer) return check.fail("the server runs without JetStream", enable);
@@ -104,13 +104,17 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 interface Room {
   readonly whose: string;
   readonly fix: string;
-  /** What each node has. */
+  /** What each node may promise. */
   readonly bytesMax: number;
   readonly usedBytes: number;
   readonly nodes: number;
 }
 
-/** Counted as what is added is counted: `copies` is 1 where that has its replicas in it already. */
+/**
+ * The room is counted as the added bytes are. In accounts with tiers those count each stream once,
+ * so the room of all nodes is divided by `copies`, the replicas. In others they count every replica
+ * already, and `copies` is 1.
+ */
 function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
   if (server === undefined) return [];
   const fix = "raise max_file_store in nats-server's configuration";
@@ -136,8 +140,8 @@ interface Added {
 }
 
 /**
- * What streams that are missing or smaller than the settings will ask for. Accounts without tiers
- * count every replica.
+ * The bytes that a start will ask for: for streams and buckets that are missing, and for streams
+ * that are smaller than the settings. In accounts without tiers every replica counts.
  */
 function addedBytes({ facts, wanted, buckets }: RoomQuestion, isTiered: boolean): Added {
   const times = (replicas: number): number => (isTiered ? 1 : replicas);
@@ -165,7 +169,10 @@ interface Shortage {
   readonly isTiered: boolean;
 }
 
-/** Without its streams a gateway does not start; without the usage record it does. */
+/**
+ * Streams without room are a failure, because a gateway does not start without them. A usage record
+ * without room is a warning: a gateway starts without it.
+ */
 function tooLittle(
   { wanted, facts }: RoomQuestion,
   { asks, added, room, isTiered }: Shortage,
@@ -180,7 +187,8 @@ function tooLittle(
     0,
   );
   const fitting = Math.floor((free - added.buckets) / copies);
-  // With streams there already, what a smaller setting would come to is another matter.
+  // A value is named only while no stream is there: a smaller setting does not shrink streams that
+  // exist.
   const isFirst =
     wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
   const lower = isFirst
@@ -209,7 +217,7 @@ interface LimitQuestion {
   readonly missing: readonly string[];
   readonly buckets: ReadonlyMap<string, number>;
   readonly hubDomain: string | undefined;
-  /** In the account now. */
+  /** How many streams the account has now. */
   readonly streams: number;
 }
 

@@ -10,15 +10,16 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * A gateway process at rest; with its buffers and scan tables beside the budget. As
- * docs/guides/sizing.md plans it, under "Memory".
+ * `restBytes` is what a gateway process takes at rest. `processBytes` also has its buffers and scan
+ * tables, which the in-flight budget does not count. docs/guides/sizing.md plans with the same
+ * numbers, under "Memory".
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
 /**
- * One file a connection. Node raises its soft limit to the hard one, for the gateway as for this
- * command.
+ * Each connection takes one open file. Node raises its soft limit to the hard one, in the gateway
+ * as in this command, so both have the same limit.
  */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
@@ -34,8 +35,8 @@ export function checkFiles(): Finding {
 }
 
 /**
- * Per process: the budget with the eighth that small requests may go over it, and the process
- * itself.
+ * Each process needs its in-flight budget, an eighth of that again, by which small requests may
+ * exceed it, and what the process itself takes.
  */
 export function checkMemory({
   inflightBytesMax,
@@ -60,8 +61,8 @@ export function checkMemory({
 }
 
 /**
- * The smallest limit of the control group and those above it (version 2, then 1), else the
- * machine's memory.
+ * The smallest memory limit of the control group and of the groups above it (version 2, then 1), or
+ * the machine's memory where that is smaller.
  */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
@@ -77,8 +78,8 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 }
 
 /**
- * Inside of a container the group's path may name what only the host has: then the root is the
- * container's own.
+ * Inside of a container the group's path may be one that only the host has. Then only the root has
+ * the file, and the root is the container's own group.
  */
 function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
   if (group === undefined) return [];
@@ -92,13 +93,13 @@ function limitsUpFrom(root: string, group: string | undefined, file: string): nu
 
 export interface DiskQuestion {
   readonly dataDir: string;
-  /** What the streams may grow to, in all. */
+  /** Bytes that all streams together may grow to. */
   readonly streamBytesTotal: number;
-  /** What they hold now; undefined when nobody could be asked. */
+  /** Bytes that the streams hold now; undefined when NATS could not be asked. */
   readonly storedBytes: number | undefined;
 }
 
-/** For the embedded nats-server. */
+/** Checks whether the embedded nats-server's disk has room for what the streams may still store. */
 export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuestion): Finding {
   const check = checkOf("disk");
   const folder = resolve(dataDir);

@@ -1,23 +1,24 @@
-// The monitoring endpoints of nats-server (`http: 8222` in its configuration), which say what the
-// client API does not. Only reads /varz, which 2.9 to 2.15 answer alike in the parts read here.
+// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration), which tell
+// what the client API does not. It reads /varz alone. nats-server 2.9 to 2.15 answer alike in the
+// parts read here.
 
 import { nanosPerMs } from "../../nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 export interface MonitorFacts {
-  /** Without users in it. */
+  /** The endpoint's URL, without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** Undefined when it runs without JetStream. */
+  /** Undefined when the server runs without JetStream. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
 export interface MonitoredJetStream {
-  /** An fsync before each acknowledgement. */
+  /** Whether the server makes an fsync before each acknowledgement. */
   readonly isDurable: boolean;
-  /** Undefined before 2.10. */
+  /** Undefined for nats-server before 2.10. */
   readonly syncIntervalMs: number | undefined;
-  /** What it may promise to streams, and what it has. */
+  /** What the server may promise to streams; `reservedBytes` is what it has promised already. */
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
   /** 1 outside of a cluster. */
@@ -73,12 +74,12 @@ async function varzOf(response: Response): Promise<Varz> {
     const value: unknown = await response.json();
     if (typeof value === "object" && value !== null && "server_id" in value) return value as Varz;
   } catch {
-    // Said below.
+    // An answer that is no JSON gets the same error as other foreign answers, below.
   }
   throw new Error("does not answer like nats-server's monitoring port");
 }
 
-/** The url as it may be shown. */
+/** The URL without user and password, which may be shown. */
 export function shownMonitor(url: string): string {
   const shown = new URL(url);
   shown.username = "";
@@ -86,7 +87,7 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/** fetch takes no user in a url. */
+/** fetch takes no URL with a user in it, so the user goes into an Authorization header. */
 function requestOf(url: string): { href: string; headers: Record<string, string> } {
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
   const { username, password } = target;
@@ -99,8 +100,8 @@ function requestOf(url: string): { href: string; headers: Record<string, string>
 }
 
 /**
- * `sync_interval` of the server embedded here, of those whose monitoring endpoint was named, or
- * unknown.
+ * Judges `sync_interval`: of the embedded server if there is one, else of each server whose
+ * monitoring endpoint was named. Without either it warns that the interval is unknown.
  */
 export function checkSync(known: {
   embedded?: boolean | undefined;

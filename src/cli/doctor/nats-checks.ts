@@ -8,7 +8,7 @@ import type { ClockReading, NatsFacts } from "./nats-facts.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;
-/** What one event of an SDK may have. */
+/** Bytes that one event of an SDK may have. */
 const eventBytesMax = 1_000_000;
 
 export function checkConnection({

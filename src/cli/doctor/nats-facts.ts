@@ -1,5 +1,5 @@
-// What NATS answers about itself, asked once for all checks: the server, the account, the streams.
-// Only asks: it makes no stream, no bucket and no durable consumer. Judges nothing.
+// Asks NATS about itself once for all checks: the server, the account, the streams. It only asks:
+// it makes no stream, no bucket and no durable consumer. It judges nothing.
 
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
@@ -12,18 +12,18 @@ export interface NatsFacts {
   /** `host:port` of the server that answered. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Undefined when it did not answer; nothing else was asked then. */
+  /** Undefined when the server did not answer; then nothing else was asked. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
 
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
-  /** By name; those that were asked for and are not there are missing. */
+  /** The streams by name. One that was asked for and is not there is not in the map. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /**
-   * What the clocks said; undefined while there is no stream, because only such an answer has the
-   * time in it.
+   * The times on both clocks; undefined while there is no stream, because the server's time is in
+   * the answer about a stream.
    */
   readonly clock: ClockReading | undefined;
 }
@@ -38,7 +38,7 @@ export interface ClockReading {
 export interface NatsQuestions {
   readonly connectMs: number;
   readonly subjectPrefix: string;
-  /** Streams to look for. */
+  /** The names of the streams to look for. */
   readonly names: readonly string[];
   /** How long the next question may take. */
   readonly timeoutMs: () => number;
@@ -108,8 +108,8 @@ async function askJetStream(
 }
 
 /**
- * A list by subject first, which is one answer for many; then by name those that do not take the
- * subject any more.
+ * Asks for a list by subject first, because one answer has many streams. Then it asks by name for
+ * the others: a stream may not take the subject any more.
  */
 async function findStreams(
   jsm: JetStreamManager,
@@ -136,7 +136,8 @@ async function readClock(
   const askedMs = wallMs();
   const info = await jsm.streams.info(name);
   const answeredMs = wallMs();
-  // nats-server has it in every such answer since 2.9; the client's types do not.
+  // nats-server puts its time, `ts`, into every such answer since 2.9; the client's types do not
+  // have it.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

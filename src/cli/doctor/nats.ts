@@ -1,6 +1,5 @@
-// What `doctor` finds out about NATS: the server that is to be embedded, the connection, and
-// through it the streams, the room for them and the projects. All of it is answered within a budget
-// of time.
+// Runs `doctor`'s checks of NATS: the server that is to be embedded, the connection, and through it
+// the streams, the room for them and the projects. All are answered within a budget of time.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -29,7 +28,7 @@ const questionMsMax = 2_000;
 
 export interface NatsFindings {
   readonly findings: readonly Finding[];
-  /** In all streams; undefined when nobody could be asked. */
+  /** Bytes in all streams; undefined when NATS could not be asked. */
   readonly storedBytes: number | undefined;
 }
 
@@ -53,7 +52,8 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, told });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Closing says good-bye to a server that may be frozen: nothing waits for it.
+    // Closing sends a last message to the server, which may be frozen, so nothing waits for the
+    // close.
     opened.connection.close().catch(() => {});
   }
 }
@@ -158,7 +158,7 @@ async function open(
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {
-    // One that comes late is not left open.
+    // A connection that comes after the deadline is closed again.
     opening.then((connection) => connection.close()).catch(() => {});
     const fix =
       config.natsUrl === undefined
@@ -197,8 +197,8 @@ function split(told: readonly (MonitorFacts | Finding)[]): {
 }
 
 /**
- * Whether the embedded server syncs each write. One that does not run will: Penstock writes so at
- * each start.
+ * Whether the embedded server syncs each write; undefined where the settings name another NATS. A
+ * server that does not run counts as one that does: Penstock writes so at each start.
  */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
@@ -230,7 +230,7 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has no other account.
+  // The embedded server has one account, so what the account has reserved is all that is reserved.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

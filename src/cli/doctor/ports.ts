@@ -1,5 +1,6 @@
-// Finds out whether each port is free, taken by a Penstock, or by somebody else. It connects like a
-// client and asks who answers, and binds only where connecting cannot tell whether a gateway could.
+// Finds out whether each port is free, taken by a Penstock, or taken by another program. It
+// connects like a client and asks who answers. It binds a port only where connecting cannot tell
+// whether a gateway could bind it.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -24,7 +25,8 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, "public port");
   if (unused !== undefined) return unused;
   const { port } = question;
-  // Its own answer to a path it has not: a problem document with a code of the closed table.
+  // A gateway answers a path that it does not serve with a problem document, whose code comes from
+  // a closed table.
   const answer = await get({ ...question, path: "/livez" });
   if (answer?.status === 404 && codeOf(answer.body) === "not_found")
     return check.ok(`a Penstock answers on ${port} already`);
@@ -117,8 +119,8 @@ interface Answer {
 const bodyCharsMax = 65_536;
 
 /**
- * Undefined when nothing that speaks HTTP answers in time. Whose certificate it is does not matter
- * here.
+ * Undefined when nothing that speaks HTTP answers in time. The server's certificate is not checked:
+ * whose it is does not matter here.
  */
 function get({
   host,

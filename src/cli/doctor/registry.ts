@@ -1,6 +1,6 @@
 // Reads the project registry as a gateway would: whether it can be read, how many projects there
 // are, and whose keys clash. It opens the bucket only where that exists, because opening would
-// create it, and at a leaf only where it is the hub's. It names projects and never keys.
+// create it, and at a leaf only where it mirrors the hub's. It names projects and never keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
@@ -17,11 +17,11 @@ export interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** Beside a leaf node. */
+  /** Given beside a leaf node alone. */
   readonly mirror?: Mirror | undefined;
 }
 
-/** Rejects never; a registry that does not answer in time is a finding. */
+/** Never rejects: a registry that does not answer in time is a finding. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -76,7 +76,8 @@ const addAtHub = "projects are the hub's: add one there, and it comes here by it
 const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
 
 /**
- * The bucket is not there, or holds not even a marker: a new installation, or one that has lost it.
+ * The finding when the bucket is not there, or holds no entry, not even a marker of a deleted
+ * project. The installation is new, or has lost its registry.
  */
 async function emptyFinding(
   connection: NatsConnection,
@@ -96,10 +97,12 @@ async function emptyFinding(
 }
 
 interface Registry {
-  /** Markers and damaged ones are among them. */
+  /**
+   * How many entries there are, with markers of deleted projects and damaged entries among them.
+   */
   readonly entries: number;
   readonly projects: readonly Project[];
-  /** By the id of the entry. */
+  /** The entries that are no projects, each by its id. */
   readonly damaged: readonly { readonly id: string; readonly fault: string }[];
 }
 

@@ -24,7 +24,10 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
   );
 }
 
-/** What a server said goes to a terminal: no control characters, and not without end. */
+/**
+ * The text may quote a server and goes to a terminal, so it loses its control characters, and what
+ * is longer than 1,000 characters is cut.
+ */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;

@@ -1,5 +1,5 @@
-// The scripts of posthog-js, for pages that load the SDK from the gateway with the HTML snippet:
-// such a page without them sends nothing and says nothing.
+// Checks the scripts of posthog-js, which pages with the HTML snippet load from the gateway.
+// Without the scripts such a page sends nothing and says nothing.
 
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -10,7 +10,8 @@ export interface Scripts {
 }
 
 /**
- * `read` gives what a gateway would serve, or throws; `setting` is `off` where there is to be none.
+ * `read` returns what a gateway would serve, or throws. `setting` is `off` where no scripts are to
+ * be served.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

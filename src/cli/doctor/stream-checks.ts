@@ -13,7 +13,7 @@ import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 export interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** What a stream must take in one message. */
+  /** Bytes that a stream must take in one message. */
   readonly messageBytes: number;
 }
 
@@ -92,9 +92,9 @@ export interface ReplicaQuestion extends StreamQuestion {
   readonly replicas: number;
   /** Undefined outside of a cluster. */
   readonly cluster: string | undefined;
-  /** By a monitoring endpoint. */
+  /** How many nodes the cluster has, as a monitoring endpoint says; undefined when none says so. */
   readonly sizeMonitored: number | undefined;
-  /** How many servers that are up the cluster told us of; 0 when it tells none. */
+  /** How many servers the cluster told us of, which are those that are up; 0 when it tells none. */
   readonly sizeTold: number;
 }
 
@@ -102,8 +102,8 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const check = checkOf("replicas");
   const { replicas, cluster, sizeMonitored, sizeTold } = question;
   const findings: Finding[] = [];
-  // The cluster does not tell of nodes that are down. Where streams have their copies, there were
-  // as many nodes.
+  // The cluster does not tell of nodes that are down. But it has had at least as many nodes as a
+  // stream has replicas.
   const size =
     sizeMonitored ??
     Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
