@@ -2,7 +2,8 @@
 
 import { type Browser, chromium } from "playwright-core";
 
-// As root without a sandbox, and without what Chromium asks of its maker's servers.
+// Chromium does not start as root with a sandbox. Most of the other flags turn off what it asks of
+// its maker's servers.
 const flags = [
   "--headless",
   "--no-sandbox",

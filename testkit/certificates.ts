@@ -16,8 +16,8 @@ export interface PemPair {
 
 export interface CertificateOptions {
   /**
-   * The common name, and what the files are called. Same name, same files: written over, as by a
-   * renewal. Default "server".
+   * The common name, and the name of the files. A second certificate of the same name is written
+   * over the first, as by a renewal. Default "server".
    */
   readonly name?: string;
   /** DNS names; default "localhost". */
@@ -25,7 +25,7 @@ export interface CertificateOptions {
   /** Addresses; default 127.0.0.1 and ::1. */
   readonly addresses?: readonly string[];
   readonly notBefore?: Date;
-  /** Default: in a day. May lie in the past. */
+  /** When the certificate ends; may lie in the past. Default: in a day. */
   readonly notAfter?: Date;
 }
 
@@ -35,7 +35,10 @@ export interface TestAuthority {
   readonly ca: string;
   readonly caFile: string;
   server(options?: CertificateOptions): Promise<PemPair>;
-  /** For a client that shows who it is: no names or addresses but its own. */
+  /**
+   * A certificate for a client that shows who it is. It holds the client's own name and no
+   * addresses.
+   */
   client(options?: Pick<CertificateOptions, "name" | "notBefore" | "notAfter">): Promise<PemPair>;
 }
 
@@ -46,7 +49,7 @@ const ofAuthority = [
   { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
 ] as const;
 
-/** A new authority, unlike any other: what one signs, another does not vouch for. */
+/** Makes a new authority. What one authority signs, another does not vouch for. */
 export async function createAuthority(name = "penstock test authority"): Promise<TestAuthority> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-pem-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));

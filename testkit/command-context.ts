@@ -6,7 +6,7 @@ import type { CommandContext } from "../src/cli/context.ts";
 
 export interface CommandWorld {
   readonly context: CommandContext;
-  /** What it has printed so far; `all` is both streams in the order of writing. */
+  /** What the command has printed so far; `all` is both streams in the order of writing. */
   readonly said: { out: string; err: string; all: string };
   readonly stop: AbortController;
 }

@@ -110,7 +110,7 @@ const itemNames = [
 ];
 const envelopeNames = [...keyNames, "historical_migration", "sent_at", "sentAt", "created_at"];
 
-// The same key, however it is written, and some others.
+// Ways to write the same project key, and some other keys.
 const projectKey = fc.constantFrom(
   '"phc_a"',
   '"phc_a"',

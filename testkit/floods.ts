@@ -10,12 +10,15 @@ export interface Sent {
   /** 0: the connection ended without an answer. */
   readonly status: number;
   readonly code: string;
-  /** From the connection to the last byte in the kernel's hands, and from there to the answer. */
+  /**
+   * `uploadMs`: from the connection to the last byte in the kernel's hands. `answerMs`: from there
+   * to the answer.
+   */
   readonly uploadMs: number;
   readonly answerMs: number;
 }
 
-/** A POST on a connection of its own, its body in pieces as fast as they are taken. */
+/** Sends a POST on a connection of its own, its body in pieces as fast as the kernel takes them. */
 export function send(
   port: number,
   body: Uint8Array,
@@ -84,7 +87,7 @@ export interface SmallRequests {
   }>;
 }
 
-/** One small event after the other, each on its way when the one before is answered. */
+/** Sends one small event after the other; each leaves when the one before is answered. */
 export function startSmallRequests(url: string, key: string): SmallRequests {
   let stopped = false;
   const took: number[] = [];
@@ -120,14 +123,14 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
 let noteIsPrinted = false;
 
 /**
- * Bytes of memory the process has in hand now. Without /proc 0, which every limit allows; a note
- * says so.
+ * Bytes of memory that the process has in hand now. Without /proc the answer is 0, which every
+ * limit allows, and a note says so.
  */
 export function residentBytes(pid: number): number {
   return fieldOf(pid, "VmRSS");
 }
 
-/** The most it has had. Without /proc as above. */
+/** The most memory that the process has had, in bytes; 0 without /proc, as above. */
 export function peakBytes(pid: number): number {
   return fieldOf(pid, "VmHWM");
 }

@@ -1,6 +1,6 @@
-// A port for a server that is to come back on it. Below the range from which the system gives out
-// ports by itself (32,768 on by Linux's default): one of those may be somebody else's as soon as it
-// is let go, and what connects then talks to a stranger.
+// Finds a port for a server that is to come back on it. The port is below the range from which the
+// system gives out ports by itself (32,768 on by Linux's default). A port of that range may be
+// somebody else's as soon as it is let go, and clients of the server would then talk to a stranger.
 
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 const portMin = 15_000;
 const portMax = 32_000;
 
-/** Free on 127.0.0.1 a moment ago. */
+/** A port that was free on 127.0.0.1 a moment ago. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(portMin, portMax);

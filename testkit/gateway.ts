@@ -38,7 +38,7 @@ export interface TestGateway {
   readonly config: Config;
   /** A new project with a key of its own, known to the gateway. */
   project(): Promise<TestProject>;
-  /** Sets the project's quota; the gateway knows them within a second. */
+  /** Sets the project's quota; the gateway knows the new one within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
   /** All frames stored for the project on the lane, in stream order. */
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
@@ -94,8 +94,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   /**
-   * With a connection made now: one from before a restart of the server may still be looking for
-   * it.
+   * Runs the action with a new connection. One that was made before a restart of the server may
+   * still be looking for it.
    */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });

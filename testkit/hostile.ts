@@ -14,11 +14,11 @@ export { key } from "./workers.ts";
 export interface Target {
   readonly nats: TestNatsServer;
   readonly gateway: TestWorkers;
-  /** What it has logged. */
+  /** What the gateway has logged. */
   readonly said: { readonly err: string };
   readonly port: number;
   readonly pid: number;
-  /** Before the first hostile byte. */
+  /** Memory of the gateway's process before the first hostile byte. */
   readonly residentBytes: number;
 }
 
@@ -39,7 +39,7 @@ export function event(distinctId: string, more: object = {}): string {
   return JSON.stringify({ api_key: key, event: "e", distinct_id: distinctId, ...more });
 }
 
-/** A request as bytes; a `Content-Length` unless the headers say how long it is. */
+/** A request as bytes, with a `Content-Length` unless `headers` say how long the body is. */
 export function request(
   body: string | Uint8Array,
   headers: readonly string[] = [`Content-Length: ${Buffer.byteLength(body)}`],
@@ -51,13 +51,15 @@ export function request(
 
 export interface Heard {
   readonly text: string;
-  /** Of the answers, in order; a 100 is none. */
+  /** The statuses of the answers, in order; a 100 does not count as an answer. */
   readonly statuses: number[];
   readonly ended: boolean;
 }
 
 export interface RawOptions {
-  /** Answers to wait for; by default one. The end of the connection ends the waiting too. */
+  /**
+   * How many answers to wait for; one by default. The end of the connection ends the waiting too.
+   */
   readonly answers?: number;
   /** Ends our side after the last byte. */
   readonly fin?: boolean;
@@ -109,7 +111,7 @@ export function raw(
       for (const piece of pieces) {
         if (socket.destroyed) return;
         await new Promise((written) => socket.write(piece, written));
-        // The loop of the gateway has its chance to see the piece by itself.
+        // A turn of the loop gives the gateway its chance to see the piece by itself.
         if (pieces.length > 1) await new Promise((turn) => setImmediate(turn));
       }
       if (fin) socket.end();
@@ -117,7 +119,7 @@ export function raw(
   });
 }
 
-/** Of the answers that are whole. */
+/** The statuses of the answers that are whole. */
 export function statusesIn(text: string): number[] {
   const found: number[] = [];
   for (let at = 0; ; ) {
@@ -132,7 +134,7 @@ export function statusesIn(text: string): number[] {
   }
 }
 
-/** The distinct ids of all events stored, each as often as it is. */
+/** The distinct ids of all stored events, each as often as it is stored. */
 export async function stored({ nats }: Target): Promise<string[]> {
   const frames = await withClient(nats, (connection) =>
     readFrames(connection, "penstock.live.*.shop"),

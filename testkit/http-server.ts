@@ -55,7 +55,7 @@ export interface TestServerConfig {
   readonly recordIp?: boolean;
   readonly host?: string;
   readonly connectionId?: ConnectionId | undefined;
-  /** As the setting has them. */
+  /** The trusted proxies, written as in the setting. */
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly connectionsMax?: number;
@@ -68,7 +68,10 @@ export interface TestServerConfig {
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
-/** Started for one test, closed after it; by then all bytes in flight must have been given back. */
+/**
+ * Starts a server for one test and closes it after the test. By then all bytes in flight must have
+ * been given back.
+ */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = createAdmission(config.inflightBytesMax ?? inflightBytesMax);
   const taken: Taken[] = [];
@@ -164,8 +167,8 @@ export interface Wire {
 }
 
 /**
- * A connection of one's own, from the address `from` if given. Writes leave at once, each in a
- * segment of its own.
+ * Opens a new connection, from the address `from` if given. Writes leave at once, each in a segment
+ * of its own.
  */
 export async function connectTo(
   server: TestServer,

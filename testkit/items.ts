@@ -12,19 +12,19 @@ import { createNativeScanner } from "../src/scan/native.ts";
 import { Header, ScanStatus } from "../src/scan/table.ts";
 import { FakeFrame } from "../test/intake/fake-frame.ts";
 
-/** When everything is received. */
+/** The time at which every body counts as received. */
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
 export const receivedAt = new Date(receivedAtMs).toISOString();
 
 export type StoredRecord = Record<string, unknown>;
 
 export interface Taken {
-  /** One a line, as they are stored. */
+  /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** What each line was said to take at most, before it was written. */
+  /** The bytes that each line was measured to take at most, before it was written. */
   readonly measured: readonly number[];
-  /** Codes, in the order of the answer. */
+  /** The codes of the warnings, in the order of the answer. */
   readonly warnings: readonly string[];
   readonly details: readonly string[];
   readonly errors: readonly string[];

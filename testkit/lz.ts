@@ -1,4 +1,4 @@
-// Writes what lz-string's compressToBase64 writes: of a text, the same characters; and by hand,
+// Writes texts as lz-string's compressToBase64 does, character for character; and writes by hand
 // what no compressor would make.
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -52,7 +52,7 @@ export class LzWriter {
   }
 }
 
-/** What was encoded already: some texts are long. */
+/** Texts that were encoded already, kept because some are long. */
 const encoded = new Map<string, string>();
 
 export function lzEncode(text: string): string {

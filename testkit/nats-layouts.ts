@@ -18,13 +18,16 @@ const token = "layout-token";
 
 export interface LayoutNode {
   readonly file: "single.conf" | "cluster.conf" | "hub.conf" | "leaf.conf";
-  /** Beside NATS_TOKEN, NATS_STORE and NATS_STORE_BYTES_MAX. */
+  /** Variables for the file, beside NATS_TOKEN, NATS_STORE and NATS_STORE_BYTES_MAX. */
   readonly env?: Readonly<Record<string, string>>;
-  /** By the port in the file: the one to take, where other nodes must know it. Default: any. */
+  /**
+   * The port to take in place of one in the file, where other nodes must know it. Default: any free
+   * port.
+   */
   readonly ports?: Readonly<Record<number, number>>;
 }
 
-/** The listen lines, and nothing else. */
+/** Changes the listen lines of the file, and nothing else. */
 function onLoopback(text: string, ports: Readonly<Record<number, number>>): string {
   return text.replaceAll(
     /^( *)(listen|http): [\d.]+:(\d+)$/gm,
@@ -48,9 +51,7 @@ export async function startNode({
   });
 }
 
-/**
- * Whether it makes an fsync before each acknowledgement, as it says itself at its monitoring port.
- */
+/** Whether the server makes an fsync before each acknowledgement, as its monitoring port says. */
 export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   const [, address = ""] = /Starting http monitor on (\S+)/.exec(server.log()) ?? [];
   const answer = (await (await fetch(`http://${address}/varz`)).json()) as {
@@ -84,16 +85,16 @@ export async function startCluster(): Promise<TestNatsServer[]> {
 
 export interface Hub {
   readonly server: TestNatsServer;
-  /** As an operator does it; answers what the command printed. */
+  /** Runs `penstock gather` as an operator does; answers what the command printed. */
   gather(...leaves: string[]): Promise<string>;
   /**
-   * After a restart the hub asks a leaf that was not there yet again after 40 s. Its sources taken
-   * off and put back, it asks now.
+   * Makes the hub ask the leaves now, by taking its sources off and putting them back. By itself,
+   * after a restart, it asks a leaf that was not there yet again only after 40 s.
    */
   askAgain(...leaves: string[]): Promise<void>;
-  /** A client of the hub, gone when the action is over. */
+  /** Runs the action with a client of the hub, which is closed when the action is over. */
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;
-  /** Starts a leaf node of it, with the JetStream domain of that name. */
+  /** Starts a leaf node of the hub, with the JetStream domain of that name. */
   leaf(name: string): Promise<TestNatsServer>;
 }
 

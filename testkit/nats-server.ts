@@ -49,16 +49,18 @@ export interface TestNatsServerOptions {
   /** What the configuration takes from the environment, beside NATS_STORE, which is the kit's. */
   env?: Readonly<Record<string, string>>;
   /**
-   * Where it runs when that is not among the processes of this host; it listens on all addresses
-   * there are.
+   * Where the server runs when that is not among the processes of this host; there it listens on
+   * all addresses.
    */
   place?: NatsServerPlace;
 }
 
 export interface NatsServerPlace {
-  /** Goes before its command line; ends by becoming it, as `ip netns exec` does. */
+  /**
+   * Goes before the server's command line; ends by becoming the server, as `ip netns exec` does.
+   */
   readonly command: readonly string[];
-  /** Its address from here. */
+  /** The address of the server as this process reaches it. */
   readonly host: string;
 }
 
@@ -68,15 +70,15 @@ export interface TestNatsServer {
    */
   readonly url: string;
   readonly port: number;
-  /** Of the process that runs now; another one after a restart. */
+  /** The pid of the server's process that runs now; another one after a restart. */
   readonly pid: number;
   readonly storeDir: string;
   readonly token: string | undefined;
-  /** SIGKILL, and waits until it is gone. */
+  /** Sends SIGKILL, and waits until the server is gone. */
   kill(): Promise<void>;
-  /** SIGTERM, and waits until it is gone. */
+  /** Sends SIGTERM, and waits until the server is gone. */
   stop(): Promise<void>;
-  /** SIGSTOP: the connections stay open and nothing answers. */
+  /** Sends SIGSTOP: the connections stay open and nothing answers. */
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
@@ -150,8 +152,8 @@ export function findNatsServer(): string {
 }
 
 /**
- * One of the oldest line that is supported, 2.10; fetched when there is none yet. Throws when there
- * is no way to one.
+ * A nats-server of the oldest line that is supported, 2.10; fetched when there is none yet. Throws
+ * when none can be had.
  */
 export function oldestNatsServer(): string {
   const script = path.resolve(import.meta.dirname, "../scripts/oldest-nats-server.mjs");
@@ -206,8 +208,8 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
 }
 
 /**
- * SIGSTOP takes a moment to reach every thread, in which a server can still answer. Without /proc
- * there is no telling.
+ * Waits until SIGSTOP has reached every thread of the process: until then a server can still
+ * answer. Without /proc that cannot be seen.
  */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
@@ -236,8 +238,8 @@ export async function startNatsServer(
 
   async function start(current: TestNatsServerOptions): Promise<void> {
     writeFileSync(configFile, configText(port, folder, current));
-    // Not --log: what is wrong with a configuration goes to standard error before a log file is
-    // opened.
+    // Standard error is kept in place of --log, because faults of the configuration go there before
+    // a log file is opened.
     const log = openSync(logFile, "a");
     const command = [
       ...(current.place?.command ?? []),
@@ -260,8 +262,8 @@ export async function startNatsServer(
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    // A frozen one ends by SIGKILL as it is. Thawed first, it would answer what it was frozen
-    // before.
+    // SIGKILL ends a frozen server as it is. Thawed first, it would answer what was asked before it
+    // was frozen.
     if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }
@@ -270,10 +272,10 @@ export async function startNatsServer(
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {
-      // It may write for another moment.
+      // The server may still write for a moment.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
-      // The other servers are to end all the same.
+      // A folder that stays must not keep the other servers from ending.
     }
   };
   process.once("exit", endWithProcess);

@@ -37,7 +37,7 @@ export interface Attempt {
   readonly link: Promise<NatsLink>;
 }
 
-/** A link that may never come to be. */
+/** Begins to make a link that may never come to be. */
 export function tryToConnect(access: NatsAccess): Attempt {
   const abort = new AbortController();
   const log: string[] = [];

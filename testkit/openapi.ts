@@ -1,5 +1,5 @@
-// openapi.yaml as tests use it: what it says of an answer, what is wrong with one by it, and what
-// of it nobody has been answered yet.
+// openapi.yaml as tests use it: what the file says of an answer, what is wrong with an answer by
+// the file, and which answers of the file have not been seen yet.
 
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
@@ -39,7 +39,9 @@ export interface Asked {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Two Hosts: where a proxy takes the other one, the request is another one there. */
+  /**
+   * The request has two Host headers. A proxy that takes the other one makes another request of it.
+   */
   readonly isFramedBadly?: boolean;
 }
 
@@ -55,7 +57,9 @@ const ADMIN_PORT = ":9464";
 // An alias is the same object as its anchor.
 export const api = parse(readFileSync("openapi.yaml", "utf8"), { maxAliasCount: -1 }) as OpenApi;
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
-/** What answers may hold is left open to clients, and held to the letter here. */
+/**
+ * The file lets these schemas have more fields, for clients. The tests allow the listed ones alone.
+ */
 const closed = ["Stored", "Problem", "Note", "V1Results", "V1Problem", "Ready", "Unready"];
 const held = structuredClone(api);
 for (const name of closed)
@@ -89,8 +93,8 @@ function itemAt(template: string): PathItem {
 }
 
 /**
- * The path of the file that a request's path falls under: one that is spelt out before a template,
- * and `/{other}` last.
+ * The path in openapi.yaml that a request's path falls under: one that is spelt out before a
+ * template, and `/{other}` last.
  */
 export function templateOf(path: string): string {
   const [plain = ""] = path.split("?", 1);
@@ -117,7 +121,7 @@ export function operationAt(template: string, method: string): Operation | undef
   return itemAt(template)[method] as Operation | undefined;
 }
 
-/** Sends it. An answer that does not end is what has come of it first. */
+/** Sends the request. Of an answer that does not end, the first part is returned. */
 export function ask(
   url: string,
   { method = "GET", headers, body = "", isFramedBadly = false }: Asked,
@@ -147,8 +151,8 @@ export function ask(
 }
 
 /**
- * What has been answered, and what is wrong with it by the file. Paths and methods that share their
- * answers there share them here.
+ * Collects the answers, and what is wrong with them by the file. Paths and methods that share their
+ * answers in the file share them here.
  */
 export class Observed {
   readonly #seen = new Map<object, Set<string>>();

@@ -35,7 +35,7 @@ function formEncoded(text: string): string {
 
 const query = "ip=0&_=1700000000000&ver=1.449.0&retry_count=2";
 
-/** By name: how the text is sent. `query` alone: only for what fits a URL. */
+/** Each form's name, and how it sends the text. `query` alone: only for what fits a URL. */
 export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ body: text })],
   ["JSON that curl says is a form", (text) => ({ headers: form, body: text })],
@@ -182,7 +182,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ],
 ];
 
-/** The same in the query. */
+/** The forms in which the text goes into the query. */
 export const queryForms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ line: `GET /e/?${query}&data=${encodeURIComponent(text)}` })],
   ["base64", (text) => ({ line: `GET /track/?data=${base64(text)}&ip=1` })],

@@ -21,7 +21,10 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** Stopped when the test ends, if it did not stop it itself. */
+/**
+ * Starts an embedded server, which is stopped when the test ends, if the test did not stop it
+ * itself.
+ */
 export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   const embedded = await startEmbeddedNats({
     dataDir,
@@ -78,7 +81,7 @@ function speaking(
   );
 }
 
-/** Keeps what it says, and ends it with the test. */
+/** Keeps what the process says, and ends the process with the test. */
 export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>): SpeakingProcess {
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -91,7 +94,7 @@ export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>)
   return Object.assign(child, { said });
 }
 
-/** The exit code, or the name of the signal it died of. */
+/** The exit code, or the name of the signal that the process died of. */
 export function ended(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);

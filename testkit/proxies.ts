@@ -24,7 +24,7 @@ export function findProxies(): Found {
   return JSON.parse(text.trim().split("\n").at(-1) ?? "") as Found;
 }
 
-/** Starts it before the gateway; answers its port. It ends with the test. */
+/** Starts the proxy before the gateway and answers its port. The proxy ends with the test. */
 export async function startProxy(
   name: ProxyName,
   found: Found,
@@ -37,7 +37,7 @@ export async function startProxy(
   );
 }
 
-/** Starts it with what `configOf` makes of the port it is to listen on and a folder of its own. */
+/** Starts the proxy with what `configOf` makes of the port to listen on and a folder of its own. */
 export async function startConfigured(
   name: ProxyName,
   found: Found,
@@ -67,12 +67,13 @@ export async function startConfigured(
   return port;
 }
 
-/** As shipped, but for where it listens and where the gateway is. */
+/** HAProxy's configuration as shipped, but for where it listens and where the gateway is. */
 function haproxyConfig(port: number, gatewayPort: number): string {
   const shipped = readFileSync(path.join(root, "deploy/compose/haproxy.cfg"), "utf8");
   return (
     shipped
-      // Its descriptors are the container's; here they are the test's.
+      // The shipped limit counts on the container's descriptors; here HAProxy has those of the
+      // test.
       .replace("maxconn 20000", "maxconn 500")
       .replace("bind :8000", `bind 127.0.0.1:${port}`)
       .replace(/^resolvers names\n(?: .*\n)+/m, "")

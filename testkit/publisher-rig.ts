@@ -106,7 +106,7 @@ export function recordingLog(log: string[]) {
   return { info: write, warn: write, error: write };
 }
 
-/** The end of the event-loop turn in which frames leave, and one more. */
+/** Waits for the end of the event-loop turn in which frames leave, and for one more turn. */
 export async function nextTurn(): Promise<void> {
   await turn();
   await turn();

@@ -45,7 +45,7 @@ export function outcomeOf(scanner: Scanner, bytes: Uint8Array): Outcome {
   return { status, tables, body: body.toString("latin1") };
 }
 
-/** The same, by the scanner's background methods. */
+/** As `outcomeOf`, by the scanner's background methods. */
 export async function backgroundOutcomeOf(
   scanner: BackgroundScanner,
   bytes: Uint8Array,

@@ -19,7 +19,7 @@ const slowFiles: Readonly<Record<string, number>> = {
   "clients/outage": 17,
 };
 const secondsOfFaults = 10;
-/** Of any other file. */
+/** Seconds that any other file takes. */
 const secondsUsual = 3.5;
 
 export class SlowFirst extends BaseSequencer {

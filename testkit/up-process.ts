@@ -16,7 +16,7 @@ export interface UpProcess {
   readonly adminUrl: string;
 }
 
-/** `penstock up` on any free ports; what it is not told is as for everybody. */
+/** Starts `penstock up` on any free ports; settings that are not given have their defaults. */
 export async function upOn(dataDir: string, ...settings: string[]): Promise<UpProcess> {
   const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864"];
   const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
@@ -32,11 +32,14 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
 
 /** What became of the events, by the `id` each carries. Every id was posted once. */
 export interface Told {
-  /** In a 200, and not among its errors. */
+  /** Ids that were in a 200, and not among its errors. */
   readonly stored: Set<string>;
-  /** In a 4xx, in a 503 that comes before the body is looked at, or named as an error in a 200. */
+  /**
+   * Ids that were in a 4xx, in a 503 that comes before the body is looked at, or named as an error
+   * in a 200.
+   */
   readonly refused: Set<string>;
-  /** In any other 503, or without an answer: stored or not. */
+  /** Ids that were in any other 503, or got no answer: stored or not. */
   readonly unknown: Set<string>;
 }
 

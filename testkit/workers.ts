@@ -18,7 +18,7 @@ export interface TestWorkers {
   readonly process: ChildProcess;
   readonly port: number;
   readonly adminUrl: string;
-  /** Of the worker that last said it takes connections. */
+  /** The pid of the process that last said it takes connections as this worker. */
   pid(worker: number): number;
   metrics(): Promise<Map<string, number>>;
   readyz(): Promise<[number, Record<string, unknown>]>;
@@ -26,7 +26,7 @@ export interface TestWorkers {
 
 export type Started = ReturnType<typeof penstock>;
 
-/** With the one project; removed when the test ends. */
+/** A nats-server with one project registered; removed when the test ends. */
 export async function natsWithProject(): Promise<TestNatsServer> {
   const nats = await startNatsServer({ token: "a-secret-token" });
   onTestFinished(() => nats.remove());
@@ -69,7 +69,7 @@ export function serveWith(
   );
 }
 
-/** When all of them listen. */
+/** Fulfilled when all workers listen. */
 export async function workersOn(nats: TestNatsServer, ...args: string[]): Promise<TestWorkers> {
   return await asWorkers(serve(nats, ...args));
 }
@@ -151,7 +151,7 @@ export function startLoad(port: number, clientCount: number): Load {
       if (status === 200) client.acknowledged.push(id);
       else if (status > 0) client.refused.push(status);
       else client.failed++;
-      // Nobody is there any more: not in a busy circle.
+      // The pause keeps the client from asking in a busy circle while nobody answers.
       if (status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     agent.destroy();
@@ -164,7 +164,7 @@ export function startLoad(port: number, clientCount: number): Load {
   return { clients, stop };
 }
 
-/** The status. Rejects when the connection ends before it. */
+/** Posts one event and answers the status. Rejects when the connection ends before it. */
 export function postOne(port: number, agent: Agent, distinctId: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(

@@ -1,7 +1,7 @@
 // The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and
-// its properties, and a text that begins elsewhere in each and names its length, so that a line
-// which was mixed up with another on its way, or cut, is found. The same number makes the same
-// bytes.
+// its properties. It also carries a text that begins elsewhere in each event and names its length,
+// so that a line which was mixed up with another on its way, or cut, is found. The same number
+// makes the same bytes.
 
 import { type KindOfEvent, keyOf } from "./event-kinds.ts";
 
@@ -9,11 +9,13 @@ const sentence =
   "the quick brown fox jumps over the lazy dog and opens the pricing page of the dashboard once more; ";
 const padding = sentence.repeat(9);
 const eventName = "fault test";
-/** Fixed: nothing depends on the clock but what the gateway itself says of it. */
+/**
+ * The events' time is fixed: nothing depends on the clock but what the gateway itself says of it.
+ */
 const timestamp = "2026-01-02T03:04:05.678Z";
 
 export interface EventShape {
-  /** Of text beside the rest, up to 790. */
+  /** Bytes of text beside the rest of the event, up to 790. */
   readonly paddingBytes: number;
   /** An event that is refused: it lacks what its name asks for. */
   readonly bad?: boolean;

@@ -6,7 +6,7 @@
 export const networkKinds = ["namespaces", "proxies"] as const;
 export type NetworkKind = (typeof networkKinds)[number];
 
-/** A node by its number, or the gateway. */
+/** One end of a way through the network: a node by its number, or the gateway. */
 export type End = number | "gateway";
 
 /**
@@ -18,11 +18,11 @@ export type Cut = "silent" | "reset" | "one-way";
 
 export interface ClusterNetwork {
   cut(from: End, to: End, how: Cut): void;
-  /** Between each of these and every other. */
+  /** Cuts each of these ends off from every other end. */
   isolate(ends: readonly End[], how: Cut): void;
   /**
-   * Between the first and each of these bytes pass this late, and no faster than so many a second
-   * each way. Answers, in words, what of it there is.
+   * Slows the ways between the first end and each of the others: bytes pass this late, and no
+   * faster than so many a second each way. Answers, in words, what this network can do of it.
    */
   slow(
     from: End,
@@ -30,9 +30,9 @@ export interface ClusterNetwork {
     speed: { readonly delayMs: number; readonly bytesPerSecond: number },
   ): string;
   /**
-   * Everything passes again. `lost`: connections end, with what they held, as when a middlebox has
-   * forgotten them. Answers for how many milliseconds from now on what was held back may still be
-   * on its way.
+   * Ends all cuts: everything passes again. `lost`: connections end, with the bytes they held, as
+   * when a middlebox has forgotten them. Answers for how many milliseconds from now on held-back
+   * bytes may still be on their way.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;
@@ -40,20 +40,20 @@ export interface ClusterNetwork {
 
 /** Where a process runs, and how it is found. */
 export interface Place {
-  /** Goes before its own command line. */
+  /** Goes before the process's own command line. */
   readonly command: readonly string[];
-  /** Its address for whoever runs the scenario: nothing cuts that way. */
+  /** The process's address for whoever runs the scenario: no cut reaches that way. */
   readonly host: string;
-  /** Its address for the other ends. */
+  /** The process's address for the other ends. */
   readonly innerHost: string;
 }
 
-/** Among the processes of this host. */
+/** The place of a process that runs among the processes of this host. */
 export const here: Place = { command: [], host: "127.0.0.1", innerHost: "127.0.0.1" };
 
 export interface NetworkOfNodes extends ClusterNetwork {
   placeOf(end: End): Place;
-  /** Where a node dials another. */
+  /** The URL at which a node dials another. */
   routeUrl(from: number, to: number): string;
   /** Where the gateway finds the nodes; their ports are known only when they have started. */
   openToGateway(ports: readonly number[]): Promise<readonly string[]>;

@@ -22,7 +22,7 @@ import { makeSingle } from "./one-replica.ts";
 import type { Store } from "./scenario.ts";
 
 export interface ClusterStoreOptions {
-  /** Default: what the tests run against. */
+  /** The nats-server to run. Default: what the tests run against. */
   readonly binary?: string | undefined;
   /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
@@ -45,8 +45,8 @@ export interface ClusterStoreOptions {
 
 export interface ClusterStore extends Store {
   /**
-   * Fulfilled with their number when every replica of the stream runs and has all of it. Rejects
-   * after 60 s.
+   * Fulfilled with the number of replicas when every replica of the stream runs and has all of it.
+   * Rejects after 60 s.
    */
   whole(stream: string): Promise<number>;
   /** Tells the stream's leader to give way, as an operator does. */
@@ -58,7 +58,7 @@ export interface ClusterStore extends Store {
    * replica. The cluster is no more.
    */
   partForGood(): Promise<void>;
-  /** Of a store with a network. */
+  /** Present in a store with a network. */
   readonly network?: ClusterNetwork;
 }
 
@@ -68,7 +68,7 @@ const startMsMax = 70_000;
 const leaderMsMax = 45_000;
 const wholeMsMax = 60_000;
 const askTimeoutMs = 500;
-/** What changes the cluster takes longer than a question. */
+/** Requests that change the cluster take longer than a question. */
 const changeMsMax = 3_000;
 const pollMs = 20;
 /** Room for streams with the default limits. It is not taken before it is written. */
@@ -108,7 +108,9 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     throw error;
   }
 
-  /** What the stream's leader says of it: nobody else answers. Undefined when nobody does. */
+  /**
+   * The stream's info from its leader, because no other node answers. Undefined when no node does.
+   */
   async function infoOf(
     stream: string,
     among: readonly TestNatsServer[] = nodes,
@@ -117,8 +119,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   }
 
   /**
-   * The last sequence that each node itself has; what the leader says of the others is not always
-   * so.
+   * The last sequence that each node itself reports; what the leader says of the others is not
+   * always so.
    */
   async function endsOf(stream: string): Promise<readonly number[]> {
     const ends = nodes.map((_, node) => {
@@ -139,8 +141,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     nodes,
     ...(network === undefined ? {} : { network, gatewayPlace: network.placeOf("gateway") }),
     async leaderOf(stream, among = nodes) {
-      // A leader that is cut off, or was, does not know that it is none: so only these are asked,
-      // and only of themselves.
+      // A leader that is cut off, or was, does not know that it no longer leads. So only the nodes
+      // in `among` are asked, and only about themselves.
       const find = async (): Promise<TestNatsServer | undefined> => {
         const leader = nodeNamed((await infoOf(stream, among))?.cluster?.leader);
         return leader !== undefined && among.includes(leader) ? leader : undefined;
@@ -171,8 +173,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
           `wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}, nodes end at ${ends.join(", ")} of ${last?.state.last_seq}`,
         );
       }
-      // Streams may have leaders while JetStream itself has none, and who asks it then hears
-      // nothing.
+      // Streams may have leaders while JetStream itself has none. A question to JetStream then gets
+      // no answer.
       const led = await poll(wholeMsMax, () =>
         askAny(nodes, (manager) => manager.streams.names().next()),
       );
@@ -181,7 +183,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     },
     async stepDown(stream) {
       const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
-      // One at a time: the second to ask would depose whoever came after.
+      // The nodes are asked one at a time: the second to be asked would depose the leader that came
+      // after the first.
       for (const node of nodes) {
         const answer = await ask(node, (_, connection) =>
           connection.request(subject, "", { timeout: changeMsMax }),
@@ -225,7 +228,7 @@ function startNode({
       ? `nats://127.0.0.1:${port}`
       : network.routeUrl(node, other),
   );
-  // What nodes tell one another and their clients of addresses would be ways around the network.
+  // Nodes tell one another and their clients addresses. Those would be ways around the network.
   const untold =
     network === undefined ? [] : ["  no_advertise: true", '  advertise: "127.0.0.1:1"'];
   return startNatsServer({
@@ -247,13 +250,16 @@ function startNode({
   });
 }
 
-/** JetStream's own leader answers, and knows every node well enough to place three replicas. */
+/**
+ * Waits until JetStream's own leader answers, and knows every node well enough to place three
+ * replicas.
+ */
 async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> {
   const [first] = nodes;
   if (first === undefined) throw new Error("start a cluster: it has no nodes");
   const trial = { name: "trial", subjects: ["trial"], num_replicas: replicas };
-  // What is asked for before there is a leader is lost, and nobody says so: only small questions
-  // until one answers.
+  // A request before there is a leader is lost, and nobody says so: only small questions are asked
+  // until one is answered.
   const led = await poll(startMsMax, () => ask(first, (manager) => manager.getAccountInfo()));
   const placed =
     led &&
@@ -278,7 +284,10 @@ interface OwnStreams {
   }[];
 }
 
-/** As the node's own monitoring has it; -1 where it has no such stream, or does not answer. */
+/**
+ * The stream's last sequence by the node's own monitoring; -1 where the node has no such stream, or
+ * does not answer.
+ */
 async function ownLastSequence(monitorUrl: string, stream: string): Promise<number> {
   try {
     const signal = AbortSignal.timeout(askTimeoutMs);

@@ -33,8 +33,9 @@ function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
 }
 
 /**
- * Leaves the gateway only the node that leads the live stream, and answers which. The other streams
- * may have their leaders elsewhere: only the way from the gateway to the other nodes is closed.
+ * Leaves the gateway only the node that leads the live stream, and returns that node. The other
+ * streams may have their leaders elsewhere: only the way from the gateway to the other nodes is
+ * closed.
  */
 export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
   const { nodes, network, leaderOf } = networkOf(context);

@@ -1,9 +1,9 @@
-// The ledger's own way to the streams, never the gateway's.
+// The ledger's own connection to the streams, which is never the gateway's.
 
 import { connect, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
 import type { Store } from "./scenario.ts";
 
-/** The caller closes it. */
+/** The caller closes the connection. */
 export async function connectReader({ readerUrl, readerToken }: Store): Promise<NatsConnection> {
   return await connect({
     servers: readerUrl.split(","),

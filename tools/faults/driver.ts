@@ -20,7 +20,7 @@ export interface DriverOptions {
   readonly shape: LoadShape;
   /** False: a connection that ends without an answer is the gateway's fault. */
   readonly mayLoseConnections: boolean;
-  /** False: a 503 is. */
+  /** False: a 503 is the gateway's fault. */
   readonly mayRefuse: boolean;
   /**
    * A sender's 200s that come this far apart, in milliseconds, are two rows, unless they came
@@ -30,22 +30,25 @@ export interface DriverOptions {
 }
 
 export interface DriverCounts {
-  /** Events. */
+  /** How many events were acknowledged. */
   readonly acknowledged: number;
   /** Requests with a 503, or that found nobody listening. */
   readonly refused: number;
   readonly unknown: number;
-  /** Answers by what they said. */
+  /** How many answers there were of each label. */
   readonly answers: ReadonlyMap<string, number>;
 }
 
 export interface Driver {
   readonly counts: DriverCounts;
-  /** The first of each sort, in words. */
+  /** The first forbidden answer of each sort, in words. */
   readonly strange: readonly string[];
   /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
-  /** Fulfilled when an answer whose label starts so has come from now on. Rejects after 30 s. */
+  /**
+   * Fulfilled when an answer whose label starts with `label` has come from now on. Rejects after 30
+   * s.
+   */
   untilRefused(label: string): Promise<void>;
   /** Until the fault has ended, refusals break no row. Before it is the control. */
   faultBegun(): void;
@@ -61,7 +64,7 @@ export interface Driver {
 }
 
 interface Row {
-  /** When the first of the 200s that came without a break came. */
+  /** When the first 200 of the row without a break came. */
   sinceMs: number;
   lastMs: number;
 }
@@ -73,7 +76,7 @@ const retriesMax = 20;
 const calmGapFactor = 2;
 const strangeMax = 20;
 const pollMs = 20;
-/** What a process that ends does to its connections. */
+/** The errors that a process which ends causes on its connections. */
 const lostConnection = /^error (ECONNREFUSED|ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
 
 export function startDriver(options: DriverOptions): Driver {
@@ -84,7 +87,8 @@ export function startDriver(options: DriverOptions): Driver {
   const counts = { acknowledged: 0, refused: 0, unknown: 0, answers };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
-  // The control: a machine with much else to do pauses the 200s by itself.
+  // The time before the fault is the control: a machine with much else to do pauses the 200s by
+  // itself.
   let calm = true;
   let calmGapMsMax = 0;
 
@@ -147,7 +151,7 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  /** Keeps what the gateway may not say. */
+  /** Keeps in words every answer that the gateway may never give. */
   function judge({ expected }: FaultRequest, answer: Answer): void {
     const { label, retryAfter } = answer;
     answers.set(label, (answers.get(label) ?? 0) + 1);
@@ -189,7 +193,7 @@ export function startDriver(options: DriverOptions): Driver {
 
   const senders = createSenders(events, options.load, shape);
   const running = Promise.all(senders.map(run));
-  // Heard of in stop(); until then nobody awaits it.
+  // stop() reports a rejection; until then nobody awaits `running`.
   running.catch(() => {});
 
   function answersLike(start: string): number {

@@ -10,8 +10,8 @@ import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import type { Store } from "./scenario.ts";
 
 /**
- * For a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`; what is read of it before that
- * throws.
+ * The store of a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`. Reading from the store
+ * before that start throws.
  */
 export function createEmbeddedStore(): Store & { readonly dataDir: string } {
   const dataDir = mkdtempSync(path.join(tmpdir(), "penstock-faults-data-"));

@@ -17,11 +17,11 @@ export type Kind = (typeof kinds)[number];
 export interface KindOfEvent {
   readonly kind: Kind;
   readonly ledger: Ledger;
-  /** 24 characters; twelve hex digits follow. */
+  /** The first 24 characters of the UUID; twelve hex digits follow. */
   readonly uuidPrefix: string;
   /**
-   * The first of so many numbers that nobody has had yet, of the connection's project. Throws when
-   * there are no more.
+   * Takes `events` numbers that nobody has had yet, of the connection's project, and answers the
+   * first. Throws when there are no more.
    */
   take(events: number, connection: number): number;
   projectOf(number: number): string;
@@ -38,8 +38,8 @@ export interface Events {
 const liveProjects = ["web", "app", "server"];
 const importProjects = ["import-a", "import-b", "import-c"];
 /**
- * One project a connection: the order within a project is then the order in which the connection
- * sent.
+ * Each connection sends for a project of its own, so the order within a project is the order in
+ * which the connection sent.
  */
 export const historyConnections = importProjects.length;
 const projectsOf: Readonly<Record<Kind, readonly string[]>> = {

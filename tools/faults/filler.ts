@@ -17,7 +17,7 @@ export function isFiller(subject: string): boolean {
   return subject.endsWith(`.${filler}`);
 }
 
-/** Until not even a small message has room in the first partition of either lane. */
+/** Fills until not even a small message has room in the first partition of either lane. */
 export async function fillStreams(store: Store): Promise<void> {
   const connection = await connectReader(store);
   try {
@@ -49,7 +49,9 @@ export async function emptyStreams(store: Store): Promise<void> {
   }
 }
 
-/** A stream of others, without a limit of its own, takes all that the server has. */
+/**
+ * Makes a foreign stream without a limit of its own, which takes all the room that the server has.
+ */
 export async function fillServer(store: Store): Promise<void> {
   const connection = await connectReader(store);
   try {

@@ -11,7 +11,7 @@ export interface GatewayOptions {
   readonly command: "serve" | "up";
   /** PENSTOCK_* variables. */
   readonly env: Readonly<Record<string, string>>;
-  /** Default: here. */
+  /** Where the gateway runs. Default: here. */
   readonly place?: Place | undefined;
 }
 
@@ -27,7 +27,10 @@ const startMsMax = 30_000;
 const endMsMax = 40_000;
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
 
-/** Fulfilled when it takes requests. The caller kills it in the end; it dies with this process. */
+/**
+ * Fulfilled when the gateway takes requests. The caller kills it in the end; it dies with this
+ * process.
+ */
 export async function startGatewayProcess({
   command,
   env,
@@ -35,8 +38,8 @@ export async function startGatewayProcess({
 }: GatewayOptions): Promise<GatewayProcess> {
   const workers = new Map<number, number>();
   let past = "";
-  // Not 0: the port of a listener that was given any port cannot be taken again while its old
-  // connections linger.
+  // The ports are not 0: a port that was given as any free one cannot be taken again while the
+  // listener's old connections linger.
   let ports = { port: await freePort(), adminPort: await freePort() };
   let child = await start();
 
@@ -99,7 +102,7 @@ export async function startGatewayProcess({
   };
 }
 
-/** Its exit code, or the signal it died of. */
+/** The process's exit code, or the signal that it died of. */
 function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);
@@ -113,7 +116,10 @@ function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<numbe
   });
 }
 
-/** The line that says that all of it listens: a worker's own names no admin port. */
+/**
+ * Reads the ports from the line that says that the whole gateway listens. A worker's own line names
+ * no admin port.
+ */
 function portsOf(line: string): { port: number; adminPort: number } | undefined {
   const { msg, port, adminPort } = parsed(line);
   if (msg !== "listening" && msg !== "all workers listen") return undefined;

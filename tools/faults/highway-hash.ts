@@ -29,7 +29,7 @@ interface State {
   readonly mul1: Lanes;
 }
 
-/** Eight bytes, as nats-server writes them. `key` has 32 bytes. */
+/** The hash, eight bytes in nats-server's order. `key` has 32 bytes. */
 export function highwayHash(key: Buffer, data: Buffer): Buffer {
   const keys = lanesOf(key);
   const state: State = {
@@ -97,7 +97,7 @@ function zipped(even: bigint, odd: bigint): [bigint, bigint] {
   ];
 }
 
-/** The last bytes, fewer than a packet. */
+/** Mixes in the last bytes, which are fewer than a packet. */
 function updateRest(state: State, rest: Buffer): void {
   const size = rest.length;
   const fours = size & ~3;

@@ -1,5 +1,5 @@
-// Network namespaces that a run makes for itself, and how ip, tc and ss are told things there.
-// Their names carry the run's pid, so that the next run finds what a dead one left and removes it.
+// Network namespaces that a run makes for itself, and the calls of ip, tc and ss in them. Their
+// names carry the run's pid, so that the next run finds what a dead one left and removes it.
 // Changes nothing outside them but the links of which one end is in them.
 
 import { execFileSync } from "node:child_process";
@@ -9,24 +9,24 @@ import path from "node:path";
 
 const folder = "/var/run/netns";
 const ours = /^penstock-(\d+)-/;
-/** In a namespace, the link to here. */
+/** The name, in a namespace, of the link to this process's network. */
 export const outerLink = "outer";
 const probeMsMax = 10_000;
 const endMsMax = 2_000;
 
-/** A name of this run's. */
+/** The name of a namespace of this run. */
 export function namespaceOf(what: string): string {
   return `penstock-${process.pid}-${what}`;
 }
 
-/** What goes before the command line of a process that is to run there. */
+/** What goes before the command line of a process that is to run in the namespace. */
 export function within(namespace: string): readonly string[] {
   return ["ip", "netns", "exec", namespace];
 }
 
 /**
- * Each line is a command of ip's without its name; where no namespace is named, here. Throws at the
- * first that fails, with what it said.
+ * Runs ip with each line as a command, written without ip's name: in the namespace, or here where
+ * none is named. Throws at the first command that fails, with what it said.
  */
 export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
@@ -37,14 +37,17 @@ export function tc(lines: readonly string[], namespace: string): void {
   tell("tc", ["-n", namespace, "-batch", "-"], lines);
 }
 
-/** Ends every connection that this end has with an address, at once, and what they held is gone. */
+/**
+ * Ends at once every connection between the namespace and an address. What the connections held is
+ * gone.
+ */
 export function endConnections(namespace: string, to: string): void {
   tell("ss", ["-N", namespace, "--tcp", "--all", "--kill", "dst", to]);
 }
 
 /**
- * What comes in by one link goes out by another. Who asks for what is forbidden is told so each
- * time.
+ * Makes the namespace forward packets from one link to another. Senders of forbidden packets are
+ * told so each time.
  */
 export function makeRouter(namespace: string): void {
   const settings = [
@@ -56,22 +59,22 @@ export function makeRouter(namespace: string): void {
 }
 
 /**
- * With whoever runs in them, and with their links to here; those that are not there are passed
- * over.
+ * Removes the namespaces, the processes in them and their links to here. A namespace that does not
+ * exist is passed over.
  */
 export function removeNamespaces(namespaces: readonly string[]): void {
   const there = namespaces.filter((namespace) => existsSync(path.join(folder, namespace)));
-  // Another run may be quicker.
+  // Another run may remove the namespace first.
   for (const namespace of there) tried(() => endWhoeverRunsIn(namespace));
   for (const namespace of there) {
-    // What a dead process had still to say keeps a namespace for minutes, and its links.
+    // Bytes that a dead process had still to send keep a namespace and its links for minutes.
     tried(() => tell("ss", ["-N", namespace, "--tcp", "--all", "--kill"]));
     tried(() => ip([`link del ${outerLink}`], namespace));
     tried(() => ip([`netns del ${namespace}`]));
   }
 }
 
-/** What runs have left that did not end by themselves. */
+/** Removes the namespaces of runs that ended without removing them. */
 export function removeStaleNamespaces(): void {
   if (!existsSync(folder)) return;
   removeNamespaces(
@@ -80,8 +83,8 @@ export function removeStaleNamespaces(): void {
 }
 
 /**
- * Undefined where everything works that a network of namespaces needs: makes some of each, and
- * removes it.
+ * Why a network of namespaces cannot be had here; undefined where it can. Makes some of each part
+ * that it needs, and removes them.
  */
 export function whyNoNamespaces(): string | undefined {
   if (process.platform !== "linux") return "they are Linux's";

@@ -1,6 +1,6 @@
 // Which nats-server has what: compares versions by number, since 2.9 is older than 2.10.
 
-/** Of the first version in each text. */
+/** Compares the first version in each text. */
 export function isOlder(version: string, than: string): boolean {
   const [left, right] = [numbersOf(version), numbersOf(than)];
   const differing = left.findIndex((number, place) => number !== right[place]);

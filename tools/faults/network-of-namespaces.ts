@@ -25,17 +25,19 @@ type Fate = "blackhole" | "prohibit";
 /** An end, and the addresses on its links: /30 each, of which the other side has the lower one. */
 interface Home {
   readonly namespace: string;
-  /** To the router, whose own name for the link is `link`. */
+  /**
+   * `inner` is the end's address on its link to the router, whose own name for the link is `link`.
+   */
   readonly inner: string;
   readonly router: string;
   readonly link: string;
-  /** To this process, whose name for it is `desk`. */
+  /** `outer` is the end's address on its link to this process, whose name for it is `desk`. */
   readonly outer: string;
   readonly desk: string;
   readonly deskHost: string;
 }
 
-/** Among the ends nobody else is, so any private network will do, and each run has the same. */
+/** Nobody but the ends uses this network, so any private one will do, and each run has the same. */
 const innerNetwork = "10.0.0.0/16";
 /**
  * Where this process has addresses: 198.18.0.0/15, kept for tests of networks (RFC 2544), in blocks
@@ -51,7 +53,7 @@ const rulePreference = 100;
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
 
-/** As rules name it. */
+/** The way between two ends, as routing rules name it. */
 function wayOf(from: Home, to: Home): string {
   return `from ${from.inner} to ${to.inner}`;
 }
@@ -81,7 +83,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   }
 
   const fates = new Map<string, Fate>();
-  /** The two ends of ways on which nothing is heard, and since when. */
+  /** The ways on which nothing is heard: their two ends, and since when. */
   const silent = new Map<
     string,
     { readonly ends: readonly [Home, Home]; readonly sinceMs: number }
@@ -170,7 +172,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
       host: home(end).outer,
       innerHost: home(end).inner,
     }),
-    // A server of 0.0.0.0 listens on both its links.
+    // A server that listens on 0.0.0.0 listens on both its links.
     routeUrl: (_, to) => `nats://${home(to).inner}:${routePorts[to]}`,
     openToGateway: async (ports) => ports.map((port, node) => `nats://${home(node).inner}:${port}`),
     close: async () => remove(),
@@ -190,7 +192,7 @@ function endBetween(one: Home, other: Home): void {
   endConnections(other.namespace, one.inner);
 }
 
-/** One that no link of this host has an address in. */
+/** A block in which no link of this host has an address. */
 function freeBlock(): number {
   const taken = Object.values(networkInterfaces()).flatMap((links) =>
     (links ?? []).map(({ address }) => address),

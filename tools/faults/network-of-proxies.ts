@@ -15,8 +15,8 @@ interface Way {
 }
 
 /**
- * Nobody listens there: one of the first ports of loopback. Each is another, or nats-server takes
- * them for a slip.
+ * An address where nobody listens, at one of the first ports of loopback. Each node gets a
+ * different one, because nats-server takes equal ones for a slip.
  */
 const nowhere = (to: number): string => `nats://127.0.0.1:${to + 1}`;
 

@@ -1,4 +1,4 @@
-// The network of a cluster, of the kind that is asked for.
+// Makes the network of a cluster, of the kind that is asked for.
 
 import type { NetworkKind, NetworkOfNodes } from "./cluster-network.ts";
 import { createNetworkOfNamespaces } from "./network-of-namespaces.ts";

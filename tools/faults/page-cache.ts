@@ -27,8 +27,8 @@ export function diskFolder(): string {
 }
 
 /**
- * Stops all in the same moment, and leaves each the store that its disk had then. Answers what was
- * lost, in words.
+ * Stops all nodes in the same moment, and leaves each the store that its disk had then. Answers
+ * what was lost, in words.
  */
 export async function cutPowerOf(nodes: readonly TestNatsServer[]): Promise<string> {
   for (const node of nodes) node.freeze();

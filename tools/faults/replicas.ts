@@ -9,7 +9,7 @@ import { connect } from "@nats-io/transport-node";
 import { readMessages } from "../load/stored.ts";
 import type { ClusterStore } from "./cluster-store.ts";
 
-/** What one node has, by stream: registry and usage record too. */
+/** What one node has, by stream; the registry and the usage record are among the streams. */
 type Replica = ReadonlyMap<string, StreamCopy>;
 
 interface StreamCopy {
@@ -26,8 +26,8 @@ const againMs = 200;
 const steadyMs = 2_000;
 
 /**
- * In words what the nodes do not have in common; empty when they are equal. All nodes are up;
- * nobody stores any more.
+ * Says in words what the nodes do not have in common; empty when they are equal. All nodes must be
+ * up, and nobody may still store.
  */
 export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   const replicas = new Map<string, number>();
@@ -36,7 +36,7 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
     const names = await namesIn(cluster.readerUrl);
     for (const stream of names) await cluster.whole(stream);
     // A node that came back on an empty disk is called current before it has heard what there is.
-    // So it has to be so for a while.
+    // So it must stay current for a while.
     await delay(steadyMs);
     for (const stream of names) replicas.set(stream, await cluster.whole(stream));
   } catch (error) {
@@ -48,7 +48,8 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
 }
 
 /**
- * Of nodes that know nothing of one another any more. `replicas` says how many have each stream.
+ * Compares nodes that know nothing of one another any more. `replicas` says how many have each
+ * stream.
  */
 export async function differencesBetween(
   urls: readonly string[],

@@ -33,13 +33,13 @@ export interface RunOptions {
   /** How long the gateway may take to come back to 200s. */
   readonly recoveryMsMax: number;
   /**
-   * A whole number. The same one is the same sequence in a scenario that leaves something to
+   * A whole number. The same seed gives the same sequence in a scenario that leaves something to
    * chance.
    */
   readonly seed: number;
   /** How long the fault lasts, in place of the form's. */
   readonly faultMs?: number;
-  /** Of a scenario that cuts it. */
+  /** The kind of network, for a scenario that cuts it. */
   readonly network: NetworkKind;
 }
 
@@ -136,7 +136,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   }
   const leftovers = await leftoversOf(gateway);
   const toldOfLoss = await hasToldOfLoss(gateway);
-  // It writes down what projects use, on and on.
+  // A gateway that runs goes on writing down what projects use.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];
   // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its
@@ -312,7 +312,7 @@ export function brokenPromises(found: Settlement): string[] {
 
 function lostAnswers({ answersLostMax }: Scenario, answers: ReadonlyMap<string, number>): string[] {
   let lost = 0;
-  // Who finds nobody listening has not been taken by anybody.
+  // A request that found nobody listening was never taken.
   for (const [label, count] of answers) {
     if (label.startsWith("error ") && label !== "error ECONNREFUSED") lost += count;
   }

@@ -10,11 +10,11 @@ import type { LoadShape } from "./senders.ts";
 export interface Store {
   /** What the gateway connects to, as PENSTOCK_NATS_URL: may lead through a proxy. */
   readonly gatewayUrl: string;
-  /** Where the gateway has to run to find it there. Default: here. */
+  /** Where the gateway has to run to reach `gatewayUrl`. Default: here. */
   readonly gatewayPlace?: Place;
   /** What the ledger reads from, never through a proxy. */
   readonly readerUrl: string;
-  /** Where the servers ask for one. */
+  /** The reader's token, where the servers ask for one. */
   readonly readerToken?: string;
   readonly replicas: number;
   /** One, or the members of the cluster. */
@@ -62,7 +62,7 @@ export interface SmallDisk {
 export interface GatewayProcess {
   readonly url: string;
   readonly adminUrl: string;
-  /** Of the process that runs now; another one after a restart. */
+  /** The pid of the gateway's process that runs now; another one after a restart. */
   readonly pid: number;
   /** Pids of its workers, empty with one process. */
   workers(): readonly number[];
@@ -85,7 +85,7 @@ export interface LedgerTotals {
   readonly duplicated: number;
   /** Refused with a 4xx, or a 503 that says certainly not stored. */
   readonly refused: number;
-  /** Of those refused with a 4xx, in a stream all the same. Must be 0. */
+  /** Events refused with a 4xx and in a stream all the same. Must be 0. */
   readonly storedThoughRefused: number;
   readonly unknown: number;
   readonly storedThoughUnknown: number;
@@ -107,9 +107,9 @@ export interface ScenarioContext {
   readonly faultMs: number;
   /** How long the gateway may take to come back to 200s. */
   readonly recoveryMsMax: number;
-  /** Of all that is left to chance. */
+  /** The seed of all that is left to chance. */
   readonly seed: number;
-  /** Of nats-server, as it names itself. */
+  /** The version of nats-server, as it names itself. */
   readonly natsVersion: string;
   /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
@@ -123,13 +123,13 @@ export interface ScenarioContext {
   note(text: string): void;
   /** Fills every stream to its limit, beside what the load stores. */
   fillStreams(): Promise<void>;
-  /** A client that takes that away again. */
+  /** Takes away again, as a client would, what `fillStreams` stored. */
   emptyStreams(): Promise<void>;
   /**
    * A good batch that the ledger takes for unknown: for clients that do not wait for the answer.
    */
   givenUpBody(events: number): Buffer;
-  /** The gateway's wall clock, of a scenario with `inProcess`. */
+  /** The gateway's wall clock, in a scenario with `inProcess`. */
   readonly clock?: { stepMs(ms: number): void };
 }
 
@@ -177,11 +177,11 @@ export interface Scenario {
    * help it: then the gateway must have told, by being unready or in its log.
    */
   readonly knownLoss?: {
-    /** Newer ones lose nothing. Absent: none is known that does not. */
+    /** This version and newer ones lose nothing. Absent: no version is known that does not. */
     readonly before?: string;
     /** Where its makers speak of it. */
     readonly source: string;
-    /** Nothing of it reaches the gateway, so that it cannot tell. */
+    /** True when the gateway cannot tell, because nothing of the loss reaches it. */
     readonly isSilent?: boolean;
   };
   /**

@@ -11,7 +11,7 @@ export type LoadName = "singles" | "batches" | "mixed";
 export interface FaultRequest {
   readonly body: Buffer;
   readonly gzip: boolean;
-  /** Good events in it, from `first` on. */
+  /** The kind of the request's good events, which are numbered from `first` on. */
   readonly kind: KindOfEvent;
   readonly first: number;
   readonly events: number;
@@ -144,7 +144,9 @@ function historySenders(events: Events, shape: LoadShape): Sender[] {
   });
 }
 
-/** In turn: an unknown key, an event that lacks something, and one such among good ones. */
+/**
+ * Sends in turn: an unknown key, an event that lacks something, and such an event among good ones.
+ */
 function badSender(events: Events, shape: LoadShape): Sender {
   const { bad, batch } = events.of;
   const paddingBytes = smallPaddingBytes;

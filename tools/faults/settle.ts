@@ -157,9 +157,9 @@ function settlementOf({ events, history, damaged }: Reading): Settlement {
 }
 
 /**
- * Of acknowledged events. What was answered with a 503 `timeout` may still lie in the socket of a
- * frozen node, and be stored when it wakes up, behind what was sent later: that is what unknown
- * means.
+ * Counts acknowledged events alone. An event answered with a 503 `timeout` may still lie in the
+ * socket of a frozen node, and be stored when the node wakes up, behind what was sent later: that
+ * is what unknown means.
  */
 function outOfOrder(events: Events, history: ReadonlyMap<string, readonly number[]>): number {
   const { ledger } = events.of.history;

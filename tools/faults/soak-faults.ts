@@ -77,7 +77,7 @@ const faults: readonly SoakFault[] = [
 ];
 const shortRunMs = 300_000;
 
-/** Without end. A short run leaves out the faults that take long. */
+/** Yields faults without end. A short run leaves out those that take long. */
 export function* soakFaults(durationMs: number, random: Random): Generator<SoakFault> {
   const fit = durationMs < shortRunMs ? faults.slice(0, 5) : faults;
   for (;;) yield* shuffled(fit, random);

@@ -25,7 +25,7 @@ export interface SoakOptions {
   readonly json: string | undefined;
   /** How long the gateway may take to come back to 200s after a fault. */
   readonly recoveryMsMax: number;
-  /** Of the order of the faults, and of when they come. A whole number. */
+  /** The seed of the order of the faults, and of when they come. A whole number. */
   readonly seed: number;
 }
 
@@ -116,7 +116,8 @@ export async function soak({
     const random = randomFrom(seed);
     for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
-      // Not like clockwork: what happens every so many minutes would always meet the same moment.
+      // The pauses vary: a fault at regular times would always meet the same moment of whatever
+      // happens every so many minutes.
       await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(
         () => {},
       );

@@ -29,7 +29,7 @@ const streamBytesMaxDefault = String(1_073_741_824);
 export interface SiteMeans {
   /** The nats-server. */
   readonly binary: string;
-  /** Of topology `networked`. */
+  /** The kind of network for topology `networked`. */
   readonly network: NetworkKind;
 }
 

@@ -17,7 +17,7 @@ type Direction = "toServer" | "toClient";
 /** How the network is now: one for all connections. */
 interface Network {
   isCut: boolean;
-  /** To the server, and from it. */
+  /** Which directions let nothing pass: to the server, and from it. */
   stalls: Readonly<Record<Direction, boolean>>;
   dropsReplies: boolean;
   delayMs: number;
@@ -37,7 +37,10 @@ interface Pipe {
 }
 
 export interface TcpProxyOptions {
-  /** Bytes of a protocol between servers, of which no message is ever dropped. Default false. */
+  /**
+   * The bytes are of the protocol between servers, of which no message is ever dropped. Default
+   * false.
+   */
   readonly isRoute?: boolean;
 }
 
@@ -151,7 +154,7 @@ function listen(listener: Server): Promise<number> {
 interface PipeOptions {
   readonly network: Network;
   readonly direction: Direction;
-  /** What of a chunk goes on. */
+  /** The parts of a chunk that are passed on. */
   readonly filter: (chunk: Buffer) => Buffer[];
 }
 
@@ -205,8 +208,8 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
 }
 
 /**
- * Passes or drops whole protocol messages of nats-server's: a message is dropped when replies are
- * as it begins.
+ * Passes or drops whole protocol messages of nats-server's. A message is dropped if replies are
+ * being dropped at its first byte.
  */
 function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
   let line = "";

@@ -11,7 +11,7 @@ import type { Random } from "./random.ts";
 
 export interface Step {
   readonly title: string;
-  /** Undoes it; undefined where that is for the network's healing. */
+  /** Undoes the step; undefined where healing the network undoes it. */
   readonly end?: () => Promise<void> | void;
 }
 
@@ -135,7 +135,7 @@ const steppedDown: StepKind = async ({ cluster, random }) => {
   return { title: `${stream} ${done ? "steps down" : "has nobody to step down"}` };
 };
 
-/** Each as likely as any other; what is here twice, twice as much. */
+/** Each entry is as likely as any other; a kind that is listed twice is twice as likely. */
 export const stepKinds: readonly StepKind[] = [
   pairCut,
   nodeIsolated,
