@@ -190,7 +190,10 @@ function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): bool
   );
 }
 
-/** Before the cluster is taken apart. */
+/**
+ * Whether the gateway is unready or has logged a loss. Must be asked before the cluster is taken
+ * apart.
+ */
 async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
   const { status } = await fetch(`${gateway.adminUrl}/readyz`);
   return status === 503 || gateway.log().includes("went back from sequence");

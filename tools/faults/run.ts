@@ -152,7 +152,10 @@ function chosen(program: Command, names: readonly string[]): readonly Scenario[]
     : scenarios.filter((scenario) => names.includes(scenario.name));
 }
 
-/** Says which, and why not the better one. */
+/**
+ * The kind of network to run on. Prints which one it is, and why namespaces cannot be had where
+ * they cannot.
+ */
 function networkOf(program: Command, { network, soak: duration }: Options): NetworkKind {
   if (duration !== undefined && network !== undefined)
     program.error("--network: a soak has one nats-server");
@@ -217,7 +220,7 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
   return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
 }
 
-/** A walk is one run, with everything in it. */
+/** The loads to run with. By default a walk runs once, with the mixed load. */
 function loadsOf({ load, walk }: Plan): readonly LoadName[] {
   if (load.length > 0) return load;
   return walk === undefined ? loadsDefault : ["mixed"];

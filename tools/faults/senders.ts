@@ -39,8 +39,8 @@ export interface Sender {
 export interface LoadShape {
   readonly singleConnections: number;
   /**
-   * Milliseconds between two requests of one connection; 0 as fast as they are answered. So the
-   * others.
+   * Milliseconds between two requests of one connection; 0 sends as fast as they are answered. The
+   * other pauses are meant likewise.
    */
   readonly singlePauseMs: number;
   readonly batchConnections: number;
@@ -48,7 +48,7 @@ export interface LoadShape {
   readonly batchEvents: number;
   readonly largePauseMs: number;
   readonly importPauseMs: number;
-  /** Every so-manieth request of an import is a large one. */
+  /** One of this many requests of an import is a large one. */
   readonly largeImportEvery: number;
 }
 

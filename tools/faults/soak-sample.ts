@@ -18,7 +18,7 @@ export interface SoakSample {
   readonly delayMaxMs: number;
   readonly inflightBytes: number;
   readonly acknowledged: number;
-  /** Requests. */
+  /** How many requests were refused. */
   readonly refused: number;
   readonly unknown: number;
   /** How much of the last minute something waited for a CPU, in percent, on the whole machine. */

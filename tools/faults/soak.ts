@@ -48,7 +48,7 @@ const shape: LoadShape = {
   importPauseMs: 90,
   largeImportEvery: 200,
 };
-/** Of one kind and project: more than the rates above come to. */
+/** Room for the events of one kind and project: more than the rates above come to. */
 const eventsPerSecondMax = 1_500;
 const streamBytesMax = 24 * 1_073_741_824;
 const sampleEveryMs = 60_000;
