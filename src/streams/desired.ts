@@ -1,6 +1,6 @@
-// What a stream has to be: the settings it is made with, and what must hold of one that is there,
-// so that what it acknowledges stays. Pure rules over a stream's configuration; asks JetStream
-// nothing.
+// The rules for a stream's configuration: the settings that a new stream is made with, and what
+// must hold of an existing one, so that the events it acknowledges stay in it. Pure functions;
+// JetStream is asked nothing here.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
@@ -16,20 +16,23 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
-  /** Beside a leaf node: the domain of the hub that gathers the streams. */
+  /** The JetStream domain of the hub that gathers the streams; set only beside a leaf node. */
   readonly hubDomain?: string | undefined;
 }
 
 const duplicateWindowMs = 120_000;
-/** Events that leave sooner than this were hardly stored. */
+/** A max_age below this leaves readers no time for the events, unless the settings ask for less. */
 const readableMs = 3_600_000;
 
-/** What a stream must take in one message: a full frame with its headers. */
+/**
+ * The most bytes a stream must take in one message: a full frame with its headers, or what the
+ * server takes in one message where that is less.
+ */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/** What every stream has to be, lane by lane, partition by partition. */
+/** The configurations that all streams should have, lane by lane, partition by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>
@@ -61,8 +64,9 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must refuse. No limit on messages beside the one on bytes: with both, a full
-    // stream can acknowledge what it did not store (nats-server issue 4771).
+    // A full stream must refuse new messages. It gets no limit on the number of messages beside the
+    // one on bytes: with both, a full stream can acknowledge a message that it did not store
+    // (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -73,12 +77,13 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Why a stream cannot keep what a 200 promises; empty when it can. Of all that a stream of 2.10 to
- * 2.15 may be set to, what is not here changes nothing about a message that was acknowledged:
- * neither where it lies (placement, compression, first_seq), nor who reads it (allow_direct,
- * republish, subject_transform, consumer limits), nor what may be asked of it by headers we do not
- * send (allow_rollup_hdrs, allow_msg_ttl, allow_atomic, allow_msg_schedules), nor that it may be
- * deleted by whoever may (deny_delete, deny_purge). A mirror takes no subjects.
+ * Why a stream cannot keep what a 200 promises; empty when it can. The other settings of a stream,
+ * in nats-server 2.10 to 2.15, change nothing about a message that was acknowledged. They say where
+ * it lies (placement, compression, first_seq), who reads it (allow_direct, republish,
+ * subject_transform, consumer limits), what may be asked of the stream by headers that Penstock
+ * does not send (allow_rollup_hdrs, allow_msg_ttl, allow_atomic, allow_msg_schedules), or who may
+ * delete it (deny_delete, deny_purge). A mirror takes no subjects, so the check of the subjects
+ * finds it.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -94,7 +99,8 @@ export function brokenPromises(
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
   }
-  // 0 and -1 are "none". A frame that is too large costs everyone who has a line in it.
+  // 0 and -1 mean "no limit". A frame that is too large for the stream is refused whole, and with
+  // it the lines of every request in it.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
     broken.push(
       `it takes ${config.max_msg_size} bytes in one message, a full frame has ${messageBytes}`,
@@ -104,7 +110,8 @@ export function brokenPromises(
     broken.push(`it does not take ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // nats-server has these from 2.12 on, and this client's types do not know them all.
+  // The next two settings exist from nats-server 2.12 on. They are read by name because this
+  // client's types do not know them both.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)
@@ -113,8 +120,8 @@ export function brokenPromises(
 }
 
 /**
- * What an operator may have lowered while it is in use, to less than the settings promise; `ensure`
- * raises it again at the next start.
+ * The limits that are lower than the settings promise: an operator may have lowered them while the
+ * stream was in use. `ensure` raises them again at the next start.
  */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
@@ -125,7 +132,7 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`it knows duplicates for ${seconds} s, not ${due} s`);
   }
-  // A shorter age than the settings' makes room, and is the operator's choice; one that leaves
+  // An operator may choose a shorter max_age than the settings', to make room. One that leaves
   // readers no time is a slip.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
@@ -139,14 +146,14 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/** The size of a limit, where JetStream means "none" by 0 or -1. */
+/** The limit as a number to compare. JetStream writes "no limit" as 0 or -1: Infinity here. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY
     : value;
 }
 
-/** The limits that are smaller than the settings, as `ensure` raises them. */
+/** The limits that are smaller than the settings, with the values that `ensure` raises them to. */
 export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
   for (const limit of limits) {
@@ -156,8 +163,8 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
 }
 
 /**
- * The limits that are larger than the settings, each with what the settings say, as `ensure` leaves
- * them.
+ * The limits that are larger than the settings, which `ensure` leaves as they are. Each text names
+ * the settings' value too.
  */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits

@@ -1,6 +1,6 @@
-// The streams: creates those that are missing, raises limits, refuses ones that would break what a
-// 200 promises. What becomes of them later is the watch's to see. Never shrinks, empties or deletes
-// a stream.
+// Makes sure of the streams at the start and after each reconnect: creates those that are missing,
+// raises limits, and refuses a stream that would break what a 200 promises. Between those times the
+// streams are watched in `watch.ts`. Never shrinks, empties or deletes a stream.
 
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -21,14 +21,14 @@ import {
 
 export interface Streams {
   /**
-   * Makes sure of every stream, waiting as long as JetStream is not ready; from then on also after
-   * each reconnect. Rejects with a StreamError when only a change of settings or streams can help,
-   * or when the signal aborts.
+   * Makes sure of every stream, and waits as long as JetStream is not ready. Once this has
+   * succeeded, the streams are made sure of again after each reconnect. Rejects with a StreamError
+   * when only a change of settings or streams can help. Rejects also when the signal aborts.
    */
   ensure(signal?: AbortSignal): Promise<void>;
 }
 
-/** What no waiting can cure: the message says what to change. */
+/** A fault of a stream that no waiting can cure; the message says what to change. */
 export class StreamError extends Error {
   override name = "StreamError";
 }
@@ -51,7 +51,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
     for (const config of wanted) await ensureReady(config, signal);
   }
 
-  /** Tries one stream until it is there; says every few seconds what it waits for. */
+  /** Tries until the stream is there and fit; logs every few seconds what it waits for. */
   async function ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
     const attempt = async (): Promise<void> => {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
@@ -75,7 +75,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
     // After a reconnect the store may be a new one, as when a server came back on an empty disk.
     if (ensuring) return;
     ensuring = true;
-    // One that cannot be used keeps none of the others from being made.
+    // A stream that cannot be used must not keep the others from being made.
     await Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain)));
     ensuring = false;
   }
@@ -90,7 +90,7 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
       if (followsReconnects) return;
       followsReconnects = true;
       link.onChange((connected) => {
-        // It never rejects: what fails is logged.
+        // `ensureAgain` never rejects: it logs what fails.
         if (connected) void ensureAgain();
       });
     },
@@ -104,8 +104,8 @@ interface EnsureOptions {
 }
 
 /**
- * Creates or grows each stream once, for whoever makes them beside a gateway; answers their names.
- * Rejects like `ensure`, without waiting.
+ * Creates each stream or raises its limits, once, for a command that runs beside no gateway.
+ * Answers the streams' names. Rejects like `ensure`, but does not wait for JetStream.
  */
 export async function ensureStreams(
   connection: NatsConnection,
@@ -131,9 +131,10 @@ async function ensureOne(
   const { messageBytes, isGathered, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers up to which sequence it has a leaf's stream. One made anew, on an empty disk,
-    // goes on above any before it: from 1 on, a hub of nats-server 2.10 would pass over what comes
-    // before it asks again. Microseconds grow faster than messages come.
+    // A hub remembers up to which sequence it has gathered a leaf's stream. A leaf's stream that is
+    // made anew, on an empty disk, therefore begins above every sequence there was before: if it
+    // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
+    // again. The time in microseconds is such a sequence, since it grows faster than messages come.
     const first = isGathered ? { first_seq: Date.now() * 1_000 } : {};
     await jsm.streams.add({ ...wanted, ...first }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);
@@ -163,8 +164,8 @@ async function ensureOne(
 }
 
 /**
- * What the server said to a create or an update: a StreamError when waiting cannot help, else the
- * error itself.
+ * The error to throw when a create or an update has failed: a StreamError when waiting cannot help,
+ * else the error as it is.
  */
 function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;

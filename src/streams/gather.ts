@@ -1,17 +1,20 @@
-// What the streams of a hub gather: the streams of the same names in the JetStream domains of its
-// leaf nodes. Adds, and never takes away.
+// Makes the streams of a hub gather the streams of the same names from the JetStream domains of its
+// leaf nodes. Adds sources, and never removes one.
 
 import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { apiPrefixOf, managerOf, nanosPerMs } from "../nats/api.ts";
 
-/** How one leaf's stream is gathered. */
+/** How far the hub's stream has gathered the stream of one leaf. */
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /** Absent when the hub has not heard of it since the hub's start, or since it was added. */
+  /**
+   * Absent when the hub has not heard from the leaf's stream since the hub started, or since the
+   * leaf was added.
+   */
   readonly heard?: {
-    /** What the hub did not have of what it last heard there was. */
+    /** Messages that the leaf had when the hub last heard from it, and that the hub lacked. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };
@@ -20,8 +23,8 @@ export interface GatheredStream {
 const apiTimeoutMs = 5_000;
 
 /**
- * Makes each stream gather from each leaf; those it gathers from already stay. The streams must be
- * there. Rejects with JetStream's error.
+ * Makes each stream gather from each leaf; leaves that it gathers from already stay. The streams
+ * must exist. Rejects with JetStream's error.
  */
 export async function gatherFrom(
   connection: NatsConnection,

@@ -1,6 +1,7 @@
-// Whether a stream still has what it acknowledged, as far as its sequences tell: they never go down
-// in a store that keeps everything. One that goes back has lost events that were answered 200, as
-// when a copy without them came to lead, or a disk was restored.
+// Judges whether a stream still has the events it acknowledged, by its sequences: in a store that
+// keeps everything the last sequence never goes down. A stream whose last sequence goes down has
+// lost events that were answered 200, as when a replica without them became the leader, or a disk
+// was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
@@ -13,7 +14,7 @@ export interface StreamHistoryOptions {
   readonly monotonicMs: () => number;
 }
 
-/** What was known before the leader was asked. */
+/** What was known of the stream before its leader was asked. */
 export interface Before {
   /** The highest acknowledged sequence. */
   readonly sequence: number;
@@ -21,20 +22,20 @@ export interface Before {
 }
 
 /**
- * `unsure`: it cannot be told yet what it has. `broken`: it went back under a server that went on
- * running, as a nats-server of 2.10 does when the disk is full: that one acknowledges what it does
- * not keep until it is restarted.
+ * `unsure`: it cannot be told yet which events the stream has. `broken`: its sequence went down
+ * although its server kept running, as with nats-server 2.10 on a full disk. Such a server
+ * acknowledges messages that it does not keep, until it is restarted.
  */
 export type Verdict = "sure" | "unsure" | "broken";
 
 /**
- * A leader that has just been elected may not have applied all it has: so many readings in a row
- * must say the same.
+ * How many readings in a row must show too low a sequence before it counts as a loss: a leader that
+ * has just been elected may not have applied all the messages it has.
  */
 const lowReadingsMin = 3;
 /**
- * What was lost stays lost, and what comes is stored: so the gateway is unready for long enough to
- * be noticed, and then goes on.
+ * How long a loss makes the gateway unready: long enough to be noticed. Not for ever, because lost
+ * events do not come back, and new ones are stored.
  */
 const unreadyMs = 60_000;
 
@@ -43,12 +44,12 @@ export class StreamHistory {
   #created: string | undefined;
   /** Where the stream began: no event was acknowledged at this sequence or before it. */
   #begin = 0;
-  /** How far it had come at its last reading. */
+  /** The stream's last sequence at its last reading. */
   #known = 0;
   #lowReadings = 0;
   /**
-   * Who led it when it last had all that it had acknowledged, "" for a server alone; and when it
-   * turned out broken.
+   * The leader under which the stream last had everything it had acknowledged, and the one under
+   * which it turned out broken; "" for a server that is in no cluster.
    */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
@@ -58,37 +59,40 @@ export class StreamHistory {
     this.#options = options;
   }
 
-  /** It was not there, or had no leader, or NATS was away: its server may have been restarted. */
+  /**
+   * The stream was missing, or had no leader, or NATS was away: its server may have been restarted.
+   */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
   }
 
-  /** For /readyz. */
+  /** What /readyz says of a loss, for a minute after it was found. */
   faults(): string[] {
     const { text, untilMonotonicMs } = this.#told;
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** What a leader says of the stream. */
+  /** Judges what a leader says of the stream. */
   read(info: StreamInfo, before: Before): Verdict {
     const { state } = this.#options;
-    // It was found meanwhile, and the answer may be from before it.
+    // An acknowledgement has shown since the question was asked that the stream went back, and the
+    // leader's answer may be older than that.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
     const reading = { lastSequence, leader, before, ...this.#note(info, before) };
     if (reading.isNew) this.#readNew(reading);
     else if (state.wentBack !== undefined) {
-      // It may not have applied yet what it acknowledged. If it never has, that was no
-      // acknowledgement.
+      // The leader may not have applied yet the message that was acknowledged at `to`. If it never
+      // applies it, that acknowledgement was none.
       if (lastSequence < state.wentBack.to && this.#lowReadings < lowReadingsMin) return "unsure";
       this.#readCutBack(reading, state.wentBack);
     } else if (this.#lowReadings >= lowReadingsMin && state.sequence === before.sequence) {
       this.#readCutBack(reading, { from: before.sequence, to: lastSequence });
     } else {
-      // From the first reading on, so that what goes back before the first acknowledgement is
-      // seen too.
+      // The first reading counts too, so that a stream that goes back before its first
+      // acknowledgement is noticed.
       if (lastSequence > state.sequence) state.sequence = lastSequence;
       if (this.#lowReadings === 0) this.#wholeUnder = leader;
       return leader === this.#brokenUnder ? "broken" : "sure";
@@ -99,16 +103,17 @@ export class StreamHistory {
     return leader === this.#brokenUnder ? "broken" : "sure";
   }
 
-  /** Keeps what the reading says, and answers what that is beside what was known. */
+  /** Keeps what the reading says, and answers how that compares with what was known. */
   #note(info: StreamInfo, before: Before): Pick<Reading, "isNew" | "from" | "hadEvents"> {
     const { wentBack } = this.#options.state;
     const lastSequence = info.state.last_seq;
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
-    // What was acknowledged since the last reading may be the new stream's.
+    // Where the reading reaches the acknowledged sequence, a stream made anew may have acknowledged
+    // it. Then the last reading is what is known of the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
-    // One that never had an event has lost none.
+    // A stream that never had an event has lost none.
     const hadEvents = from > this.#begin;
     this.#created = created;
     this.#begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
@@ -123,7 +128,7 @@ export class StreamHistory {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
     if (hadEvents) this.#tell("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
-    // Acknowledgements of the new stream may have come since it was asked.
+    // An acknowledgement that has come since the question may be the new stream's, and stays.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
@@ -152,13 +157,13 @@ export class StreamHistory {
   }
 }
 
-/** What a leader says, beside what was known. */
+/** What a leader says of the stream, compared with what was known. */
 interface Reading {
   readonly lastSequence: number;
-  /** "" for a server alone. */
+  /** "" for a server that is in no cluster. */
   readonly leader: string;
   readonly before: Before;
-  /** Another stream than the one that was read before. */
+  /** Whether this is another stream of the same name than the one that was read before. */
   readonly isNew: boolean;
   /** The highest sequence that the stream known before had acknowledged. */
   readonly from: number;

@@ -1,7 +1,8 @@
-// How much of each stream one project may fill, so that a flood of one is that one's 503 and nobody
-// else's. The threshold moves with the room that is left, as in the shared buffers of switches
-// (`share-rule.ts`): a project may add while what it has is within it. What it has is asked of the
-// stream (`stream-fill.ts`), never kept in a ledger that purges or restarts falsify.
+// Limits how much of each stream one project may fill, so that a flood from one project makes 503s
+// for that project alone. A project may add events while what it has in the stream is within a
+// threshold, which moves with the room that is left, as in the shared buffers of switches
+// (`share-rule.ts`). What a project has is asked of the stream (`stream-fill.ts`), never kept in a
+// ledger that purges or restarts falsify.
 
 import type { Problem } from "../base/errors.ts";
 import type { Lane, ProjectShares } from "../base/types.ts";
@@ -16,17 +17,16 @@ export interface ProjectSharesOptions {
     readonly partitions: number;
     readonly frameScope: FrameScope;
     /**
-     * Per cent of a stream that one project can fill beside others that have little; 100 for no
-     * such limit.
+     * Per cent of a stream that one project can fill while the others have little; 100: no limit.
      */
     readonly projectShare: number;
   };
-  /** In all. Beside one there is nobody to keep room for. */
+  /** How many projects there are. A single one is not limited: there is nobody to keep room for. */
   readonly projectsKnown: () => number;
   readonly everyMs?: number;
   /**
-   * How often a stream is asked in which a project is over its share, so that it is let in soon
-   * after room appears.
+   * How often a stream is asked while a project is over its share in it, so that the project is let
+   * in soon after room appears.
    */
   readonly overEveryMs?: number;
 }
@@ -50,7 +50,8 @@ export class WatchedShares implements ProjectShares {
   readonly #isOff: boolean;
   readonly #timer: NodeJS.Timeout;
   /**
-   * Where the last lines went: requests of one project follow one another, since they share frames.
+   * The place that was looked up last. The next lines are often the same project's, since its
+   * requests share frames.
    */
   #last: Place | undefined;
   #over = 0;
@@ -66,7 +67,7 @@ export class WatchedShares implements ProjectShares {
     }, tickMs).unref();
   }
 
-  /** Projects over their share, counted once a stream. */
+  /** How many projects are over their share; one that is over in two streams counts twice. */
   get projectsOver(): number {
     return this.#over;
   }

@@ -1,5 +1,5 @@
-// What one project may have in a stream beside others. Pure arithmetic; who has how much is asked
-// elsewhere.
+// How many bytes one project may have in a stream that it shares with others. Pure arithmetic; how
+// much each project has is asked in `stream-fill.ts`.
 
 /**
  * So many projects are counted at most, so nobody's part falls below a sixty-fourth of the stream,
@@ -9,18 +9,19 @@ const projectsCountedMax = 64;
 
 export interface StreamRoom {
   readonly bytesMax: number;
-  /** Below 0 where more is on its way than fits. */
+  /** Below 0 where more bytes are under way than fit. */
   readonly bytesFree: number;
-  /** Those that have something in the stream. */
+  /** How many projects have something in the stream. */
   readonly projects: number;
 }
 
 /**
- * What a project may have in the stream while it adds to it, where `projectShare` per cent (below
- * 100) is what one alone may fill. Either so many times what is free, which leaves the more free
- * the fewer have much. Or, where that is more, what each would have if all of them filled the
- * stream like this: whoever has no more is not why nothing is free, and all of them together still
- * leave something free.
+ * The most bytes that a project may have in the stream and still add to it. `projectShare` (below
+ * 100) is the per cent that a project may fill while the others have nothing. The larger of two
+ * amounts counts. One is a multiple of the bytes that are free: the fewer projects have much, the
+ * more stays free. The other is the part that each project would have if all of them filled the
+ * stream by this rule. A project that has no more than that part is not why nothing is free, and
+ * all projects at that part together still leave some bytes free.
  */
 export function mayHaveBytes(room: StreamRoom, projectShare: number): number {
   const timesFree = projectShare / (100 - projectShare);

@@ -1,6 +1,7 @@
-// What each project has in one stream, as far as it matters, and who of them is over the share. The
-// stream is asked now and then, and for the few that matter; between two questions what this
-// process was acknowledged, and what it has under way, is added.
+// Knows what each project has in one stream, as far as that matters, and which projects are over
+// their share. The stream is asked now and then, and only for the few projects that matter. Between
+// two questions, the bytes that were acknowledged to this process, and those it has under way, are
+// added.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
@@ -17,38 +18,50 @@ export interface StreamFillOptions {
   readonly partition: number;
   /** Whether messages hold events of several projects. */
   readonly isMixed: boolean;
-  /** Per cent of the stream that one project can fill beside others that have little. */
+  /** Per cent of the stream that one project can fill while the others have little. */
   readonly projectShare: number;
-  /** In all. Beside one there is nobody to keep room for. */
+  /** How many projects there are. A single one is not limited: there is nobody to keep room for. */
   readonly projectsKnown: () => number;
-  /** One project more is over its share, or one fewer. */
+  /** Called with 1 when one project more is over its share, with -1 when one fewer is. */
   readonly onOver: (change: 1 | -1) => void;
 }
 
-/** What this process knows of one project in the stream, in bytes but for the counts. */
+/**
+ * What this process knows of one project in the stream. The sizes are in bytes; `countedIn` and
+ * `countedAfter` are numbers of readings and counts.
+ */
 export interface ProjectFill {
   readonly projectId: string;
-  /** What there was at the last count, and the reading that it was part of; 0 before the first. */
+  /**
+   * `counted`: the bytes at the project's last count. `countedIn`: the reading that this count was
+   * part of. Both are 0 before the first count.
+   */
   counted: number;
   countedIn: number;
-  /** Counts of the stream's projects that had been made before. */
+  /** How many counts of this stream's projects had been made before the last count. */
   countedAfter: number;
-  /** Acknowledged to this process since then. */
+  /** Bytes acknowledged to this process since the last count. */
   acked: number;
-  /** Given to the publisher, and neither acknowledged nor refused. */
+  /** Bytes given to the publisher, and neither acknowledged nor refused yet. */
   underWay: number;
-  /** Its part of the stream's `ackedLately`. */
+  /** The project's part of the stream's `#ackedLately`. */
   ackedLately: number;
   isOver: boolean;
 }
 
 const askTimeoutMs = 2_000;
-/** Up to this part of a stream nobody is near a share, unless the share is as small. */
+/**
+ * While no more than this part of a stream is filled, no project can be near its share, unless the
+ * share itself is smaller.
+ */
 const quietPartMax = 1 / 4;
-/** After this part of a stream it is asked again, without waiting for the timer. */
+/**
+ * When this part of a stream has been stored since the last question, the stream is asked again,
+ * without waiting for the timer.
+ */
 const askPart = 1 / 64;
 const judgePart = 1 / 512;
-/** Projects that are counted in a reading of those that are over, and of the others as many. */
+/** A reading counts at most this many of the projects over their share, and as many others. */
 const countedMax = 8;
 
 export class StreamFill {
@@ -60,25 +73,26 @@ export class StreamFill {
   #sinceAllMs = 0;
   /** Projects over their share. */
   #over = 0;
-  /** Projects that have something in it, as far as it tells. */
+  /** How many projects have something in the stream, as far as the stream tells. */
   #projects = 0;
   #bytes = 0;
-  /** 0 until it is known; Infinity without a limit. */
+  /** The stream's limit in bytes: 0 until it is known, Infinity where there is none. */
   #bytesMax = 0;
-  /** Readings that have come to their end; those of whoever is over do not count. */
+  /** How many readings have ended. One of only the projects over their share does not count. */
   #readings = 0;
   #counts = 0;
   /** Bytes acknowledged to this process since the stream was asked. */
   #acked = 0;
   #underWay = 0;
   /**
-   * Acknowledged to this process while about as much came as the stream holds: whose part of shared
-   * messages is how large.
+   * Bytes acknowledged to this process lately, that is while about as much came as the stream
+   * holds. A project's part of them stands for its part of the messages that several projects
+   * share.
    */
   #ackedLately = 0;
-  /** What has been added, and is under way, when the shares are judged again. */
+  /** The shares are judged again when `#acked` and `#underWay` together reach this. */
   #judgeAt = 0;
-  /** What has been added when the stream is asked again before its time. */
+  /** The stream is asked again, before the timer does so, when `#acked` reaches this. */
   #askAt = 0;
   #isAsking = false;
 
@@ -94,7 +108,7 @@ export class StreamFill {
     return this.#fills.get(projectId)?.isOver === true;
   }
 
-  /** The project's own, made when there is none. */
+  /** What is known of the project, made when there is nothing yet. */
   fillOf(projectId: string): ProjectFill {
     const known = this.#fills.get(projectId);
     if (known !== undefined) return known;
@@ -104,7 +118,7 @@ export class StreamFill {
     return fill;
   }
 
-  /** Bytes of the project are under way to the stream; less than 0: so many are not any more. */
+  /** `bytes` more of the project are under way to the stream; below 0: that many are no longer. */
   addUnderWay(fill: ProjectFill, bytes: number): void {
     fill.underWay += bytes;
     this.#underWay += bytes;
@@ -120,7 +134,10 @@ export class StreamFill {
     if (this.#acked >= this.#askAt) void this.#ask("all");
   }
 
-  /** So much time has passed: asks in which a project has stored something, if it is due. */
+  /**
+   * `passedMs` have passed since the last call: asks the stream, if that is due and a project has
+   * added something to it.
+   */
   tick(passedMs: number, everyMs: number): void {
     this.#sinceAllMs += passedMs;
     if (this.#fills.size === 0) return;
@@ -128,7 +145,7 @@ export class StreamFill {
     else if (this.#over > 0) void this.#ask("over");
   }
 
-  /** Unless it is being asked; never rejects. */
+  /** Asks the stream, unless a question is under way already. Never rejects. */
   async #ask(whom: "all" | "over"): Promise<void> {
     const { link } = this.#options;
     if (this.#isAsking || !link.connected) return;
@@ -139,8 +156,8 @@ export class StreamFill {
       await this.#readWhole(manager);
       if (this.#bytes > this.#bytesMax * this.#quietPart) await this.#countIn(manager, whom);
     } catch {
-      // What is known stays; that JetStream does not answer is said elsewhere. Without a limit
-      // known, the next try is the clock's.
+      // What is known stays. That JetStream does not answer is reported elsewhere. While the
+      // stream's limit is not known, only the timer asks again.
       const more = this.#bytesMax === 0 ? Number.POSITIVE_INFINITY : this.#bytesMax * judgePart;
       this.#askAt = this.#acked + more;
     } finally {
@@ -153,7 +170,9 @@ export class StreamFill {
     if (this.#acked + this.#underWay >= this.#judgeAt) this.#judge();
   }
 
-  /** Says anew who is over, from what was counted in the last reading and what has come since. */
+  /**
+   * Decides which projects are over their share, by the last reading's counts and what came since.
+   */
   #judge(): void {
     const bytesMax = this.#bytesMax;
     this.#judgeAt = this.#acked + this.#underWay + bytesMax * judgePart;
@@ -169,8 +188,9 @@ export class StreamFill {
   }
 
   /**
-   * Much of what an older count found may have left the stream since: it makes nobody be over,
-   * though who is stays so by it.
+   * The bytes that the project is taken to have. A count from before the last reading puts no
+   * project over its share, since much of what it found may have left the stream. It does keep a
+   * project over that is over already.
    */
   #bytesOf({ counted, countedIn, acked, underWay, isOver }: ProjectFill, stored: number): number {
     const counts = countedIn >= this.#readings || isOver;
@@ -192,7 +212,7 @@ export class StreamFill {
     const { state, config } = await manager.streams.info(this.#name);
     this.#bytes = state.bytes;
     this.#bytesMax = bytesMaxOf(config);
-    // Beside messages of several projects the subjects do not tell how many there are.
+    // Where messages hold events of several projects, the subjects do not tell how many there are.
     this.#projects = isMixed ? projectsKnown() : (state.num_subjects ?? this.#fills.size);
     this.#acked -= acked;
     this.#askAt = this.#bytesMax * askPart;
@@ -200,8 +220,8 @@ export class StreamFill {
   }
 
   /**
-   * Forgets what the stream has told to be no more: what was added adds up, but what has left is
-   * not told project by project.
+   * Forgets bytes that must have left the stream. This process adds up what comes, but the stream
+   * does not tell project by project what has left.
    */
   #forgetGone(): void {
     const isQuiet = this.#bytes <= this.#bytesMax * this.#quietPart;
@@ -218,8 +238,8 @@ export class StreamFill {
   async #countIn(manager: JetStreamManager, whom: "all" | "over"): Promise<void> {
     const reading = this.#readings + (whom === "all" ? 1 : 0);
     try {
-      // Nothing is added by those that are over: the mean of their messages stays about what it
-      // was.
+      // A project over its share adds nothing, so the mean size of its messages stays about the
+      // same and is not read anew.
       for (const fill of this.#overFills())
         await this.#count(manager, fill, { reading, isFresh: false });
       if (whom === "over") return;
@@ -230,14 +250,14 @@ export class StreamFill {
     }
   }
 
-  /** Those that are over, the longest uncounted first. */
+  /** The projects over their share, those whose last count is the oldest first. */
   #overFills(): ProjectFill[] {
     if (this.#over === 0) return [];
     const fills = [...this.#fills.values()].filter((fill) => fill.isOver);
     return fills.sort((left, right) => left.countedAfter - right.countedAfter).slice(0, countedMax);
   }
 
-  /** Those of the others that have or added most. */
+  /** The projects within their share that have added something, those with the most bytes first. */
   #adderFills(): ProjectFill[] {
     const fills = [...this.#fills.values()].filter(
       ({ isOver, acked, underWay }) => !isOver && acked + underWay > 0,
@@ -260,7 +280,8 @@ export class StreamFill {
     };
     let bytes = await bytesOf(fill.projectId);
     if (isMixed && this.#ackedLately > 0) {
-      // Whose part of messages of several projects is how large, what this process has stored says.
+      // A message of several projects does not tell how much of it is whose. The project's part of
+      // what this process has stored lately stands for its part of them.
       bytes += ((await bytesOf(manyProjects)) * fill.ackedLately) / this.#ackedLately;
     }
     fill.counted = bytes;

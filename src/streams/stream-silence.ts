@@ -1,6 +1,6 @@
-// Whether a stream acknowledges anything, though it answers questions: so a leader without a
-// majority, and a nats-server of 2.14 or newer after a failed write. Its events are refused until
-// an acknowledgement comes.
+// Finds a stream that answers questions but acknowledges nothing. So does a leader without a
+// majority, and a nats-server of 2.14 or newer after a failed write. The stream's events are
+// refused until an acknowledgement comes.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
@@ -13,35 +13,46 @@ export interface StreamSilenceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** How long a stream counts as silent when nobody sends anything that would prove it. */
+/** How long a stream counts as silent after the last frame that went unanswered. */
 const silentMsMax = 10_000;
-/** Members of a stream answer their leader about once a second. */
+/**
+ * A member that its leader has not heard from for this long counts as gone. Members of a stream
+ * answer their leader about once a second.
+ */
 const heardMsMax = 3_000;
 
 export class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** Who led the stream when it was told that it acknowledges nothing, "" for a server alone. */
+  /**
+   * The leader under which the stream was found to acknowledge nothing; "" for a server that is in
+   * no cluster.
+   */
   #toldUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {
     this.#options = options;
   }
 
-  /** What a leader says, asked at that monotonic time; answers what stands in the way. */
+  /**
+   * Judges what a leader says of the stream, which was asked at `askedMonotonicMs`. Answers what
+   * keeps events from being stored.
+   */
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
     const leader = info.cluster?.leader ?? "";
-    // Another server is to be tried anew.
+    // Another server leads now, and may acknowledge: it is tried.
     if (this.#toldUnder !== undefined && this.#toldUnder !== leader) this.forget();
     const now = monotonicMs();
-    // An answer to an earlier question may have come before an acknowledgement that is here too.
+    // Only the answer to a question that was asked after the silence began proves it. The answer to
+    // an earlier question may have come just before an acknowledgement that has arrived too.
     const isSilent =
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
       now - state.silentMonotonicMs <= silentMsMax;
     const fault = hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name);
     const detail = `S${fault.slice(1)}`;
-    // Said once. It goes on, also while nobody sends anything, until an acknowledgement ends it.
+    // The silence is logged once. The refusal goes on, also while nobody sends anything, until an
+    // acknowledgement ends it.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#toldUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
@@ -54,7 +65,7 @@ export class StreamSilence {
     return isSilent ? [fault] : [];
   }
 
-  /** The server may have been restarted, or be another one, which is what helps. */
+  /** Called when the server may have been restarted, or another one leads: either can help. */
   forget(): void {
     const { state } = this.#options;
     this.#toldUnder = undefined;
@@ -64,12 +75,12 @@ export class StreamSilence {
 }
 
 /**
- * Whether its leader hears from a majority, itself among them: a leader cut off goes on leading for
- * some seconds. Only it says this.
+ * Whether the stream's leader hears from a majority, itself included: a leader that is cut off goes
+ * on leading for some seconds. Only a leader's answer tells this.
  */
 export function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
-  // One that it never heard from was active 0 ns ago.
+  // A member that the leader has never heard from is reported as active 0 ns ago.
   const heard = others.filter(
     ({ offline, current, active }) =>
       offline !== true && active < heardMsMax * nanosPerMs && (current || active > 0),

@@ -1,6 +1,6 @@
-// How much a stream has under a subject, by its messages there and the mean of a few of them.
-// JetStream tells the bytes of a whole stream only, and to read them all would cost more than a
-// share is worth. Good to some per cent.
+// Estimates how many bytes a stream has under a subject: the number of its messages there times the
+// mean size of a few of them. JetStream tells the bytes of a whole stream only, and to read all
+// messages would cost more than a share is worth. Good to some per cent.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 
@@ -17,8 +17,8 @@ export class SubjectBytes {
   }
 
   /**
-   * Reads some messages anew for `isFresh`, else only where none has been read yet. Rejects when
-   * JetStream does not answer.
+   * With `isFresh` the mean is read anew from some messages, else only where none has been read
+   * yet. Rejects when JetStream does not answer.
    */
   async ask(manager: JetStreamManager, subject: string, isFresh: boolean): Promise<number> {
     const { state } = await manager.streams.info(this.#stream, { subjects_filter: subject });
@@ -51,15 +51,16 @@ export class SubjectBytes {
     for (let sample = 0; sample < samplesMax; sample++) {
       await read(state.first_seq + Math.floor(((sample + Math.random()) * span) / samplesMax));
     }
-    // All of them lie before the first place that was read at: others have filled the stream since.
+    // Every message of the subject lies before the first place that was tried: other subjects have
+    // filled the stream since.
     if (found === 0) await read(state.first_seq);
     return found > 0 ? bytes / found : undefined;
   }
 }
 
 /**
- * As they are in the message, with the names and marks that the server answers beside them left
- * out.
+ * The bytes of the headers as they are in the stored message. Those that the server adds to its
+ * answer are left out.
  */
 function headerBytes(header: Iterable<[string, string[]]>): number {
   let bytes = 12;

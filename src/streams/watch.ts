@@ -1,7 +1,8 @@
 // Asks JetStream for each stream about once a second and at each reconnect, because anyone may edit
-// a stream while it is in use: what is found decides which requests are refused, what /readyz says,
-// and the sizes for the scrape. Asks by name: the list of all would be gathered from every server,
-// and one that is frozen would cost the answer. Leaves a server that serves no stream.
+// a stream while it is in use. The answers decide which requests are refused, what /readyz says,
+// and the stream sizes in the metrics. Asks for each stream by name: a list of all streams is
+// gathered from every server, and one frozen server would cost the whole answer. Leaves a server
+// through which no stream is served.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
@@ -27,22 +28,23 @@ export interface StreamWatchOptions {
 
 const everyMsDefault = 1_000;
 /**
- * With many streams those that take no events are asked in turn, so many at a time. The others are
- * asked when a frame is sent to them.
+ * With many streams, the idle ones are asked in turn, this many at each interval. A stream that
+ * frames are sent to is asked when a frame is sent.
  */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
-/** So long after an acknowledgement a server serves, whatever it answers. */
+/** For this long after an acknowledgement a server counts as serving, whatever it answers. */
 const stuckMsMax = 2_000;
 /**
- * How long a server is stuck before another is tried: the others have agreed on leaders by then.
- * Where it does not help, rarer and rarer.
+ * How long a server must be stuck before another one is tried; by then the other servers have
+ * agreed on leaders. Where that does not help, the wait doubles each time, up to `leaveMsMax`.
  */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
 /**
- * Asks at once, then until closed. What JetStream does not answer leaves what is known as it is.
+ * Asks for the streams at once, and then at intervals until it is closed. A question that JetStream
+ * does not answer changes nothing of what is known.
  */
 export class StreamWatch {
   readonly #options: StreamWatchOptions;
@@ -72,7 +74,8 @@ export class StreamWatch {
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
-    // A stream that has acknowledged meanwhile can store, whatever the question came to.
+    // A stream that acknowledges while it is asked can store, even where the question goes
+    // unanswered.
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
     const unheard = this.#streams.filter(
@@ -85,14 +88,17 @@ export class StreamWatch {
     );
   }
 
-  /** As last heard, kept while NATS is away: of this gateway's own streams those that are there. */
+  /**
+   * The sizes as last heard, kept while NATS is away. Only this gateway's own streams are among
+   * them, and only those that exist.
+   */
   sizes(): readonly StreamSize[] {
     return this.#streams.flatMap(({ size }) => size ?? []);
   }
 
   /**
-   * Streams whose events are refused because they would not keep what a 200 promises, or
-   * acknowledge nothing.
+   * How many streams' events are refused, because the stream would not keep what a 200 promises, or
+   * acknowledges nothing.
    */
   unfit(): number {
     return this.#streams.filter(({ isRefused }) => isRefused).length;
@@ -134,8 +140,8 @@ export class StreamWatch {
   }
 
   /**
-   * Those that take no events now, as nothing is sent that would have them asked, and some of the
-   * others in turn.
+   * Asks for the streams whose events are refused, since no frame is sent that would have them
+   * asked, and for some of all streams in turn.
    */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
@@ -151,8 +157,9 @@ export class StreamWatch {
   }
 
   /**
-   * A server that is cut off from its cluster serves nobody, while others that this process may
-   * reach go on without it.
+   * Moves to another server when no stream is served through this one. A server that is cut off
+   * from its cluster serves no stream, while the others, which this process may reach, go on
+   * without it.
    */
   #leaveStuckServer(): void {
     const { link, log, monotonicMs } = this.#options;

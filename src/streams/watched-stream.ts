@@ -1,5 +1,6 @@
-// What one stream is now, asked by its name, which its leader answers: whether its events are
-// refused, what /readyz says of it, and its size. Changes no stream.
+// The present state of one stream: whether its events are refused, what /readyz says of it, and its
+// size. JetStream is asked for the stream by its name, and the stream's leader answers. Changes no
+// stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
@@ -22,12 +23,14 @@ export interface WatchedStreamOptions {
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;
   readonly manager: () => Promise<JetStreamManager>;
-  /** What it must take in one message. */
+  /** How many bytes the stream must take in one message. */
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** Who sends a frame asks for the stream when this has passed since it was asked. */
+  /**
+   * A frame that is sent has the stream asked for, once this has passed since the last question.
+   */
   readonly askEveryMs: number;
 }
 
@@ -37,8 +40,8 @@ interface Asked extends Before {
 }
 
 /**
- * A stream that is not there may be about to be made, after a reconnect: for so long its frames
- * wait.
+ * How long a stream may be missing before its events are refused: after a reconnect it may be about
+ * to be made. Until then its frames wait.
  */
 const missingMsMax = 1_000;
 const givesTwice =
@@ -51,7 +54,7 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   #size: StreamSize | undefined;
-  /** What stands in the way, as last heard from a leader. */
+  /** What keeps the stream from storing events, as last heard. */
   #faults: readonly string[] = [];
   #unheard: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
@@ -59,8 +62,7 @@ export class WatchedStream {
   #asking: Promise<void> | undefined;
 
   /**
-   * Registers itself in `state`: from then on `state.ask` and `state.askMonotonicMs` decide when
-   * the stream is asked for.
+   * Sets `state.ask` and `state.askMonotonicMs`, by which the publisher has the stream asked for.
    */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
@@ -76,19 +78,19 @@ export class WatchedStream {
     return this.#options.wanted.name;
   }
 
-  /** Undefined while the stream is not there, and until it was heard of. */
+  /** Undefined while the stream is missing, and until its size is first heard. */
   get size(): StreamSize | undefined {
     return this.#size;
   }
 
-  /** Why nothing was heard, the last time. */
+  /** Why the last question got no answer; undefined when it got one. */
   get unheard(): string | undefined {
     return this.#unheard;
   }
 
   /**
-   * As seen from the server asked: nobody answers for it, nobody leads it, or who does hears from
-   * no majority.
+   * Whether, as seen from the server that was asked, nobody answers for the stream, it has no
+   * leader, or its leader does not hear from a majority.
    */
   get isStuck(): boolean {
     return this.#isStuck;
@@ -98,12 +100,12 @@ export class WatchedStream {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
 
-  /** What stands in the way, as last heard. */
+  /** What keeps the stream from storing events, as last heard. */
   faults(): string[] {
     return [...this.#faults, ...this.#history.faults()];
   }
 
-  /** As `faults`, where nobody has answered now. */
+  /** What to answer in place of `faults` when the last question got no answer. */
   faultsUnheard(): string[] {
     return [`stream ${this.name} does not answer: ${this.#unheard}`, ...this.#history.faults()];
   }
@@ -114,7 +116,10 @@ export class WatchedStream {
     this.#history.interrupted();
   }
 
-  /** One question at a time; never rejects. */
+  /**
+   * Asks for the stream, one question at a time: a call during a question waits for that one's
+   * answer. Never rejects.
+   */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
@@ -122,7 +127,8 @@ export class WatchedStream {
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#hear({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // Found while the question was under way: so it is asked again.
+      // The stream was found during the question to have gone back. The answer may be older, so the
+      // stream is asked again.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
