@@ -1,51 +1,51 @@
-// What one project has sent to this process: token buckets that hold it against its quota, and
-// counts for its usage record. Plain numbers: a request costs a few additions, no timer, no memory.
-// Must not know requests or NATS.
+// One project's meter in this process: token buckets that hold the project to its quota, and counts
+// for its usage record. All are plain numbers: a request costs a few additions, no timer, no
+// memory. Must not know requests or NATS.
 
 import type { Excess, ProjectMeter, ProjectQuota, RequestCost } from "../../base/types.ts";
 
 /** What a project's requests have come to, in this process. */
 export interface Counts {
-  /** Events that are stored, also of requests that were answered 503 for others of their events. */
+  /** Events that are stored, including those of a request that was answered 503 for its others. */
   readonly accepted: number;
-  /** What their lines have. */
+  /** The bytes of those events' lines. */
   readonly storedBytes: number;
-  /** Events that were sent and not acknowledged in time: stored or not. */
+  /** Events that were sent to JetStream and not acknowledged in time: they may be stored or not. */
   readonly unknown: number;
   /** Events left out and events in error. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
   readonly rateLimitedEvents: number;
-  /** Counted in bodies, after decompression. */
+  /** The bytes of the refused requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
 }
 
 /**
- * A burst is at least what an SDK sends at once, so that a limit, however low, is one of rate and
- * shuts no client out. A request may cost two of them, of which one can be debt.
+ * A burst is never less than what an SDK sends at once. So a quota, however low, limits the rate
+ * and shuts no client out. One request may cost two bursts, of which one can be debt.
  */
 const burstEventsMin = 100;
 const burstBytesMin = 65_536;
 const burstsARequestMax = 2;
 
 /**
- * So many bytes a minute a project may store however little was sent for them: equal events
- * compress a thousand times and more.
+ * A project may store this many bytes a minute even where far fewer were sent for them: equal
+ * events compress a thousand times and more.
  */
 const expansionBytesAMinute = 8_388_608;
 const minuteMs = 60_000;
 
-/** A rate, and of how much of it a burst consists. */
+/** A rate, and how many tokens a burst has. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
 }
 
 /**
- * Tokens that come back at a rate, up to a burst. Whoever comes while there is one may take more
- * than there are: the debt is paid off before the next, so that a request larger than the burst
- * gets through. All that passes is paid for in full, so the rate holds; and the debt is a burst at
- * most, because keys are public, and one request of a stranger must not shut a project out for
+ * Tokens that come back at a rate, up to a burst. A request that finds a token may take more tokens
+ * than there are, so that one larger than the burst gets through. The debt is paid off before the
+ * next request. Everything that passes is paid for in full, so the rate holds. The debt is at most
+ * a burst, because keys are public, and one request of a stranger must not shut a project out for
  * hours.
  */
 class TokenBucket {
@@ -69,7 +69,7 @@ class TokenBucket {
     this.#level = Math.max(-burst, Math.min(this.#level, burst));
   }
 
-  /** No request may take more, ever. */
+  /** The most tokens that one request may ever take. */
   get requestMax(): number {
     return this.#burst * burstsARequestMax;
   }
@@ -79,8 +79,8 @@ class TokenBucket {
   }
 
   /**
-   * 0 while there is a token and the debt would not come to more than a burst, else how long until
-   * that is so, at least 1.
+   * 0 while there is a token and taking `tokens` would leave a debt of at most a burst. Else the
+   * milliseconds until that is so, at least 1.
    */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
@@ -90,13 +90,13 @@ class TokenBucket {
       : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
   }
 
-  /** Only what `waitMs` has let through. */
+  /** Only for tokens that `waitMs` has answered 0 for. Answers how many were taken. */
   take(tokens: number): number {
     this.#level -= tokens;
     return tokens;
   }
 
-  /** Never above the burst, whatever has come back by itself in the meantime. */
+  /** Puts tokens back, up to the burst, since others may have come back by themselves meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
@@ -130,7 +130,7 @@ export class Meter implements ProjectMeter {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** From now on this quota holds. The same one again changes nothing. */
+  /** This quota holds from now on. Setting the same quota again changes nothing. */
   setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
     this.#events = this.#bucketOf(
       this.#events,
@@ -252,7 +252,7 @@ function excessOf(
   return { what, perSecond: bucket.perSecond, requestMax: bucket.requestMax };
 }
 
-/** A request without events is work too. */
+/** A request without events is work too, and costs one token. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }

@@ -1,5 +1,5 @@
 // The meters of all projects by id. A project that is deleted keeps its meter for a while, so that
-// one that is added again under its id goes on with the counts and the debt there were. Must not
+// a project that is added again under the same id goes on with the old counts and debt. Must not
 // know requests or NATS.
 
 import { Meter } from "./meter.ts";
@@ -10,11 +10,11 @@ export interface KnownMeter {
 }
 
 export interface Meters {
-  /** The project's own, made when there is none. */
+  /** The project's meter, made when there is none. */
   of(projectId: string): Meter;
   /**
-   * The project is gone, until its meter is asked for again. Of those that are gone only the last
-   * few keep their meters.
+   * Notes that the project was deleted, until its meter is asked for again. Only the last few
+   * deleted projects keep their meters.
    */
   leave(projectId: string): void;
   all(): Iterable<KnownMeter>;
@@ -22,7 +22,7 @@ export interface Meters {
 
 export interface MetersOptions {
   readonly monotonicMs: () => number;
-  /** Meters kept of projects that are gone. */
+  /** How many deleted projects keep their meters. */
   readonly goneMax?: number;
 }
 
@@ -30,7 +30,7 @@ const goneMaxDefault = 1_000;
 
 export function createMeters({ monotonicMs, goneMax = goneMaxDefault }: MetersOptions): Meters {
   const meters = new Map<string, Meter>();
-  // The longest gone first.
+  // The ids of deleted projects, the longest deleted first.
   const gone = new Set<string>();
 
   function of(projectId: string): Meter {

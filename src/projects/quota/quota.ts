@@ -1,21 +1,22 @@
-// What a project may send, as the registry's entry says it and as a person reads it. Counting is
-// done in meter.ts.
+// A project's quota, as the registry's entry holds it and as a person reads it. Requests are held
+// against it in meter.ts.
 
 import type { ProjectQuota } from "../../base/types.ts";
 
-/** Without a burst of its own: as long as SDKs gather events before they send them. */
+/** The burst of a quota that sets none: as long as SDKs gather events before they send them. */
 export const burstSecondsDefault = 10;
 
 /**
- * A quota, undefined for none, or what is wrong with it, in words that hold nothing of its content.
+ * The quota, undefined for none; or what is wrong with the value, in words that hold nothing of its
+ * content.
  */
 export type ParsedQuota =
   | { readonly ok: true; readonly quota: ProjectQuota | undefined }
   | { readonly ok: false; readonly fault: string };
 
 /**
- * `value`: the field `limits` of an entry, which has this name in what is stored. Fields nobody
- * knows are left to newer versions.
+ * `value` is the field `limits` of a stored entry: the quota has that name there. Unknown fields
+ * are ignored, since a newer version may have written them.
  */
 export function parseQuota(value: unknown): ParsedQuota {
   if (value === undefined) return { ok: true, quota: undefined };
@@ -52,7 +53,7 @@ export function quotaValue({
   };
 }
 
-/** As a line for people, "" for none. */
+/** The quota as one line for people; "" for no quota. */
 export function quotaText(quota: ProjectQuota | undefined): string {
   if (quota === undefined) return "";
   const { eventsPerSecond, bytesPerSecond, burstSeconds } = quota;
@@ -63,7 +64,7 @@ export function quotaText(quota: ProjectQuota | undefined): string {
   ].join(", ");
 }
 
-/** JSON can hold 1e999, which is read as Infinity. */
+/** Infinity is no positive number here: JSON can hold 1e999, which is read as Infinity. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -35,11 +35,13 @@ export interface BucketFollowerOptions extends BucketPlace {
   /** What the streams say of projects, asked where a bucket is read for the first time. */
   readonly storedEvents: () => Promise<StoredEvents>;
   readonly projectsKnown: () => number;
-  /** There is no bucket, and one that was there or ought to be is not made anew. */
+  /**
+   * The bucket is missing although it was there before, or ought to be. It is not created again.
+   */
   readonly onGone: () => void;
-  /** A whole reading, and what is wrong with the bucket whatever is in it. */
+  /** Takes a whole reading, and what is wrong with the bucket itself, whatever its entries say. */
   readonly onRead: (reading: Reading, fault: string | undefined) => void;
-  /** One entry of the bucket that was read last. */
+  /** Takes one more entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
 }
 
@@ -50,7 +52,7 @@ interface OpenWatch {
   readonly state: BucketState;
   readonly progress: WatchProgress;
   readonly faultOnceRead: string | undefined;
-  /** Projects of which a reading must say something. */
+  /** The reading must have an entry of each of these projects. */
   readonly expected: ReadonlySet<string>;
 }
 
@@ -63,11 +65,11 @@ export class BucketFollower {
   readonly #closing = new AbortController();
   #following: WatchProgress | undefined;
   #endWatch: (() => void) | undefined;
-  /** Whether anything has been said of the bucket. */
+  /** Whether `onRead` or `onGone` has been called yet. */
   #isTold = false;
   /**
-   * Whether a reading has been compared with what the streams say. From then on what is known says
-   * more.
+   * Whether a reading has been compared with what the streams say. After that, the known projects
+   * say more than the streams do.
    */
   #isCompared = false;
 
@@ -119,7 +121,8 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || this.#options.projectsKnown() === 0;
-    // Before the reading begins: it then has whoever has stored events by now.
+    // Asked before the reading begins, so that the reading has every project with events stored by
+    // now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     await this.#raise(state);
     const source = await openEntrySource({ bucket, reader, intervalMs, log: this.#options.log });
@@ -140,7 +143,9 @@ export class BucketFollower {
     await checks.ended;
   }
 
-  /** Creates the bucket at a first start alone: one that vanishes while this runs is a loss. */
+  /**
+   * Creates the bucket only at a first start: one that vanishes while this process runs is a loss.
+   */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
@@ -157,8 +162,8 @@ export class BucketFollower {
   }
 
   /**
-   * A reading counts when it is whole: what was known stays until it is. After that every change
-   * counts as it comes.
+   * Reads the watch to its end. The projects known before stay until the reading is whole. After
+   * that every change counts as it comes.
    */
   async #read(watch: OpenWatch): Promise<void> {
     const { source, reader, state, progress } = watch;
@@ -174,7 +179,7 @@ export class BucketFollower {
       }
       entries.set(entry.key, this.#newsOf(entry));
       if (entry.delta !== 0) continue;
-      // What serves the watch may itself be behind the leader.
+      // The replica that serves the watch may itself be behind the leader.
       const isBehind =
         entry.revision < state.lastSequence &&
         (await reader.next(entry.revision + 1)) !== undefined;
@@ -203,7 +208,7 @@ export class BucketFollower {
   }
 
   /**
-   * The server forgets a watch when it stops: after a reconnect everything is read again at once.
+   * A server that stops forgets its watches: after a reconnect everything is read again at once.
    */
   async #renewOnReconnect(): Promise<void> {
     for await (const status of this.#options.connection.status()) {

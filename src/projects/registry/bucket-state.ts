@@ -1,6 +1,6 @@
-// How the registry's bucket stands, as its leader says. A member of a group without a leader
-// answers too, in newer nats-servers, from a store that may have been cut back at its start: what
-// it says is no fact, so it counts as no answer.
+// The state of the registry's bucket, as its leader says it. In newer nats-servers a member of a
+// group without a leader answers too, from a store that may have been cut back when it started.
+// Such an answer is no fact, so it counts as none.
 
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,7 +10,7 @@ import { bucketStream, bucketSubjects } from "../../nats/names.ts";
 export interface BucketState {
   /** When the stream was made: tells a bucket from another one of the same name. */
   readonly created: string;
-  /** The newest entry's, also when that entry is gone. */
+  /** The sequence of the newest entry, also when that entry is gone. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
@@ -19,7 +19,9 @@ export interface BucketState {
 export interface BucketReader {
   /** The stream's name. */
   readonly name: string;
-  /** Undefined: there is no such bucket. Rejects when nobody answers who must know. */
+  /**
+   * Undefined: there is no such bucket. Rejects when JetStream does not answer, or no leader does.
+   */
   state(): Promise<BucketState | undefined>;
   /**
    * The first entry at this sequence or after it, as the leader has it; undefined when there is
@@ -29,7 +31,7 @@ export interface BucketReader {
 }
 
 export interface BucketEntry {
-  /** The project's id, where it is one. */
+  /** The project's id, where the entry is a project's. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
@@ -51,7 +53,7 @@ export async function bucketReader(
     name,
     state: () => stateOf(manager, name),
     async next(sequence) {
-      // Not a direct get, which any member answers.
+      // Not a direct get: any member may answer that, and only the leader counts.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;

@@ -13,14 +13,15 @@ import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
 /**
- * Which bucket: one per subject prefix. `replicas` counts when it is created, and a gateway raises
- * it to its own.
+ * Names a bucket: there is one per subject prefix. `replicas` is used when the bucket is created,
+ * and a gateway raises an existing bucket to its own setting.
  */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
   /**
-   * Beside a leaf node: the JetStream domain of the hub, of whose bucket the one here is a mirror.
+   * Set beside a leaf node: the JetStream domain of the hub. The bucket here is then a mirror of
+   * the hub's.
    */
   readonly hubDomain?: string | undefined;
 }
@@ -44,7 +45,8 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // One value per project: the keys that a rotation took away do not stay behind in older ones.
+  // Only the last value of each project is kept, so that keys which a rotation took away do not
+  // stay behind in older ones.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
@@ -54,14 +56,16 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   return bucket;
 }
 
-/** Names the setting where the server has no cluster for so many copies. */
+/**
+ * The error to throw. It names the setting where the server has no cluster for so many replicas.
+ */
 function replicasFault(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
   const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
   return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
 }
 
-/** As openBucket, but creates nothing: undefined where there is none. */
+/** As openBucket, but creates nothing: undefined where there is no bucket. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -70,14 +74,14 @@ export async function openExistingBucket(
   const name = bucketName(prefix);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
-  // Only binds: to have it created here if it vanished just now is what must not happen. Reads go
-  // to the leader.
+  // `open` only binds to the bucket: one that has vanished just now must not be created here. Reads
+  // go to the leader.
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
 /**
- * The subject that projects' entries are written to begins so: beside a leaf node at the hub, whose
- * changes come back through the mirror.
+ * What the subjects of projects' entries begin with, for writing. Beside a leaf node they are the
+ * hub's, and the changes come back through the mirror.
  */
 export async function entrySubjects(
   connection: NatsConnection,
@@ -98,8 +102,9 @@ export interface BucketReplicas {
 }
 
 /**
- * Whoever came first created the bucket, perhaps with fewer replicas than the streams have: it gets
- * as many. What JetStream cannot do, as for want of nodes, is told, and the bucket stays as it is.
+ * Raises a bucket to `replicas`: the process that created it may have been set to fewer than the
+ * streams have. What JetStream cannot do, as for want of nodes, is logged, and the bucket stays as
+ * it is.
  */
 export async function raiseReplicas(
   connection: NatsConnection,
@@ -118,13 +123,13 @@ export async function raiseReplicas(
 }
 
 /**
- * Watches that a stream may have, where the server would else allow it a thousand. Each gateway
- * process has one.
+ * How many consumers a bucket's stream may have, where the server would else allow a thousand. Each
+ * gateway process has one, for its watch.
  */
 const consumersMax = 100_000;
 /**
- * From 2.15 on nats-server limits the consumers of a stream that says nothing of them, and lets the
- * limit be changed.
+ * From 2.15 on nats-server limits the consumers of a stream that sets no limit itself, and lets
+ * that limit be changed.
  */
 const firstWithLimit = [2, 15] as const;
 
@@ -134,8 +139,9 @@ export interface BucketConsumers {
 }
 
 /**
- * Answers the configuration as it is then. A server that will not have it is told of, and the
- * bucket stays as it is.
+ * Raises the limit of consumers where the server has one and the bucket sets none. Answers the
+ * configuration as it is then. When the server refuses, that is logged, and the bucket stays as it
+ * is.
  */
 export async function raiseConsumers(
   connection: NatsConnection,
@@ -183,7 +189,7 @@ export type ParsedProject =
   | {
       readonly ok: false;
       fault: string;
-      /** Whole, but of an id that no project can have: its keys are nobody's. */
+      /** The value has an id that no project can have, so its keys are nobody's. */
       isNobodys?: boolean;
     };
 
@@ -225,8 +231,8 @@ export function projectValue({ id, name, keys, enabled, quota }: Project): strin
 }
 
 /**
- * What `changed` says instead of the value's own; the rest of it stays, also what only a newer
- * version knows.
+ * The value with the fields of `changed` in place of its own. The rest of it stays, also fields
+ * that only a newer version knows.
  */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as object;

@@ -1,8 +1,8 @@
-// What an operator does to the registry: add a project, list them, give out a new key, switch one
-// off and on, limit it. Changes are compare-and-set, so that two operators at once lose neither's:
-// on the entry, and on the whole bucket where a key is given out, which nobody else may have got
-// meanwhile. Keys are made here. All of them wait some seconds for a cluster that has no leader
-// yet.
+// What an operator does to the registry: add a project, list the projects, give out a new key,
+// switch a project off and on, limit it. Changes are compare-and-set, so that of two operators at
+// once neither loses a change: on the entry, and on the whole bucket where a key is given out,
+// since no other project may have got that key meanwhile. Keys are made here. Every command waits
+// some seconds for a cluster that has no leader yet.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -41,7 +41,7 @@ export interface AddProject extends BucketPlace {
 
 export interface RotateKey extends BucketPlace {
   readonly id: string;
-  /** The keys there are stay valid beside the new one. Default: they do not. */
+  /** Whether the present keys stay valid beside the new one. Default: they do not. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -53,7 +53,7 @@ export interface SetEnabled extends BucketPlace {
 
 export interface SetQuota extends BucketPlace {
   readonly id: string;
-  /** In place of those there are; undefined for none. */
+  /** Replaces the whole quota there is; undefined for no quota. */
   readonly quota: ProjectQuota | undefined;
 }
 
@@ -63,8 +63,8 @@ const triesMax = 30;
 const pauseMsMax = 20;
 
 /**
- * Keys that PostHog gives to people and servers. Clients show theirs to everybody, and PostHog
- * takes no events with these.
+ * How the secret keys begin that PostHog gives to people and servers. None may be a project's key:
+ * clients show theirs to everybody, and PostHog takes no events with these.
  */
 const secretKinds = [
   ["phx_", "a personal key"],
@@ -78,7 +78,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError when there is such a project already. */
+/** Throws a ProjectError when the id or the key is taken already, or is not valid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -93,7 +93,7 @@ export async function addProject(
   const project: Project = { id, name, keys: [key], enabled: true };
   return await write(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
-    // One of the same id is refused in words of its own.
+    // A project of the same id is left out here: it is refused below, in words of its own.
     requireFree(
       key,
       projects.filter((other) => other.id !== id),
@@ -171,9 +171,10 @@ export async function setQuota(connection: NatsConnection, options: SetQuota): P
 }
 
 /**
- * Adds the project `demo` if there is none; one that is there stays as it is. Answers it.
- * Undefined, and nothing added, where the registry has lost projects: a new one would hide that
- * from whoever reads it for the first time, and the demo project may have had another key.
+ * Adds the project `demo` if there is none, and answers it; one that is there stays as it is. Where
+ * the registry has lost projects, adds nothing and answers undefined: a new project would hide the
+ * loss from a process that reads the registry for the first time, and the lost demo project may
+ * have had another key.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -188,7 +189,7 @@ export async function ensureDemoProject(
       replicas: place.replicas,
     });
   } catch (error) {
-    // Somebody else has added it meanwhile.
+    // Another process may have added the project meanwhile.
     const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
     if (added === undefined) throw error;
     return added;
@@ -200,7 +201,7 @@ async function demoIn(
   place: BucketPlace,
 ): Promise<Project | undefined> {
   const projects = await listProjects(connection, place);
-  // Another project has the demo key: that one is then the one to try things with.
+  // Where another project has the demo key, that project is the one to try things with.
   return (
     projects.find(({ id }) => id === demo.id) ??
     projects.find(({ keys }) => keys.includes(demo.key))
@@ -214,7 +215,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** For changes that give out no key. */
+/** Makes a change that gives out no key: compare-and-set on the project's entry. */
 async function change(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -239,13 +240,16 @@ async function change(
 interface Entry {
   readonly project: Project;
   readonly value: string;
-  /** What it was made from: it is written only if that is still so. */
+  /**
+   * The sequence of the bucket, or of the entry, that this was made from. It is written only if
+   * that is still the last one.
+   */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
 /**
- * `make` is asked again on what others have left, where they were faster. Answers the project as it
- * is written.
+ * Writes the entry that `make` answers. Where another writer was faster, `make` is called again, to
+ * begin from what that one has left. Answers the project as it is written.
  */
 async function write(
   connection: NatsConnection,

@@ -1,6 +1,6 @@
-// Which projects were deleted, and by which entry of which bucket: a copy of the bucket from before
-// has them still, and its entry is older than the marker was. Must not grow with every project
-// there ever was.
+// Which projects were deleted, and by which entry of which bucket. A copy of the bucket from before
+// a deletion still has the project, in an entry that is older than the marker: by that the copy is
+// recognised. Must not grow with every project there ever was.
 
 interface Deletion {
   readonly revision: number;
@@ -22,12 +22,12 @@ export class Deletions {
       this.#deletions.delete(this.#deletions.keys().next().value!);
   }
 
-  /** It was added again. */
+  /** The project was added again. */
   forget(projectId: string): void {
     this.#deletions.delete(projectId);
   }
 
-  /** Whether an entry of that bucket is from before the deletion. */
+  /** Whether an entry of that revision and bucket is from before the project's deletion. */
   isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
     const deletion = this.#deletions.get(projectId);
     return deletion !== undefined && deletion.created === created && revision < deletion.revision;

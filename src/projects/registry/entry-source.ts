@@ -1,6 +1,6 @@
-// The bucket's entries as they come: the last of each project, then every change. By a watch, or,
-// where the server has as many watches as it allows, by asking the leader for the next entry again
-// and again. Must not judge what entries say.
+// Gives out the bucket's entries as they come: first the last entry of each project, then every
+// change. They come by a watch. Where the server allows no further watch, they come by a poll,
+// which asks the leader for the next entry again and again. Must not judge what entries say.
 
 import type { KV } from "@nats-io/kv";
 import type { Log } from "../../base/log.ts";
@@ -13,7 +13,7 @@ export interface EntrySource extends AsyncIterable<SourcedEntry> {
 }
 
 export interface SourcedEntry extends BucketEntry {
-  /** 0: there was nothing behind it, as far as the server knew that gave it out. */
+  /** 0: no entry followed this one, as far as the server knew that gave it out. */
   readonly delta?: number;
 }
 
@@ -25,7 +25,7 @@ export interface EntrySourceOptions {
 }
 
 const pollMsMax = 500;
-/** How often one that polls finds out whether it may watch again. */
+/** How often a poll tries whether the server allows a watch again. */
 const watchAgainMs = 60_000;
 
 export async function openEntrySource({
@@ -54,7 +54,10 @@ async function watchIfAllowed(bucket: KV): Promise<EntrySource | undefined> {
   }
 }
 
-/** Ends when `mayWatch`: whoever reads it then reads everything anew by a watch. */
+/**
+ * Ends when `mayWatch` answers true: the reader then opens a new source, which is a watch, and
+ * reads everything anew.
+ */
 function createPoll(
   reader: BucketReader,
   pollMs: number,

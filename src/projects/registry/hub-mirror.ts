@@ -1,6 +1,6 @@
-// The registry's bucket beside a leaf node: a mirror of the hub's, which is read whether or not the
-// hub is there. Empty for a moment when it is new, so it says in its metadata when it has had
-// everything once. Must not write to the hub.
+// The registry's bucket beside a leaf node: a mirror of the hub's bucket, which can be read also
+// while the hub is away. A new mirror is empty for a moment, so its metadata tells when it first
+// had everything that the hub has. Must not write to the hub.
 
 import type { StreamConfig, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -15,11 +15,14 @@ import {
 import { bucketStream } from "../../nats/names.ts";
 import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 
-/** In the metadata of the bucket's stream, from when it has first caught up with the hub on. */
+/**
+ * The key in the metadata of the bucket's stream that is set once the mirror has first caught up
+ * with the hub.
+ */
 const filledMark = "penstock-filled";
 
 export interface HubMirror {
-  /** Its name. */
+  /** The bucket's name. */
   readonly bucket: string;
   readonly hubDomain: string;
 }
@@ -32,14 +35,14 @@ export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean
   return mirror?.external?.api === apiPrefixOf(hubDomain);
 }
 
-/** Whether it has once had all that the hub had. */
+/** Whether the mirror has once had everything that the hub had. */
 export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
 /**
- * Rejects unless the bucket is a mirror of that hub's and has once had all there was. Needs the hub
- * only until then.
+ * Rejects unless the bucket is a mirror of that hub's bucket and has once had everything in it. The
+ * hub is needed only until the mirror has.
  */
 export async function requireFilled(
   connection: NatsConnection,

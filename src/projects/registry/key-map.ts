@@ -1,6 +1,6 @@
-// Which project has which key. Changed entry by entry, so that one change costs one project's keys,
-// however many projects there are. A key that two projects claim is nobody's until one gives it up,
-// since every order among them may hand one's events to the other.
+// Which project has which key. Updated entry by entry, so that a change costs as much as one
+// project's keys, however many projects there are. A key that two projects claim belongs to neither
+// until one gives it up: any rule that picks one of them may hand it the other's events.
 
 import type { MeteredProject } from "../../base/types.ts";
 
@@ -11,15 +11,16 @@ export interface Clash {
 }
 
 /**
- * Told once a pair of projects when their first clash begins, and once when their last one ends.
+ * Called for a pair of projects once when their first shared key appears, and once when their last
+ * one is given up.
  */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
   readonly #projectOf = new Map<string, MeteredProject>();
-  /** The claimants of contested keys, two or more each, by their ids. */
+  /** By contested key: the projects that claim it, two or more, by their ids. */
   readonly #contested = new Map<string, Map<string, MeteredProject>>();
-  /** How many keys a pair of projects both claim. */
+  /** By pair of projects: how many keys both of them claim. */
   readonly #clashes = new Map<string, number>();
   readonly #onClash: ClashTaker;
 
@@ -27,7 +28,7 @@ export class KeyMap {
     this.#onClash = onClash;
   }
 
-  /** The one project that claims the key. */
+  /** The project that has the key; undefined where no project or more than one claims it. */
   get(key: string): MeteredProject | undefined {
     return this.#projectOf.get(key);
   }
@@ -36,7 +37,7 @@ export class KeyMap {
     return this.#contested.has(key);
   }
 
-  /** Every key that is contested, with the projects that claim it. */
+  /** The pairs of projects that both claim one key or more, by their ids. */
   get contestedPairs(): readonly (readonly [string, string])[] {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }

@@ -1,6 +1,7 @@
-// The projects as they are known, and what a reading of the bucket may do to them. A project goes
-// by a marker that says so and by nothing else: a reading that lacks one, or is older than what was
-// read before, is a registry in trouble and no fact. Must not ask NATS.
+// The projects as this process knows them, and what a reading of the bucket may change about them.
+// A project is removed only by a marker that says so. A reading that lacks a known project, or is
+// older than what was read before, shows a registry in trouble, and removes nothing. Must not ask
+// NATS.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../../base/types.ts";
@@ -8,8 +9,8 @@ import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 
 /**
- * What an entry says: a project, that it was deleted, nothing that can be read, or something that
- * can be no project's.
+ * What an entry says: a project, that its project was deleted, nothing that can be read
+ * (`damaged`), or something that can belong to no project (`nobodys`).
  */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
@@ -23,19 +24,16 @@ export interface Reading {
   readonly lastSequence: number;
   /** By project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
-  /** It must say something of these projects, since they have stored events. */
+  /** The reading must have an entry of each of these projects, since they have stored events. */
   readonly expected?: ReadonlySet<string>;
 }
 
 interface Known {
   readonly project: MeteredProject;
-  /** As the entry says, without what is measured. */
+  /** The project as its entry says, without its meter. */
   readonly stated: Project;
   readonly revision: number;
-  /**
-   * When the bucket was made that said so. Revisions of different buckets have nothing to do with
-   * each other.
-   */
+  /** When the bucket of that entry was made. Revisions of different buckets cannot be compared. */
   readonly created: string;
 }
 
@@ -54,20 +52,20 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onGone: KnownProjectsOptions["onGone"];
   readonly keys: KeyMap;
-  /** Those of whom the bucket says nothing, or only what is older. */
+  /** Projects of which the bucket says nothing, or only something older than what is known. */
   readonly #missing = new Set<string>();
   /** Entries that cannot be read. */
   readonly #damaged = new Set<string>();
-  /** Those that were deleted, and that the bucket has again as they were before. */
+  /** Projects that were deleted, and that the bucket has again as they were before. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
   /**
-   * Not known before, out of a bucket that ends too early: whether they are new shows when it is as
-   * far again.
+   * Entries of unknown projects, from a bucket that ends earlier than it once did. Whether these
+   * projects are new shows only when the bucket has come as far again.
    */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
-  /** How far the bucket had been read when it was last whole. */
+  /** Up to which sequence the bucket had been read when nothing was wrong with it last. */
   #wholeTo = { created: "", sequence: 0 };
   #readTo = 0;
 
@@ -82,8 +80,8 @@ export class KnownProjects {
   }
 
   /**
-   * What is wrong with the bucket as it was read, beside what was known before; undefined when
-   * nothing is.
+   * What is wrong with the bucket as it was read, compared with what was known before; undefined
+   * when nothing is wrong.
    */
   get fault(): string | undefined {
     const { created, sequence } = this.#wholeTo;
@@ -101,7 +99,7 @@ export class KnownProjects {
     return `it lacks ${count} that it had (${named}), and nothing in it says that they were deleted${why}`;
   }
 
-  /** The first few that the bucket lacks, by id. */
+  /** The ids of the first few projects that the bucket lacks. */
   get missing(): readonly string[] {
     return firstOf(this.#missing);
   }
@@ -115,12 +113,15 @@ export class KnownProjects {
     return firstOf(this.#damaged);
   }
 
-  /** There is no bucket any more: it lacks all that are known. */
+  /** The bucket is gone, and with it the entries of all known projects. */
   bucketGone(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
-  /** A project that is known, and that the bucket says nothing of, stays as it is known. */
+  /**
+   * Takes a reading of the whole bucket. A known project that the bucket says nothing of stays as
+   * it is known.
+   */
   takeWhole({ created, lastSequence, entries, expected = nobody }: Reading): void {
     this.#created = created;
     this.#readTo = lastSequence;
@@ -138,7 +139,7 @@ export class KnownProjects {
     this.#noteWhole();
   }
 
-  /** One entry of the bucket that was read last. */
+  /** Takes one more entry of the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);
@@ -163,7 +164,7 @@ export class KnownProjects {
       return;
     }
     this.#missing.delete(projectId);
-    // One that was known goes on as it was: a slip in the bucket must not turn its events away.
+    // A known project goes on as it was: a damaged entry must not turn its events away.
     if (news.kind === "damaged") return void this.#damaged.add(projectId);
     this.#damaged.delete(projectId);
     const from = { revision: news.revision, created: this.#created };
@@ -184,7 +185,8 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // Revisions come again where an older copy of the store was restored, with other content.
+    // The revision alone does not tell: where an older copy of the store was restored, the same
+    // revision can come again with other content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -198,7 +200,7 @@ export class KnownProjects {
   }
 }
 
-/** Not by a copy of all: requests may ask. */
+/** Does not copy the whole set, since a request may ask for this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {

@@ -1,17 +1,18 @@
-// A cluster that has just come up, or has lost a node, has no leader for some seconds. Somebody who
-// runs a command then has made no mistake, so the command waits that long, and says what is missing
-// when it does not come. A gateway waits as long as it takes, by itself.
+// A cluster that has just come up, or has lost a node, has no leader for some seconds. An operator
+// who runs a command then has made no mistake, so the command waits some seconds for a leader, and
+// says what is missing when none is elected. A gateway does without this: it waits as long as it
+// takes.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { RequestError, TimeoutError } from "@nats-io/nats-core";
 import { isNotReady, NoLeaderError } from "../../nats/api.ts";
 
 export interface LeaderWait {
-  /** Default 10 s. What is under way by then is still waited for. */
+  /** Default 10 s. A try that is under way at that time is still waited for. */
   readonly waitMsMax?: number;
   /**
-   * Whether it may be done again when nobody has answered in time. Default: it may; not what
-   * writes, since it may have been written.
+   * Whether `work` may be tried again when nobody has answered in time. Default: true. False for a
+   * write, which may have been made although no answer came.
    */
   readonly isRepeatable?: boolean;
 }
@@ -19,8 +20,8 @@ export interface LeaderWait {
 const waitMsMaxDefault = 10_000;
 const againMs = 200;
 /**
- * What `work` comes to, once there is a leader. Rejects at once for what no waiting can cure, with
- * the error as it is.
+ * What `work` answers, once there is a leader. An error that no waiting can cure is thrown at once,
+ * as it is.
  */
 export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {}): Promise<T> {
   const { waitMsMax = waitMsMaxDefault, isRepeatable = true } = options;
@@ -39,14 +40,14 @@ export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {
   }
 }
 
-/** Nothing was done, and it may be done in a moment. */
+/** Whether the error says that nothing was done, and that a retry may succeed in a moment. */
 function isNotYet(error: unknown): boolean {
   return isNotReady(error) || error instanceof NoLeaderError;
 }
 
 /**
- * As what is published to a stream without a leader. A question to JetStream that nobody takes says
- * that it is off.
+ * Whether nobody received the message, as when it is published to a stream without a leader. A
+ * question to JetStream that nobody receives says something else: that JetStream is off.
  */
 function wasTakenByNobody(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;

@@ -1,7 +1,7 @@
 // The projects in memory: follows the bucket, so that a change counts within a second and a lookup
 // is one Map read, whatever NATS is doing. A bucket that is gone, or holds less than what was read
-// before, is an outage: what was known goes on, and no key counts as unknown. Must not write to the
-// bucket.
+// before, is an outage: the projects known before stay in use, and no key counts as unknown. Must
+// not write to the bucket.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
@@ -17,13 +17,13 @@ import { type EntryNews, KnownProjects, type Reading } from "./known-projects.ts
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** Gives up waiting for the first reading. */
+  /** Ends the wait for the first reading when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** How often the watch is compared with the bucket. Default 1 s. */
   readonly checkIntervalMs?: number;
   /**
-   * A registry that is read for the first time must say something of those who have stored events,
-   * or it has lost them. Default: nobody has.
+   * What the streams say of projects. A registry that is read for the first time must have an entry
+   * of each project with stored events, or it has lost that project. Default: no events are stored.
    */
   readonly storedEvents?: () => Promise<StoredEvents>;
 }
@@ -35,7 +35,7 @@ const noProjects =
 
 /**
  * Fulfilled when the projects have been read once, however long that takes, or when it is known
- * that they were lost. Rejects only when the signal aborts.
+ * that they were lost. Rejects when the signal aborts, or when the connection is closed before.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -52,7 +52,7 @@ export class Registry implements ProjectLookup {
   readonly #followed: Promise<void>;
   readonly #firstReading = Promise.withResolvers<void>();
   #isReady = false;
-  /** What is wrong with the bucket itself, beside what it says. */
+  /** What is wrong with the bucket itself, whatever its entries say. */
   #bucketFault: string | undefined;
   #isFaultLogged = false;
   readonly opened: Promise<void>;
@@ -84,8 +84,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Why what is known may not be all there is, and an operator has to do something; undefined when
-   * nothing is wrong.
+   * Why there may be projects that this process does not know, so that an operator has to act;
+   * undefined when nothing is wrong.
    */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
@@ -114,8 +114,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * A Map goes by a seeded hash of the whole text: how long it takes says nothing of how much of a
-   * key was right.
+   * The time of a look-up does not tell how much of a key was right: a Map goes by a seeded hash of
+   * the whole text.
    */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
@@ -194,14 +194,17 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** What was read, or could not be, has been judged: requests may be answered. */
+  /**
+   * Called after a whole reading, or when the bucket is gone: from the first time on, requests may
+   * be answered.
+   */
   #haveRead(): void {
     this.#isReady = true;
     this.#judge();
     this.#firstReading.resolve();
   }
 
-  /** After anything that may begin or end a fault. */
+  /** Logs when a fault begins or ends. Called after anything that may do either. */
   #judge(): void {
     const found = this.fault;
     const { missing, size } = this.#known;

@@ -1,21 +1,24 @@
 // Notices that a watch of the registry's bucket has died: when a node of a cluster is lost, the
-// watch that it served falls silent, and nobody says so. Compares it with the bucket, one small
-// question at a time. A slow store is no lost watch: what it does not answer counts as unknown, so
-// that a store in trouble is not asked for everything anew. Must not read entries.
+// watch that it served falls silent, and nobody says so. Compares the watch with the bucket, one
+// small question at a time. A question without an answer does not yet count as a lost watch, so
+// that a slow store is not asked for everything anew. Must not read entries.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BucketReader } from "./bucket-state.ts";
 
-/** Kept by whoever reads the watch. */
+/** How far a watch has been read. Kept by the reader of the watch, except `isConfirmed`. */
 export interface WatchProgress {
   /** When the bucket was made. */
   readonly created: string;
   revision: number;
-  /** Every key that it has given out an entry of, also a marker: the bucket holds one of each. */
+  /**
+   * Every key of which the watch has given out an entry or a deletion marker. The bucket holds one
+   * of each.
+   */
   readonly keys: Set<string>;
   isRead: boolean;
   heardMonotonicMs: number;
-  /** Whether the last question found the watch where the bucket is. Kept by the checks. */
+  /** Whether the last question found the watch up to date with the bucket. Kept by the checks. */
   isConfirmed: boolean;
 }
 
@@ -28,8 +31,8 @@ export interface WatchCheck {
 export interface WatchChecks {
   stop(): void;
   /**
-   * Settled when the checks have ended. Rejected when the watch was ended because nobody could say
-   * how the bucket stands.
+   * Settled when the checks have ended. Rejected when they ended the watch because several
+   * questions in a row went unanswered.
    */
   readonly ended: Promise<void>;
 }
@@ -42,8 +45,8 @@ const laggingStepMs = 20;
 const unansweredInARowMax = 3;
 
 /**
- * Ends the watch when the bucket is ahead of it or holds less, or is another bucket or none, or the
- * first reading got stuck.
+ * Ends the watch when the bucket is ahead of it, ends before it or holds fewer entries; when the
+ * bucket was made anew or is gone; or when the first reading is stuck.
  */
 export function checkOften(
   reader: BucketReader,
@@ -53,8 +56,8 @@ export function checkOften(
   const stop = { signal: stopping.signal, ref: false };
 
   async function isLost(): Promise<boolean> {
-    // As it was when the question left: changes may come in before the answer, which does not know
-    // of them.
+    // The progress when the question is sent: changes may come in before the answer, which does not
+    // know of them.
     const { revision, keys } = progress;
     const entriesMin = keys.size;
     const state = await reader.state();
@@ -63,8 +66,8 @@ export function checkOften(
     if (state.entries < entriesMin) return true;
     if (state.lastSequence > progress.revision) {
       progress.isConfirmed = false;
-      // Mostly the change is only on its way: then keys are in doubt for a moment and not for a
-      // second.
+      // Mostly the change is only on its way to the watch. With these small steps, unknown keys are
+      // in doubt for a moment and not for a second.
       const sinceMs = performance.now();
       while (progress.revision < state.lastSequence) {
         if (performance.now() - sinceMs > laggingMsMax) return true;
@@ -99,7 +102,7 @@ export function checkOften(
   }
 
   const ended = check();
-  // It is awaited when the watch has ended, which may be later.
+  // The caller awaits `ended` only when the watch has ended, which may be after a rejection.
   ended.catch(() => {});
   return { stop: () => stopping.abort(), ended };
 }

@@ -7,11 +7,9 @@ import { apiCodes, isApiError } from "../../nats/api.ts";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface WholeReading {
-  /**
-   * Nothing that was written up to here is missing, and nothing that was written later is in it.
-   */
+  /** The reading has everything that was written up to this sequence, and nothing written later. */
   readonly lastSequence: number;
-  /** By the entry's key; markers of what was deleted are among them. */
+  /** By the entry's key; deletion markers are among them. */
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
 
@@ -19,7 +17,8 @@ const triesMax = 10;
 const againMs = 100;
 
 /**
- * Rejects when the leader does not answer, or whoever else reads it out stays behind the leader.
+ * Rejects when the leader does not answer, or when the replica that reads the entries out stays
+ * behind the leader.
  */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
@@ -32,7 +31,8 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // Behind the last there may be nothing: entries can be removed for good.
+    // A reading that ends below the last sequence is whole too where the leader has no later entry:
+    // entries can be removed for good.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };

@@ -1,6 +1,6 @@
-// What the streams under the prefix say of projects. Only a project's events are stored, so a
-// registry that says nothing of a project with stored events, neither that it is there nor that it
-// was deleted, has lost it. Must not change anything.
+// What the streams under the prefix say of projects. Events are stored only for projects that the
+// registry has. So a registry that says nothing of a project with stored events, neither that it
+// exists nor that it was deleted, has lost that project. Must not change anything.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,7 +10,7 @@ import { isProjectId } from "../registry/bucket.ts";
 import { registryTimeoutMs } from "../registry/bucket-state.ts";
 
 export interface StoredEvents {
-  /** Whether there were events ever, also when they have left since. */
+  /** Whether the streams have ever had events, also when all of them have left since. */
   readonly any: boolean;
   /**
    * The projects that have events in the streams now, but for those whose events share messages
@@ -22,13 +22,15 @@ export interface StoredEvents {
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
 /**
- * Streams that are asked at once: with many partitions one after another takes a start too long.
+ * How many streams are asked at once: one after another, many partitions would make a start take
+ * too long.
  */
 const askedAtOnce = 16;
 
 /**
- * Rejects when somebody who must know does not answer. Not for a leaf's streams, which begin at a
- * sequence made of the time.
+ * Whether any of the streams has ever had an event, by its last sequence. Rejects when JetStream or
+ * a stream's leader does not answer. Not for a leaf's streams: they begin at a sequence made of the
+ * time.
  */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
@@ -41,7 +43,7 @@ export async function haveEventsBeenStored(
   return false;
 }
 
-/** As haveEventsBeenStored, and whose events they are. */
+/** As haveEventsBeenStored, and also which projects the stored events are of. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -93,14 +95,14 @@ async function ledInfo(
 }
 
 export interface BucketExtent {
-  /** The newest entry's, also when that entry is gone. */
+  /** The sequence of the newest entry, also when that entry is gone. */
   readonly lastSequence: number;
   readonly entries: number;
 }
 
 /**
- * What a bucket without entries has lost, to one who has never read it before; undefined when
- * nothing says that it has lost anything.
+ * What an empty bucket has lost, as far as a process can tell that has never read it before.
+ * Undefined when the bucket has entries, or nothing says that it has lost any.
  */
 export function lossOfAll(
   { lastSequence, entries }: BucketExtent,

@@ -1,6 +1,7 @@
-// Writes this process's counts into the usage record: every ten seconds those of the projects that
-// have changed, and all at the end. One value at a time, and not fast: it must never be what events
-// wait for. What cannot be written now is written later.
+// Writes this process's counts into the usage record: every ten seconds those of the projects whose
+// counts have changed, and at the end all that are not written yet. Until the end one value at a
+// time, and slowly, so that events never wait for these writes. A value that cannot be written now
+// is written later.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -13,7 +14,7 @@ import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage
 
 export interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /** Tells the records of processes apart. Of letters, digits, - and _. */
+  /** Tells this process's records from those of others. Only letters, digits, - and _. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
@@ -23,7 +24,7 @@ export interface UsageWriterOptions extends BucketPlace {
   readonly intervalMs?: number;
 }
 
-/** What was last seen of a meter. */
+/** A meter's counts as last seen, when that was, and whether they are written. */
 interface Seen {
   readonly counts: Counts;
   atMs: number;
@@ -38,10 +39,13 @@ interface Change {
 }
 
 const intervalMsDefault = 10_000;
-/** A round ends here: the store is in trouble, and each try may take a second. */
+/**
+ * A round ends after this many failures: the store is in trouble, and each try may take a second.
+ */
 const failuresInARowMax = 3;
 /**
- * 100 values a second: with `sync_interval: always` each is an fsync beside those of the events.
+ * With the pause below, at most 100 values a second: where the server has `sync_interval: always`,
+ * each is one more fsync beside those of the events.
  */
 const writesInARow = 10;
 const pauseMs = 100;
@@ -69,7 +73,7 @@ export class UsageWriter {
   #collectedMs: number;
   #bucket: Promise<KV> | undefined;
 
-  /** Writes from then on, until it is closed. */
+  /** Starts to write, which goes on until `close`. */
   constructor(options: UsageWriterOptions) {
     this.#options = options;
     this.#intervalMs = options.intervalMs ?? intervalMsDefault;
@@ -79,7 +83,7 @@ export class UsageWriter {
     this.#writing = this.#keepWriting();
   }
 
-  /** Writes what is left, for a second at most. */
+  /** Writes the counts that are not written yet, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
     const written = new AbortController();
@@ -126,8 +130,9 @@ export class UsageWriter {
   }
 
   /**
-   * A meter that is new has counted since the last collection at the most. All are noted before any
-   * is written, because a round may end early and the next one would not know since when.
+   * All meters. A new one has counted since the last collection at the most, so it is noted as seen
+   * then, without counts. All are noted before any is written: a round may end early, and the next
+   * one would not know since when a new meter has counted.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];
@@ -146,7 +151,7 @@ export class UsageWriter {
       seen.isWritten = true;
       return true;
     } catch (error) {
-      // It may have been deleted: the next try makes sure of it.
+      // The bucket may have been deleted: the next try opens it anew, or creates it.
       this.#bucket = undefined;
       this.#warning.warn(
         { reason: (error as Error).message },
@@ -168,7 +173,7 @@ export class UsageWriter {
 }
 
 function areSame(left: Counts, right: Counts): boolean {
-  // Nothing else changes without one of these.
+  // No other count changes unless one of these does.
   const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
   return names.every((name) => left[name] === right[name]);
 }

@@ -1,6 +1,6 @@
-// The usage record: what each project has sent, in a bucket of its own beside the registry's, one
-// value for each project and gateway process. Says what a value looks like, and adds the processes
-// up for an operator. Writing is usage-writer.ts.
+// The usage record: what each project has sent. It is a bucket of its own beside the registry's,
+// with one value for each project and gateway process. Here are the form of a value, and the sums
+// over the processes that an operator reads; usage-writer.ts does the writing.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -15,10 +15,10 @@ import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket
  * replaces the one before.
  */
 export interface UsageRecord extends Counts {
-  /** Milliseconds since the epoch: counted from, and counted up to. */
+  /** When the counts begin, and up to when they go. Milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly atMs: number;
-  /** The last stretch of counting: how long, and the events in it. */
+  /** The last stretch of counting, up to `atMs`: its length, and the events in it. */
   readonly lately: {
     readonly seconds: number;
     readonly accepted: number;
@@ -26,10 +26,13 @@ export interface UsageRecord extends Counts {
   };
 }
 
-/** A project over all processes, those that have ended included, until their record is too old. */
+/**
+ * One project's counts, summed over all processes. Those that have ended are included, until their
+ * records are too old.
+ */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
-  /** The first that is in the counts, and the last. */
+  /** The earliest `sinceMs` and the latest `atMs` of the records in the sum. */
   readonly sinceMs: number;
   readonly atMs: number;
   /** Events a second, of processes that counted some in the last half minute. */
@@ -40,13 +43,13 @@ export interface ProjectUsage extends Counts {
 const apiTimeoutMs = 1_000;
 const keptMs = 30 * 24 * 3_600_000;
 /**
- * Some 200,000 values. In a full bucket a new one takes the place of those that have gone longest
- * without a change.
+ * Room for some 200,000 values. In a full bucket a new value takes the place of those that have
+ * gone longest without a change.
  */
 export const usageBytesMax = 67_108_864;
 /**
- * A record older than this says nothing of now. Three times what a busy project's takes to be
- * written anew.
+ * A record older than this does not count for the rates. Three times the interval at which a busy
+ * project's record is written anew.
  */
 const latelyMsMax = 30_000;
 
@@ -59,8 +62,8 @@ export interface OpenUsageBucket extends BucketPlace {
 }
 
 /**
- * Opens the bucket, and creates it if there is none; one with fewer replicas gets those of `place`.
- * Rejects when JetStream does not answer.
+ * Opens the bucket, and creates it if there is none. A bucket with fewer replicas than `replicas`
+ * is raised to that number. Rejects when JetStream does not answer.
  */
 export async function openUsageBucket(
   connection: NatsConnection,
@@ -80,8 +83,8 @@ export async function openUsageBucket(
 }
 
 /**
- * The client creates a bucket as one that refuses everything when it is full, also what would take
- * the place of an older value.
+ * Lets a full bucket evict its oldest values. The client creates a bucket that refuses every write
+ * when it is full, even one that replaces an older value.
  */
 async function makeRoomWhenFull(
   connection: NatsConnection,
@@ -93,7 +96,7 @@ async function makeRoomWhenFull(
     .config;
 }
 
-/** `processId`: of characters that a project id may have. */
+/** `processId` may have only the characters that a project id may have. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -129,14 +132,14 @@ export function usageValue(record: UsageRecord): string {
   });
 }
 
-/** Undefined for what is no usage record. */
+/** Undefined for a value that is no usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
     const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
       JSON.parse(new TextDecoder().decode(value));
     const record = {
       accepted,
-      // Older versions did not count these.
+      // Older versions did not write the next two.
       storedBytes: stored_bytes ?? 0,
       unknown: unknown ?? 0,
       dropped,
@@ -160,15 +163,15 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
 }
 
 export interface ReadUsage extends BucketPlace {
-  /** Default: of all. */
+  /** Default: all projects. */
   readonly projectId?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
 /**
- * By project id. A project that has sent nothing is not among them. Creates nothing: without a
- * record nothing has been sent.
+ * The usage of each project, sorted by project id. A project that has sent nothing is not among
+ * them. Creates no bucket: without one, nothing has been sent.
  */
 export async function readUsage(
   connection: NatsConnection,
