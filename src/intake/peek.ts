@@ -150,7 +150,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // Of members of the same name the last one counts: read backwards, it is met first.
+    // The last of several members of one name counts: read backwards, it is met first.
     const one = nothingSeen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;

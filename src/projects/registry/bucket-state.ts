@@ -53,7 +53,7 @@ export async function bucketReader(
     name,
     state: () => stateOf(manager, name),
     async next(sequence) {
-      // Not a direct get: any member may answer that, and only the leader counts.
+      // This is no direct get, because any member may answer that, and only the leader counts.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;

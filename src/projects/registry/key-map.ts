@@ -1,6 +1,6 @@
 // Which project has which key. Updated entry by entry, so that a change costs as much as one
 // project's keys, however many projects there are. A key that two projects claim belongs to neither
-// until one gives it up: any rule that picks one of them may hand it the other's events.
+// until one gives it up, because a rule that picks one may hand it the events of the other.
 
 import type { MeteredProject } from "../../base/types.ts";
 
