@@ -24,7 +24,10 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Other requests may have lines in the frame too, so only this request's are taken back. */
+  /**
+   * Other requests may have lines in the frame too, so only the lines of this request since its
+   * last turn ended are taken back.
+   */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

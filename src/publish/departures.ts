@@ -37,8 +37,9 @@ export class Departures {
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
   mayLeave(queue: FrameQueue): boolean {
     if (queue.unacked < queue.window) return true;
-    // While background frames are under way, the live frame that has left may wait behind one of
-    // them in the store. One more live frame may leave then, so that it is not held up as well.
+    // A live queue may have one frame more than its window unacknowledged while background frames
+    // are under way: its frames that have left may be waiting behind one of those in the store, and
+    // its next frame need not wait here for their acknowledgement too.
     if (!queue.background) return this.backgroundUnderWay && queue.unacked === queue.window;
     return (
       queue.lane === "live" &&

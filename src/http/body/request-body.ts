@@ -20,7 +20,10 @@ export const BodyState = {
   Head: "head",
   /** Some of it has come: what is kept lies in `buffer`. */
   Arriving: "arriving",
-  /** All of it is here: in `buffer`, or in memory that is gone when the call returns. */
+  /**
+   * All of it has come. It lies in `buffer`; where that is undefined, in memory that is valid only
+   * during the present call of the body reader: uWS's own, or what was inflated at once.
+   */
   Whole: "whole",
   /**
    * It is put together, or its next layer is unpacked, over several turns of the event loop. Its

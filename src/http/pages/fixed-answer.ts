@@ -1,6 +1,6 @@
-// Declares answers that are made once and are the same for everybody, and the headers that keep a
-// browser from taking an answer for more than it is: a page loads and runs nothing, and an answer
-// is only what its content type says. Writes nothing: see write-fixed.ts.
+// Declares answers that are made once and are the same for everybody, and their security headers:
+// the policy of a page lets it load and run nothing but its own style, and `nosniff` keeps a
+// browser from guessing another content type. Writes nothing: see write-fixed.ts.
 
 import { createHash } from "node:crypto";
 

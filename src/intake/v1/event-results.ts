@@ -10,7 +10,10 @@ import { uuidBytes } from "../../events/uuid.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { UuidList } from "./uuid-list.ts";
 
-/** Why an event is not stored: not this time (retry), or never (drop). */
+/**
+ * Why an event is not stored. Whether the client is to retry it depends on the event's state, not
+ * on this code. "performance_event": the gateway removes such events on purpose.
+ */
 export type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /**
