@@ -31,16 +31,6 @@ export const routes = [...endpoints, ...elsewhere] as const;
  * the body was whole, the answer still due.
  */
 export const abortPhases = ["head", "body", "answer"] as const;
-export const ackFailureCauses = [
-  "timeout",
-  "disconnected",
-  "no_responders",
-  "store_full",
-  "refused",
-  "in_flight",
-  "foreign",
-  "malformed",
-] as const;
 export const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
@@ -91,5 +81,4 @@ export type EventOutcome =
 /** The reason `none` goes with the outcome `stored`, the item errors go with `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
-export type AckFailureCause = (typeof ackFailureCauses)[number];
 export type AbortPhase = (typeof abortPhases)[number];

@@ -9,13 +9,12 @@ import type { Lane } from "../../base/types.ts";
 import { type WarningCode, warningCodes } from "../../base/warnings.ts";
 import { lanes } from "../../nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../nats/readiness.ts";
+import { type AckFailureCause, ackFailureCauses } from "../../publish/publish-metrics.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
 import {
   type AbortPhase,
-  type AckFailureCause,
   abortPhases,
-  ackFailureCauses,
   type EventReason,
   endpoints,
   type MetricsRoute,
