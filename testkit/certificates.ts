@@ -14,7 +14,7 @@ export interface PemPair {
   readonly keyFile: string;
 }
 
-export interface CertificateOptions {
+interface CertificateOptions {
   /**
    * The common name, and the name of the files. A second certificate of the same name is written
    * over the first, as by a renewal. Default "server".

@@ -4,7 +4,7 @@
 import { Writable } from "node:stream";
 import type { CommandContext } from "../src/cli/context.ts";
 
-export interface CommandWorld {
+interface CommandWorld {
   readonly context: CommandContext;
   /** What the command has printed so far; `all` is both streams in the order of writing. */
   readonly said: { out: string; err: string; all: string };

@@ -78,7 +78,7 @@ function writePieces(socket: Socket, body: Uint8Array, whole: () => void): void 
   }
 }
 
-export interface SmallRequests {
+interface SmallRequests {
   stop(): Promise<{
     readonly sent: number;
     readonly stored: number;

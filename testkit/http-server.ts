@@ -27,7 +27,7 @@ export const oneStored: IntakeReport = {
   warningsTotal: 0,
 };
 
-export interface Taken {
+interface Taken {
   readonly exchange: Exchange;
   readonly text: string;
 }

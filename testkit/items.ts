@@ -18,7 +18,7 @@ export const receivedAt = new Date(receivedAtMs).toISOString();
 
 export type StoredRecord = Record<string, unknown>;
 
-export interface Taken {
+interface Taken {
   /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];

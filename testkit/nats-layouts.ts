@@ -16,7 +16,7 @@ import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 const folder = path.resolve(import.meta.dirname, "../deploy/nats");
 const token = "layout-token";
 
-export interface LayoutNode {
+interface LayoutNode {
   readonly file: "single.conf" | "cluster.conf" | "hub.conf" | "leaf.conf";
   /** Variables for the file, beside NATS_TOKEN, NATS_STORE and NATS_STORE_BYTES_MAX. */
   readonly env?: Readonly<Record<string, string>>;
@@ -61,7 +61,7 @@ export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
 }
 
 /** Ports that were free just now. */
-export async function freePorts(count: number): Promise<number[]> {
+async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   await Promise.all(servers.map((server) => once(server, "listening")));
   const ports = servers.map((server) => (server.address() as AddressInfo).port);
@@ -83,7 +83,7 @@ export async function startCluster(): Promise<TestNatsServer[]> {
   return await Promise.all(started);
 }
 
-export interface Hub {
+interface Hub {
   readonly server: TestNatsServer;
   /** Runs `penstock gather` as an operator does; answers what the command printed. */
   gather(...leaves: string[]): Promise<string>;

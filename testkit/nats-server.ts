@@ -55,7 +55,7 @@ export interface TestNatsServerOptions {
   place?: NatsServerPlace;
 }
 
-export interface NatsServerPlace {
+interface NatsServerPlace {
   /**
    * Goes before the server's command line; ends by becoming the server, as `ip netns exec` does.
    */

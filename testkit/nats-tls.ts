@@ -32,7 +32,7 @@ export function tlsUrl(server: TestNatsServer, host = "127.0.0.1"): string {
   return `tls://${host}:${server.port}`;
 }
 
-export interface Attempt {
+interface Attempt {
   readonly log: string[];
   readonly link: Promise<NatsLink>;
 }

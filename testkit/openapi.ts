@@ -27,7 +27,7 @@ interface PathItem {
   readonly [method: string]: unknown;
 }
 
-export interface OpenApi {
+interface OpenApi {
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: {
     readonly schemas: Record<string, Record<string, unknown>>;
@@ -96,7 +96,7 @@ function itemAt(template: string): PathItem {
  * The path in openapi.yaml that a request's path falls under: one that is spelt out before a
  * template, and `/{other}` last.
  */
-export function templateOf(path: string): string {
+function templateOf(path: string): string {
   const [plain = ""] = path.split("?", 1);
   if (Object.hasOwn(api.paths, plain)) return plain;
   const templates = Object.keys(api.paths).filter(

@@ -12,7 +12,7 @@ import { freePort } from "./free-port.ts";
 const root = path.resolve(import.meta.dirname, "..");
 
 export const proxyNames = ["haproxy", "nginx"] as const;
-export type ProxyName = (typeof proxyNames)[number];
+type ProxyName = (typeof proxyNames)[number];
 
 type Found = Record<ProxyName, { program?: string; libraries?: string; why?: string }>;
 

@@ -19,7 +19,7 @@ import { createStreams } from "../src/streams/ensure.ts";
 import { StreamWatch } from "../src/streams/watch.ts";
 import type { TestNatsServer } from "./nats-server.ts";
 
-export interface RigOptions {
+interface RigOptions {
   settings?: Partial<StreamSettings>;
   ackTimeoutMs?: number;
   framesUnackedMax?: number;

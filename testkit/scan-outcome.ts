@@ -12,7 +12,7 @@ import {
   ScanStatus,
 } from "../src/scan/table.ts";
 
-export interface Outcome {
+interface Outcome {
   readonly status: ScanStatus;
   /**
    * The header, then the rows, each with its extra if it has one, of `scan` and of each `scanMore`.

@@ -10,7 +10,7 @@ import { readConnectionNote } from "../src/embedded/nats-config.ts";
 import { readFrames } from "./gateway.ts";
 import { penstock } from "./processes.ts";
 
-export interface UpProcess {
+interface UpProcess {
   readonly child: ChildProcess & { readonly said: { readonly out: string; readonly err: string } };
   readonly url: string;
   readonly adminUrl: string;

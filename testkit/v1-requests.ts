@@ -5,7 +5,7 @@ import type { TestGateway } from "./gateway.ts";
 
 export const v1Path = "/i/v1/analytics/events";
 
-export interface V1Result {
+interface V1Result {
   readonly result: "ok" | "warning" | "drop" | "retry";
   readonly details?: string;
   readonly hint?: string;

@@ -105,7 +105,7 @@ function linesOf(text: string): (Record<string, unknown> & { msg: string })[] {
 }
 
 /** The values by series; throws on a series that stands there twice. */
-export function seriesOf(scrape: string): Map<string, number> {
+function seriesOf(scrape: string): Map<string, number> {
   const series = new Map<string, number>();
   for (const line of scrape.split("\n")) {
     if (line === "" || line.startsWith("#")) continue;

@@ -13,7 +13,7 @@ export interface Query {
 }
 
 /** From this value on the colour changes; time series draw it as a line. */
-export interface Threshold {
+interface Threshold {
   readonly from: number;
   readonly color: "green" | "orange" | "red";
 }
@@ -22,9 +22,9 @@ export interface Threshold {
  * Grafana's names. Rates of events and requests are `ops`, rates of bytes `Bps`, shares
  * `percentunit`.
  */
-export type Unit = "ops" | "s" | "bytes" | "Bps" | "percentunit" | "short" | "dateTimeFromNow";
+type Unit = "ops" | "s" | "bytes" | "Bps" | "percentunit" | "short" | "dateTimeFromNow";
 
-export interface PanelOptions {
+interface PanelOptions {
   readonly title: string;
   readonly description: string;
   readonly unit: Unit;
@@ -40,7 +40,7 @@ export interface PanelOptions {
   readonly decimals?: number;
 }
 
-export interface Panel extends PanelOptions {
+interface Panel extends PanelOptions {
   readonly type: "timeseries" | "stat";
   readonly width: number;
   readonly height: number;

@@ -16,7 +16,7 @@ const CONNECTIONS_MAX = 128;
 /** A readiness check that takes longer is itself a reason not to be ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
-export interface AdminServerOptions {
+interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /**
    * The reasons why events cannot be stored now; an empty list means ready. With several workers,
@@ -38,7 +38,7 @@ export interface AdminServerOptions {
   readonly monotonicMs: () => number;
 }
 
-export interface WorkersReadiness {
+interface WorkersReadiness {
   readonly ready: number;
   readonly workers: number;
   readonly reasons: readonly string[];

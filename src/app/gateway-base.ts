@@ -36,7 +36,7 @@ export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {
 type Close = () => Promise<void> | void;
 
 /** The parts that have been opened, by the functions that close them. */
-export class Closers {
+class Closers {
   readonly #closers: Close[] = [];
 
   add(close: Close): void {
@@ -51,7 +51,7 @@ export class Closers {
 }
 
 /** What the gateway reports of itself. Each part sets its own field once it is there. */
-export class GatewayStatus {
+class GatewayStatus {
   /** The reasons why events cannot be stored now; empty when they can. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   /** What an operator should know though events can be stored. */

@@ -12,7 +12,7 @@ import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 
-export interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
+interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   /** The port that takes events; undefined until it is known. */
   readonly publicPort: () => number | undefined;
   /** A key to try the gateway with, if one was made for that purpose. */

@@ -4,7 +4,7 @@
 
 import { destination, pino, stdTimeFunctions } from "pino";
 
-export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal";
+type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal";
 
 /** The log that rooms write to. Code that needs one level alone asks for `Pick<Log, "warn">`. */
 export interface Log {

@@ -2,7 +2,7 @@
 // times what copying into it does. The pool keeps a limited number of bytes, and nothing once no
 // block has been given back for a while.
 
-export interface MemoryPoolOptions {
+interface MemoryPoolOptions {
   readonly keptBytesMax: number;
   /**
    * What a full pool does with a block: `drop_smallest` keeps it and gives the smallest ones back

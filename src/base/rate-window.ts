@@ -1,7 +1,7 @@
 // Lets a limited amount of something through in each window of time. The next window begins, with
 // the whole amount, when it is first asked for after the old one has ended.
 
-export interface RateWindowOptions {
+interface RateWindowOptions {
   readonly max: number;
   /** Default: a second. */
   readonly windowMs?: number;

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
 
-export interface PauseOptions {
+interface PauseOptions {
   /** False: the pause alone does not keep the process alive. Default true. */
   readonly ref?: boolean;
 }
@@ -37,7 +37,7 @@ export class SparseWarning {
   }
 }
 
-export interface RetryOptions {
+interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
@@ -67,7 +67,7 @@ export async function retryWithWarning<T>(
   }
 }
 
-export interface RestartOptions {
+interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
   /** Each pause is twice the one before, up to this. */

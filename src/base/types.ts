@@ -210,7 +210,7 @@ export interface V1Request {
 }
 
 /** A body in memory that the intake may use only until it returns. */
-export interface BorrowedBody {
+interface BorrowedBody {
   readonly memory: "borrowed";
   readonly bytes: Buffer;
 }

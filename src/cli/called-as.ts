@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
-export interface Start {
+interface Start {
   /** `main.js` of a bundle or checkout. */
   readonly mainFile: string;
   readonly workingFolder: string;

@@ -25,7 +25,7 @@ export interface ProjectCommand {
   readonly context: CommandContext;
 }
 
-export interface NewProject {
+interface NewProject {
   readonly id: string;
   readonly name: string | undefined;
   readonly key: string | undefined;

@@ -32,7 +32,7 @@ export const streamSettings: readonly SettingName[] = [
 export const allSettings = Object.keys(settings) as SettingName[];
 
 /** A command's own defaults, in place of those in the table of settings. */
-export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
+type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /**
  * `up` is for a first try, and the key of its project is in this repository. So it listens on this

@@ -6,7 +6,7 @@ import { accessSync, constants, readdirSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { EmbeddedError } from "./data-lock.ts";
 
-export interface NatsServerSearch {
+interface NatsServerSearch {
   /** PENSTOCK_NATS_SERVER. */
   readonly named: string | undefined;
   /** The PATH variable. */

@@ -23,7 +23,7 @@ export interface EmbeddedAccess {
   readonly token: string;
 }
 
-export interface WantedAccess {
+interface WantedAccess {
   readonly dataDir: string;
   /** The port that was set; undefined takes that of the last start, else one that is free. */
   readonly port: number | undefined;

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-export interface NatsConfig {
+interface NatsConfig {
   /** An absolute path. */
   readonly dataDir: string;
   /** -1 makes nats-server take any free port. */

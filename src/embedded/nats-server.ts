@@ -29,7 +29,7 @@ import {
   untilGone,
 } from "./process-identity.ts";
 
-export interface EmbeddedNatsOptions {
+interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
   /** Bytes that all streams together will ask JetStream to promise. */

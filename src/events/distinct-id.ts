@@ -16,7 +16,7 @@ export const distinctIdCharactersMax = 200;
  */
 const keptBytesMax = 4 * (distinctIdCharactersMax + 1);
 
-export interface DistinctIdText {
+interface DistinctIdText {
   /** "" where the id is nothing but white space. */
   readonly text: string;
   readonly cut: boolean;

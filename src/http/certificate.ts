@@ -16,7 +16,7 @@ const checkEveryMs = 1_000;
  */
 const checksBetweenTries = 60;
 
-export interface CertificateWatchOptions {
+interface CertificateWatchOptions {
   readonly files: CertificateFiles;
   readonly log: Log;
   /** Milliseconds since the epoch. */

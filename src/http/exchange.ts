@@ -46,7 +46,7 @@ const AnswerState = {
 type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
 
 /** What the head of a request says, which uWS forgets once the head has been handled. */
-export interface ExchangeHead {
+interface ExchangeHead {
   readonly label: RouteLabel;
   /** The path as it may be shown to people: cut short, and without what may be a key. */
   readonly path: string;

@@ -11,7 +11,7 @@ import type { HttpRequest } from "./uws.ts";
  * Everybody sees a `sure` request end at the same place. A `doubtful` one may be answered, but the
  * connection must end with the answer.
  */
-export type Framing = "sure" | "doubtful" | Problem;
+type Framing = "sure" | "doubtful" | Problem;
 
 /**
  * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine` all

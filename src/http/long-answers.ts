@@ -20,7 +20,7 @@ const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
 const checkMs = 1_000;
 
-export interface LongAnswersOptions {
+interface LongAnswersOptions {
   readonly admission: Admission;
   readonly monotonicMs: () => number;
 }

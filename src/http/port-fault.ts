@@ -1,7 +1,7 @@
 // Says why a port cannot be listened on, and names the setting to change. For a port that is taken
 // it also names the command that shows who has it.
 
-export type PortName = "PORT" | "ADMIN_PORT";
+type PortName = "PORT" | "ADMIN_PORT";
 
 const hostOf = { PORT: "HOST", ADMIN_PORT: "ADMIN_HOST" } as const;
 

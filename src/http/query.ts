@@ -5,7 +5,7 @@
 import { type Compression, compressionNamed } from "./body/codings.ts";
 import { percentDecoded } from "./body/percent-decoded.ts";
 
-export interface QueryTarget {
+interface QueryTarget {
   readonly body: { compression: Compression | undefined; queryData: string };
   querySentAtMs: number;
   answersNothing: boolean;

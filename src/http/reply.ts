@@ -44,7 +44,7 @@ export const statusLines = {
  */
 export type Written = "done" | "to be closed";
 
-export interface ReplyOptions {
+interface ReplyOptions {
   /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
   /** Close the connection once this is sent. */
@@ -55,7 +55,7 @@ export interface ReplyOptions {
   readonly isV1: boolean;
 }
 
-export interface Preflight {
+interface Preflight {
   readonly origin: string;
   /** The headers that the browser means to send. */
   readonly requestedHeaders: string;
@@ -63,7 +63,7 @@ export interface Preflight {
   readonly allow: string;
 }
 
-export interface EventResultsText {
+interface EventResultsText {
   readonly text: Buffer;
   readonly hasRetry: boolean;
 }

@@ -33,7 +33,7 @@ export interface RoutedPreflight extends Routed {
   readonly allow: string;
 }
 
-export interface RouterOptions {
+interface RouterOptions {
   /** The scripts that pages load from here; undefined where there are none. */
   readonly files: StaticFiles | undefined;
   /** Milliseconds since the epoch. */

@@ -25,7 +25,7 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
 }
 
 /** A path that is answered here. */
-export interface SdkRoute {
+interface SdkRoute {
   readonly label: SdkRouteLabel;
   /** The path as it was asked for, but without a key. */
   readonly path: string;
@@ -108,7 +108,7 @@ const isKey = /^[!-~]{1,200}$/;
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
-export interface SdkRequestsOptions {
+interface SdkRequestsOptions {
   /** The scripts of posthog-js; undefined where they are not served. */
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;

@@ -30,7 +30,7 @@ import { isSdkRoute } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse } from "./uws.ts";
 import { isV1Encoding, readV1Head } from "./v1-head.ts";
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly config: AddressSourceConfig & {
     readonly bodyBytesMax: number;
     readonly inflatedBytesMax: number;

@@ -7,7 +7,7 @@ import { atOnceBytesMax, writePiecewise } from "./piecewise.ts";
 import { endHead, statusLines, writeCorsHeaders } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 
-export interface FixedAnswerOptions {
+interface FixedAnswerOptions {
   /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
   /** Close the connection once this is sent. */

@@ -13,7 +13,7 @@ import { expandsTooFar, overCaps, overRate, type RequestCaps } from "./request-c
 import type { IntakeMetrics } from "./tally.ts";
 import type { Work } from "./work.ts";
 
-export interface ChecksOptions {
+interface ChecksOptions {
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
   readonly metrics: IntakeMetrics;

@@ -38,7 +38,7 @@ export type Job = RequestFacts &
     | "frames"
   >;
 
-export interface ItemTakerOptions {
+interface ItemTakerOptions {
   /** Scans items in plain form, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;

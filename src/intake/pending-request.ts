@@ -28,7 +28,7 @@ const details: Partial<Record<ErrorCode, string>> = {
 };
 
 /** The parts of a request's work that are kept. The work itself is not: it holds the body. */
-export interface PendingOf {
+interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
   readonly project: MeteredProject;

@@ -24,7 +24,7 @@ export const noCaps: RequestCaps = {
 };
 
 /** The part of a request's work that the caps read. */
-export type CappedWork = Pick<Work, "project" | "cost" | "additions" | "table"> & {
+type CappedWork = Pick<Work, "project" | "cost" | "additions" | "table"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
 

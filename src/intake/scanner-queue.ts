@@ -36,7 +36,7 @@ interface Waiter {
   readonly reject: (reason: unknown) => void;
 }
 
-export interface ScannerQueueOptions {
+interface ScannerQueueOptions {
   readonly createScanner: (rows: number) => BackgroundScanner;
   readonly monotonicMs: () => number;
 }

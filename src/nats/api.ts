@@ -67,7 +67,7 @@ export const noRoomCodes: readonly number[] = [
 /**
  * JetStream is still starting, or its cluster is still forming or has no leader. Waiting may help.
  */
-export const notReadyCodes: readonly number[] = [
+const notReadyCodes: readonly number[] = [
   apiCodes.clusterIncomplete,
   apiCodes.clusterNoPeers,
   apiCodes.clusterNotAssigned,
@@ -84,7 +84,7 @@ export function isNotReady(error: unknown): boolean {
   return error instanceof JetStreamApiError && notReadyCodes.includes(error.code);
 }
 
-export interface ManagerOptions {
+interface ManagerOptions {
   /** How long each question may take. */
   readonly timeoutMs: number;
   /** The JetStream domain to ask, where that is not the connection's own. */

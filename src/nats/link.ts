@@ -11,7 +11,7 @@ import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { accessOptions, connectFault, type NatsAccess } from "./access.ts";
 
-export interface NatsLinkOptions {
+interface NatsLinkOptions {
   /** Which servers to connect to, and as whom. Its files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;

@@ -7,7 +7,7 @@ import type { NatsLink } from "./link.ts";
 
 type Version = readonly [number, number, number];
 
-export interface VersionFault {
+interface VersionFault {
   /** What goes wrong, worded as the rest of a sentence that begins with the version. */
   readonly bites: string;
   /** The version has been seen to lose what was acknowledged, or sooner or later does lose it. */

@@ -6,7 +6,7 @@ import { createInbox, type Msg, type Subscription } from "@nats-io/transport-nod
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "../nats/link.ts";
 
-export interface AckInboxOptions {
+interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;

@@ -9,7 +9,7 @@ import type { FrameOutcome, FrameWaiter } from "../base/types.ts";
 export const shareWords = 3;
 
 /** The parts of a frame that a deadline concerns. */
-export interface ExpiringFrame {
+interface ExpiringFrame {
   /** The earliest deadline of its waiters. */
   deadlineMs: number;
   waiters: FrameWaiter[];
@@ -28,7 +28,7 @@ export interface Expiry {
 }
 
 /** Waiters that have left their frame, each with the share of the frame that it had. */
-export interface Expired {
+interface Expired {
   readonly waiters: FrameWaiter[];
   readonly shares: number[];
   /** Bytes that are not in the frame any more. */

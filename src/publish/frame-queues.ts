@@ -13,9 +13,9 @@ import { FrameQueue } from "./frame.ts";
  * the shared ones (`bulk`), so that a single event does not wait for megabytes that came before it.
  * History has one way, which keeps its order.
  */
-export type Way = Lane | "bulk";
+type Way = Lane | "bulk";
 
-export interface FrameQueuesConfig {
+interface FrameQueuesConfig {
   readonly subjectPrefix: string;
   readonly partitions: number;
   readonly frameScope: FrameScope;

@@ -10,7 +10,7 @@ import { readPubAck } from "./pub-ack.ts";
 /** So many frames are remembered at most; beyond that the oldest is forgotten. */
 const lateMax = 1_000;
 
-export interface GivenUp {
+interface GivenUp {
   readonly monotonicMs: number;
   /** Whether an answer to the frame could be heard for as long as an acknowledgement may take. */
   readonly couldHear: boolean;

@@ -5,7 +5,7 @@
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, noRoomCodes } from "../nats/api.ts";
 
-export interface StreamMeant {
+interface StreamMeant {
   readonly name: string;
   /** The JetStream domain that the stream is in, "" for none; undefined where that is not known. */
   readonly domain: string | undefined;

@@ -33,7 +33,7 @@ import { InFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
 
-export interface PublisherOptions {
+interface PublisherOptions {
   readonly link: NatsLink;
   readonly config: {
     readonly subjectPrefix: string;

@@ -8,7 +8,7 @@ import { type Expiry, shareWords, takeExpired } from "./expiry.ts";
 import type { Frame } from "./frame.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 
-export interface SettlementOptions {
+interface SettlementOptions {
   readonly admission: Admission;
   readonly memory: FrameMemory;
   readonly log: Pick<Log, "error">;

@@ -20,7 +20,7 @@ interface NativeScanner {
  * What the addon exports. `layout` holds the numbers of table.ts as the C++ side has them, as
  * "Group.Name": number.
  */
-export interface Addon {
+interface Addon {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];

@@ -118,7 +118,7 @@ function fieldIn(
 }
 
 /** The words of one item in the table. */
-export interface ItemWords {
+interface ItemWords {
   readonly row: Uint32Array;
   readonly extra: Uint32Array;
 }

@@ -267,7 +267,7 @@ export function tableWords(rows: number): number {
 }
 
 /** Rows that a table has room for. */
-export function tableRows(table: Uint32Array): number {
+function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 

@@ -29,7 +29,7 @@ export interface Streams {
 }
 
 /** A fault of a stream that no waiting can cure; the message says what to change. */
-export class StreamError extends Error {
+class StreamError extends Error {
   override name = "StreamError";
 }
 

@@ -7,7 +7,7 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
 import type { RegressionCause, StreamMetrics, StreamState, WentBack } from "../nats/readiness.ts";
 
-export interface StreamHistoryOptions {
+interface StreamHistoryOptions {
   readonly state: StreamState;
   readonly metrics: StreamMetrics;
   readonly log: Log;

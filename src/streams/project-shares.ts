@@ -10,7 +10,7 @@ import type { NatsLink } from "../nats/link.ts";
 import { type FrameScope, lanes, partitionOf } from "../nats/names.ts";
 import { type ProjectFill, StreamFill } from "./stream-fill.ts";
 
-export interface ProjectSharesOptions {
+interface ProjectSharesOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;
   readonly config: {
     readonly subjectPrefix: string;

@@ -7,7 +7,7 @@
  */
 const projectsCountedMax = 64;
 
-export interface StreamRoom {
+interface StreamRoom {
   readonly bytesMax: number;
   /** Below 0 where more bytes are under way than fit. */
   readonly bytesFree: number;

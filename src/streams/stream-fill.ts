@@ -11,7 +11,7 @@ import { manyProjects, streamName, subjectOf } from "../nats/names.ts";
 import { mayHaveBytes } from "./share-rule.ts";
 import { SubjectBytes } from "./subject-bytes.ts";
 
-export interface StreamFillOptions {
+interface StreamFillOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;
   readonly subjectPrefix: string;
   readonly lane: Lane;

@@ -7,7 +7,7 @@ import type { Log } from "../base/log.ts";
 import { nanosPerMs } from "../nats/api.ts";
 import { refuseSilent, type StreamState } from "../nats/readiness.ts";
 
-export interface StreamSilenceOptions {
+interface StreamSilenceOptions {
   readonly state: StreamState;
   readonly log: Pick<Log, "info" | "error">;
   readonly monotonicMs: () => number;

@@ -18,7 +18,7 @@ export interface StreamSize {
   readonly bytesMax: number;
 }
 
-export interface WatchedStreamOptions {
+interface WatchedStreamOptions {
   readonly wanted: WantedConfig;
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;

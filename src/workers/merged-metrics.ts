@@ -6,7 +6,7 @@
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
 import type { MetricSnapshot, Sample } from "../base/sample.ts";
 
-export interface MergedMetrics {
+interface MergedMetrics {
   /** Takes newer numbers of a worker: some of its metrics, or all. */
   heard(worker: number, metrics: readonly MetricSnapshot[]): void;
   /** The worker's process is gone: its counters and histograms are kept, its gauges are not. */

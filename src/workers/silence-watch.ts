@@ -6,7 +6,7 @@
 import type { Log } from "../base/log.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
-export interface SilenceWatchOptions {
+interface SilenceWatchOptions {
   /** The running workers by index. The map is read anew at each check. */
   readonly running: ReadonlyMap<number, Pick<WorkerProcess, "pid" | "said" | "ask" | "kill">>;
   readonly log: Pick<Log, "error">;

@@ -16,7 +16,7 @@ import {
   type WorkerProcessOptions,
 } from "./worker-process.ts";
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   /** The settings, as the workers get them. */
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
@@ -25,7 +25,7 @@ export interface SupervisorOptions {
   readonly signal: AbortSignal;
 }
 
-export interface WorkersReadiness {
+interface WorkersReadiness {
   /** Workers that can store events now. */
   readonly ready: number;
   readonly workers: number;

@@ -27,7 +27,7 @@ export interface WorkerProcessOptions {
   readonly onMetrics: (metrics: readonly MetricSnapshot[]) => void;
 }
 
-export interface WorkerEnd {
+interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   /** Why the worker could not start, in its own words or those of the system. */

@@ -24,7 +24,7 @@ export interface SupervisorChannel {
   on(event: "disconnect", listener: () => void): unknown;
 }
 
-export interface WorkerGateway {
+interface WorkerGateway {
   readonly port: number;
   readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
   readonly clientWarnings: { latest(): readonly ClientWarning[] };
@@ -33,7 +33,7 @@ export interface WorkerGateway {
   close(drainDelayMs?: number): Promise<void>;
 }
 
-export interface WorkerOptions {
+interface WorkerOptions {
   readonly channel: SupervisorChannel;
   /** Aborted by SIGINT and SIGTERM. */
   readonly stop: AbortSignal;

@@ -31,7 +31,7 @@ export function chromiums(): string[] {
 /**
  * What the tests of a file run with: started before the first of them, and stopped behind the last.
  */
-export interface Stage {
+interface Stage {
   readonly gateway: TestGateway;
   readonly site: Site;
   /** Undefined where there is none. */
@@ -129,7 +129,7 @@ export interface Visit {
   captured(): Promise<Captured[]>;
 }
 
-export interface VisitOptions {
+interface VisitOptions {
   /** What the browser is right to complain of. */
   readonly expected?: RegExp;
   readonly context?: BrowserContext;

@@ -1,7 +1,7 @@
 // Pages with a client in them, as its users put it there; each also notes what its client says that
 // it captured.
 
-export interface PageOptions {
+interface PageOptions {
   /** The gateway's address. */
   readonly host: string;
   readonly key: string;

@@ -24,7 +24,7 @@ export function findPythonClient(): Found {
   return found;
 }
 
-export interface PythonRun {
+interface PythonRun {
   readonly uuids: string[];
   readonly errors: string[];
   /** Standard error: the client logs there. */

@@ -108,7 +108,7 @@ function built(folder: string): Manifest[] {
   return manifests;
 }
 
-export function manifestsIn(text: string): Manifest[] {
+function manifestsIn(text: string): Manifest[] {
   return parseAllDocuments(text).map((document) => {
     if (document.errors.length > 0) throw document.errors[0];
     return document.toJS() as Manifest;
@@ -175,7 +175,7 @@ function setImage(
   for (const container of named) container.image = `${newName}:${newTag}`;
 }
 
-export interface Container {
+interface Container {
   image: string;
   readonly args: string[];
   readonly ports: { name: string; containerPort: number }[];
@@ -193,7 +193,7 @@ export interface Container {
   readonly resources: { requests: Record<string, string>; limits: Record<string, string> };
 }
 
-export interface Probe {
+interface Probe {
   readonly httpGet: { path: string; port: string };
   readonly periodSeconds: number;
   readonly failureThreshold: number;

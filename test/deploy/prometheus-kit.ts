@@ -13,7 +13,7 @@ export const prometheusDir = path.join(root, "deploy/prometheus");
 /** Where it is to be fetched first, that takes some seconds, and longer over a slow line. */
 export const fetchMsMax = 11 * 60_000;
 
-export interface Rule {
+interface Rule {
   readonly alert?: string;
   readonly record?: string;
   readonly expr: string;
@@ -79,13 +79,13 @@ function run(
   });
 }
 
-export interface Series {
+interface Series {
   readonly metric: Record<string, string>;
   /** Seconds, and the value as text. */
   readonly value: readonly [number, string];
 }
 
-export interface TestPrometheus {
+interface TestPrometheus {
   /** The instant query's series now. Throws what is wrong with the query. */
   query(expr: string): Promise<Series[]>;
   /** Every rule, and how its last evaluation went. */

@@ -23,9 +23,9 @@ const script = path.resolve(import.meta.dirname, "../../tools/faults/on-disk-cop
 const streamBytesMax = 16 * 1_048_576;
 
 /** Blocks of 4 MB: a few waves of load begin new ones. */
-export const smallBlocks = { PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
+const smallBlocks = { PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
 
-export interface PageCache {
+interface PageCache {
   /** On a disk, if there is one to be had. */
   readonly folder: string;
   /** Whether pages in it that are not on the disk can be told from those that are. */
@@ -49,7 +49,7 @@ export function onDisk(): PageCache {
   return { folder, isTold: able !== undefined };
 }
 
-export interface StoreUnderTest
+interface StoreUnderTest
   extends Pick<TestNatsServer, "url" | "token" | "storeDir" | "freeze" | "thaw"> {}
 
 /** The embedded server as `penstock up` has it. */
@@ -86,7 +86,7 @@ export async function lazyStore(folder: string): Promise<StoreUnderTest> {
   return server;
 }
 
-export interface LoadedGateway {
+interface LoadedGateway {
   readonly gateway: TestGateway;
   readonly project: TestProject;
   /** Ids of all events that a 200 was for. */

@@ -4,7 +4,7 @@
 
 import { event, request } from "../../testkit/hostile.ts";
 
-export interface FramingCase {
+interface FramingCase {
   /**
    * `carrier` is the event of the request itself; the bytes end with a whole request for
    * `smuggled`.

@@ -3,7 +3,7 @@
 
 import { event, type RawOptions, request } from "../../testkit/hostile.ts";
 
-export interface HostileCase {
+interface HostileCase {
   readonly pieces: readonly Uint8Array[];
   readonly options?: RawOptions;
   /** The statuses of the answers; none: the connection ends without one. */

@@ -24,7 +24,7 @@ export interface Submitted {
   settle(outcome: FrameOutcome): void;
 }
 
-export interface Given {
+interface Given {
   readonly results?: Record<string, { result: string; details?: string }>;
   readonly hasRetry?: boolean;
   readonly problem?: Problem;

@@ -39,7 +39,7 @@ export interface BodyOf {
   readonly hidden?: boolean;
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly hint?: BodyHint | undefined;
   readonly deadlineMs?: number;
 }

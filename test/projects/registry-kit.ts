@@ -13,12 +13,12 @@ import {
 } from "../../src/projects/registry/registry.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 
-export interface RegistryRig {
+interface RegistryRig {
   readonly server: TestNatsServer;
   readonly connection: NatsConnection;
 }
 
-export interface LogLine {
+interface LogLine {
   readonly fields: object;
   readonly message: string;
 }

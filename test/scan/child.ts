@@ -20,7 +20,7 @@ export const startScansSource = `
   });
 `;
 
-export interface Ended {
+interface Ended {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly output: string;

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 
-export interface DynamicSymbol {
+interface DynamicSymbol {
   readonly name: string;
   /** False: the file asks for it. */
   readonly defined: boolean;

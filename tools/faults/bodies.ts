@@ -14,7 +14,7 @@ const eventName = "fault test";
  */
 const timestamp = "2026-01-02T03:04:05.678Z";
 
-export interface EventShape {
+interface EventShape {
   /** Bytes of text beside the rest of the event, up to 790. */
   readonly paddingBytes: number;
   /** An event that is refused: it lacks what its name asks for. */

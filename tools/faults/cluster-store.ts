@@ -21,7 +21,7 @@ import { createClusterNetwork } from "./networks.ts";
 import { makeSingle } from "./one-replica.ts";
 import type { Store } from "./scenario.ts";
 
-export interface ClusterStoreOptions {
+interface ClusterStoreOptions {
   /** The nats-server to run. Default: what the tests run against. */
   readonly binary?: string | undefined;
   /** `always` (the default), or a duration. */

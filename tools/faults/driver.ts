@@ -13,7 +13,7 @@ import {
   type Sender,
 } from "./senders.ts";
 
-export interface DriverOptions {
+interface DriverOptions {
   readonly url: string;
   readonly events: Events;
   readonly load: LoadName;
@@ -29,7 +29,7 @@ export interface DriverOptions {
   readonly breakMs: number;
 }
 
-export interface DriverCounts {
+interface DriverCounts {
   /** How many events were acknowledged. */
   readonly acknowledged: number;
   /** Requests with a 503, or that found nobody listening. */

@@ -6,7 +6,7 @@ import { type Child, startChild } from "../bench/harness/child.ts";
 import { here, type Place } from "./cluster-network.ts";
 import type { GatewayProcess } from "./scenario.ts";
 
-export interface GatewayOptions {
+interface GatewayOptions {
   /** `up` embeds a nats-server. */
   readonly command: "serve" | "up";
   /** PENSTOCK_* variables. */

@@ -4,7 +4,7 @@ import { startNatsServer } from "../../testkit/nats-server.ts";
 import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
-export interface ProxiedStoreOptions {
+interface ProxiedStoreOptions {
   /** Default: what the tests run against. */
   readonly binary?: string | undefined;
   /** `always` (the default), or a duration. */

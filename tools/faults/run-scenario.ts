@@ -24,7 +24,7 @@ import type { LoadName, LoadShape } from "./senders.ts";
 import { createStreamReader, type Settlement } from "./settle.ts";
 import { createSite, type Site } from "./stores.ts";
 
-export interface RunOptions {
+interface RunOptions {
   readonly load: LoadName;
   readonly form: "short" | "full";
   /** The nats-server. */

@@ -137,7 +137,7 @@ export interface ScenarioContext {
  * `networked`: a cluster whose nodes and gateway reach one another through a network that can be
  * cut.
  */
-export type Topology = "single" | "cluster" | "networked" | "proxied" | "embedded";
+type Topology = "single" | "cluster" | "networked" | "proxied" | "embedded";
 
 export interface Scenario {
   /** In kebab-case: `nats-killed`. */

@@ -27,7 +27,7 @@ export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
   readonly damaged: readonly string[];
 }
 
-export interface StreamReader {
+interface StreamReader {
   /** Reads on to the end of every stream. */
   read(): Promise<void>;
   settlement(): Settlement;

@@ -9,7 +9,7 @@ import path from "node:path";
 import { startNatsServer } from "../../testkit/nats-server.ts";
 import type { SmallDisk, Store } from "./scenario.ts";
 
-export interface SingleStoreOptions {
+interface SingleStoreOptions {
   /** Default: what the tests run against. */
   readonly binary?: string | undefined;
   /** The store lies on a disk of this size. */

@@ -17,7 +17,7 @@ import { createStreamReader } from "./settle.ts";
 import { type SoakFault, soakFaults } from "./soak-faults.ts";
 import { type SoakSample, sampleHeading, sampleLine, sampleOf } from "./soak-sample.ts";
 
-export interface SoakOptions {
+interface SoakOptions {
   readonly durationMs: number;
   /** The nats-server. */
   readonly binary: string;

@@ -19,14 +19,14 @@ export interface Site {
   remove(): Promise<void>;
 }
 
-export type SiteOptions = Pick<
+type SiteOptions = Pick<
   Scenario,
   "topology" | "env" | "diskBytes" | "fileStoreBytesMax" | "inProcess" | "onDisk"
 >;
 
 const streamBytesMaxDefault = String(1_073_741_824);
 
-export interface SiteMeans {
+interface SiteMeans {
   /** The nats-server. */
   readonly binary: string;
   /** The kind of network for topology `networked`. */

@@ -36,7 +36,7 @@ interface Pipe {
   close(): void;
 }
 
-export interface TcpProxyOptions {
+interface TcpProxyOptions {
   /**
    * The bytes are of the protocol between servers, of which no message is ever dropped. Default
    * false.

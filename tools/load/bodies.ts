@@ -13,7 +13,7 @@ export interface Bodies {
   of(request: number, timestampMs: number): { readonly bytes: Buffer; readonly plainBytes: number };
 }
 
-export type BodyPlan = Pick<Plan, "uuidPrefix" | "key" | "batch" | "eventBytes" | "gzip">;
+type BodyPlan = Pick<Plan, "uuidPrefix" | "key" | "batch" | "eventBytes" | "gzip">;
 
 const words =
   "signed up viewed pricing page opened invoice team member invited dashboard filter changed export finished checkout button clicked";

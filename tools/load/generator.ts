@@ -30,7 +30,7 @@ export interface Counts {
   bodyBytes: number;
 }
 
-export interface Generator {
+interface Generator {
   readonly counts: Counts;
   /** How often each label was answered. */
   readonly answers: ReadonlyMap<string, number>;
@@ -40,7 +40,7 @@ export interface Generator {
   stop(): void;
 }
 
-export interface GeneratorOptions {
+interface GeneratorOptions {
   readonly schedule: Schedule;
   readonly connections: readonly Connection[];
   readonly bodies: Bodies;

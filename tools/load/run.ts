@@ -16,7 +16,7 @@ import { type Result, resultOf } from "./result.ts";
 import { markStreams, readStored, type StreamMark } from "./stored.ts";
 import { startLoad } from "./threads.ts";
 
-export interface LoadContext {
+interface LoadContext {
   readonly host: ProcessHost;
   /** The report. */
   readonly stdout: Writable;

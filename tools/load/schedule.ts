@@ -31,7 +31,7 @@ export function createSchedule(plan: Plan, thread: number, startMs: number): Sch
 }
 
 /** First in, first out, of whole numbers; `push` answers false when it is full. */
-export interface Backlog {
+interface Backlog {
   readonly length: number;
   push(index: number): boolean;
   /** Undefined when it is empty. */

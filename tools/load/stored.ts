@@ -12,7 +12,7 @@ export interface StreamMark {
   readonly lastSequence: number;
 }
 
-export interface Found {
+interface Found {
   readonly frames: number;
   readonly events: number;
 }

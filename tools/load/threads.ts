@@ -20,7 +20,7 @@ export interface Load {
   readonly busyMax: number;
 }
 
-export interface RunningLoad {
+interface RunningLoad {
   /** As it stands. */
   current(): Load;
   /** Nothing more becomes due. */

@@ -18,7 +18,7 @@ export interface Counts {
   readonly durations: readonly (readonly [number | null, number])[];
 }
 
-export interface EventCount {
+interface EventCount {
   readonly outcome: string;
   readonly reason: string;
   readonly count: number;

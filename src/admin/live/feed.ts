@@ -29,7 +29,7 @@ export interface Batch {
   readonly skipped: number;
 }
 
-export const eventsPerSecondMax = 50;
+const eventsPerSecondMax = 50;
 const recentMax = 50;
 const lineFeed = 0x0a;
 

@@ -8,7 +8,7 @@ import { readPage } from "./page.ts";
 import { createViewer } from "./viewer.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
-export interface LivePageOptions extends WatchOptions {
+interface LivePageOptions extends WatchOptions {
   /** The address or name that the admin port listens on. */
   readonly adminHost: string;
 }

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 
 /** A file of the page, as a browser gets it. */
-export interface PageFile {
+interface PageFile {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -7,7 +7,7 @@ import type { MetricSnapshot } from "../../base/sample.ts";
 import { type Counts, countsOf } from "./counts.ts";
 import type { StoreSession, StoreSnapshot } from "./store-session.ts";
 
-export interface Readiness {
+interface Readiness {
   readonly ready: number;
   readonly workers: number;
   readonly reasons: readonly string[];
@@ -26,7 +26,7 @@ export interface LiveSource {
 }
 
 /** What is sent to the page at one time, as JSON. */
-export interface PageSnapshot {
+interface PageSnapshot {
   readonly state: string;
   readonly clientWarnings: string;
 }

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
 
-export interface StreamSnapshot {
+interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
@@ -40,7 +40,7 @@ export interface StoreSession {
   close(): Promise<void>;
 }
 
-export interface StoreSessionOptions {
+interface StoreSessionOptions {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
 }

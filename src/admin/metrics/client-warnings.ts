@@ -17,7 +17,7 @@ export interface ClientWarnings extends ClientWarningTaker {
   latest(): readonly ClientWarning[];
 }
 
-export interface ClientWarningsClock {
+interface ClientWarningsClock {
   /** Milliseconds since the epoch. */
   wallMs(): number;
   monotonicMs(): number;

@@ -7,7 +7,7 @@ import type { Sample } from "../../base/sample.ts";
 const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
-export interface EventLoopDelay {
+interface EventLoopDelay {
   /**
    * p50, p99 and max of the delays since the last call, in seconds. Then those delays are
    * forgotten.

@@ -70,7 +70,7 @@ export const outcomeOfReason = {
  * - `removed`: it is of no use, and no count in the answer includes it.
  * - `refused`: its request was refused and may well come again, so one event can be counted often.
  */
-export type EventOutcome =
+type EventOutcome =
   | "stored"
   | "duplicate"
   | "removed"

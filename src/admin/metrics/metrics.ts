@@ -29,7 +29,7 @@ import { placesOf, rowsOf, Tally } from "./tally.ts";
  * The gauges, as functions that read the present value, or one value for each series. Each part of
  * the program gives the gauges that it has.
  */
-export interface Gauges {
+interface Gauges {
   readonly requestsInflight?: () => number;
   readonly framesUnacked?: () => number;
   readonly inflightBytes?: () => number;

@@ -4,7 +4,7 @@
 
 import type { Sample } from "../../base/sample.ts";
 
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 export class Tally {
   readonly #counts: Float64Array;

@@ -123,7 +123,7 @@ function shownDay(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-export interface Part {
+interface Part {
   readonly name: string;
   /** Throws when it cannot be loaded. */
   readonly load: () => unknown;

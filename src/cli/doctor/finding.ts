@@ -14,7 +14,7 @@ export interface Finding {
 }
 
 /** A check by its name, with the three ways it can end. */
-export interface Check {
+interface Check {
   ok(found: string): Finding;
   warn(found: string, fix: string): Finding;
   fail(found: string, fix: string): Finding;

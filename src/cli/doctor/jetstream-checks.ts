@@ -14,7 +14,7 @@ export interface ServerRoom {
   readonly clusterSize: number;
 }
 
-export interface RoomQuestion {
+interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
   /**

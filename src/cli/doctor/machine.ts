@@ -91,7 +91,7 @@ function limitsUpFrom(root: string, group: string | undefined, file: string): nu
   }
 }
 
-export interface DiskQuestion {
+interface DiskQuestion {
   readonly dataDir: string;
   /** Bytes that all streams together may grow to. */
   readonly streamBytesTotal: number;

@@ -13,7 +13,7 @@ export interface MonitorFacts {
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
-export interface MonitoredJetStream {
+interface MonitoredJetStream {
   /** Whether the server makes an fsync before each acknowledgement. */
   readonly isDurable: boolean;
   /** Undefined for nats-server before 2.10. */

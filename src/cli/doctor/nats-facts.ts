@@ -35,7 +35,7 @@ export interface ClockReading {
   readonly answeredMs: number;
 }
 
-export interface NatsQuestions {
+interface NatsQuestions {
   readonly connectMs: number;
   readonly subjectPrefix: string;
   /** The names of the streams to look for. */

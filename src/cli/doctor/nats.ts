@@ -26,7 +26,7 @@ const budgetMs = 8_000;
 const connectBudgetMs = 3_500;
 const questionMsMax = 2_000;
 
-export interface NatsFindings {
+interface NatsFindings {
   readonly findings: readonly Finding[];
   /** Bytes in all streams; undefined when NATS could not be asked. */
   readonly storedBytes: number | undefined;

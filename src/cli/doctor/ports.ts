@@ -7,7 +7,7 @@ import { request as httpsRequest } from "node:https";
 import { connect, createServer } from "node:net";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 
-export interface PortQuestion {
+interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;

@@ -13,7 +13,7 @@ import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
 
-export interface RegistryQuestion {
+interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;

@@ -3,7 +3,7 @@
 
 import { checkOf, type Finding } from "./finding.ts";
 
-export interface Scripts {
+interface Scripts {
   readonly version: string;
   readonly folder: string;
   readonly names: readonly string[];

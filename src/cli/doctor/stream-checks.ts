@@ -10,7 +10,7 @@ import {
 } from "../../streams/desired.ts";
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
-export interface StreamQuestion {
+interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /** Bytes that a stream must take in one message. */
@@ -87,7 +87,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
 }
 
-export interface ReplicaQuestion extends StreamQuestion {
+interface ReplicaQuestion extends StreamQuestion {
   /** PENSTOCK_REPLICAS. */
   readonly replicas: number;
   /** Undefined outside of a cluster. */

@@ -57,7 +57,7 @@ const PIECE_BYTES_MIN = 32;
  */
 const roomMadeAtOnceBytes = 4_096;
 
-export interface BodyReaderOptions {
+interface BodyReaderOptions {
   readonly bodyBytesMax: number;
   readonly inflatedBytesMax: number;
   readonly requestTimeoutMs: number;

@@ -35,7 +35,7 @@ export const readMsPerTurn = 6;
  */
 export const resumedPerTurnMax = 32;
 
-export interface ChunkTurnsOptions {
+interface ChunkTurnsOptions {
   readonly nextTurn: (run: () => void) => void;
   /** Milliseconds for which this thread had a processor. */
   readonly workMs: () => number;

@@ -32,7 +32,7 @@ const CHUNK_BYTES_MIN = 16_384;
 const WORK_PER_BYTE_READ = 4;
 const WORK_PER_MS = 349_525;
 
-export interface Inflated {
+interface Inflated {
   readonly bytesRead: number;
   readonly bytesWritten: number;
   readonly ms: number;
@@ -186,7 +186,7 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
   );
 }
 
-export interface InflatedSize {
+interface InflatedSize {
   readonly length: number;
   /** From how many bytes the body was inflated. */
   readonly sent: number;

@@ -13,7 +13,7 @@ import { inflatedBytesAtMost, inflatedFault } from "./inflate.ts";
 import type { StepDecoder } from "./step-decoder.ts";
 import { joinSurrogates } from "./surrogates.ts";
 
-export interface LzOptions {
+interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
   /** The body shows the key of a project, or no key is looked for: asked anew with every step. */

@@ -5,7 +5,7 @@ import { invalidEncoding } from "./body-problems.ts";
 import { type Compression, codingOf } from "./codings.ts";
 import { Layer } from "./payload-form.ts";
 
-export interface Packed {
+interface Packed {
   /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;

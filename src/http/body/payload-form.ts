@@ -17,7 +17,7 @@ export const Layer = {
   Base64: 4,
 } as const;
 
-export type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
+type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
 /** So many bytes of white space before the payload are skipped at most. */
 const SPACE_BYTES_MAX = 1_024;

@@ -15,7 +15,7 @@ import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
 const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
-export interface InflationSink {
+interface InflationSink {
   /** The body shows the key of a project, or no key is looked for: asked anew with every chunk. */
   isKnown(): boolean;
   /** Shows the first bytes of the inflated body. They are valid during the call. */
@@ -33,7 +33,7 @@ export interface InflationSink {
   done(result: BodyBuffer | Problem): void;
 }
 
-export interface InflationOptions {
+interface InflationOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
   readonly sink: InflationSink;

@@ -47,7 +47,7 @@ const phaseOf: Readonly<Record<BodyState, RequestPhase>> = {
 };
 
 /** The request that a body belongs to: the intake gets both. */
-export interface BodyRequest extends Exchange {
+interface BodyRequest extends Exchange {
   readonly label: string;
   /** Answered, or left by its client: what still comes for it is to be ignored. */
   readonly isOver: boolean;
@@ -55,7 +55,7 @@ export interface BodyRequest extends Exchange {
   keepOpen(): void;
 }
 
-export interface RequestBodyOptions {
+interface RequestBodyOptions {
   readonly request: BodyRequest;
   readonly admission: Admission;
   readonly growing: GrowingBodies<RequestBody>;

@@ -52,7 +52,7 @@ const decodedPerTurnMax = 349_525;
 /** A peek into a packed body counts as so many bytes at least: the decoder's setup costs most. */
 const peekWork = 16_384;
 
-export interface UnpackerOptions {
+interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;

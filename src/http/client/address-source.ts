@@ -38,7 +38,7 @@ type Peers = Pick<
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
-export interface AddressSourceParts {
+interface AddressSourceParts {
   readonly connectionId: ConnectionId | undefined;
   readonly log: Pick<Log, "error">;
 }

@@ -6,7 +6,7 @@ import type { ConnectionId } from "./connection-id.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { NewConnection, NewConnections } from "./new-connections.ts";
 
-export interface ConnectionAddressesOptions<Response extends NewConnection> {
+interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   /**
    * Reads the address off the response itself, once when its connection opens. For connections that

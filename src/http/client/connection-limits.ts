@@ -5,7 +5,7 @@
 
 import { networkPrefixOf } from "../../base/addresses.ts";
 
-export interface ConnectionLimitsOptions {
+interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
   /**
@@ -16,7 +16,7 @@ export interface ConnectionLimitsOptions {
 }
 
 /** The limit that a connection is over: `total` of the process, or `address` of its peer. */
-export type TooMany = "total" | "address";
+type TooMany = "total" | "address";
 
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;

@@ -15,7 +15,7 @@ export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 
 export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
-export interface PageParts {
+interface PageParts {
   /** The text of the page's style element, which the policy names by its hash. */
   readonly style: string;
   /** How long a cache may keep the page. */

@@ -48,7 +48,7 @@ export function configScript(key: string): string {
   return `(function(){var all=window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};all[${quoted}]={config:{"token":${quoted},${configTail.trimEnd()},siteApps:[]}})();\n`;
 }
 
-export interface FlagsAsked {
+interface FlagsAsked {
   /** Chooses the form of the answer; 1 where the request names none. */
   readonly version: number;
   readonly withConfig: boolean;

@@ -11,7 +11,7 @@ import { isPosthogJs } from "../../base/posthog-js.ts";
 import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
 
 /** The headers that say what the client has already, and which codings it can read. */
-export interface FileRequest {
+interface FileRequest {
   readonly ifNoneMatch: string;
   readonly acceptEncoding: string;
 }

@@ -29,7 +29,7 @@ export interface Member {
 const bytesReadMax = 4_096;
 const membersMax = 64;
 /** A longer name is left out: it is none that is looked for, and near none. */
-export const nameBytesMax = 32;
+const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 

@@ -14,7 +14,7 @@ import type { UuidList } from "./uuid-list.ts";
  * Why an event is not stored. Whether the client is to retry it depends on the event's state, not
  * on this code. "performance_event": the gateway removes such events on purpose.
  */
-export type DetailCode = ErrorCode | DropCode | "performance_event";
+type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /**
  * `Waiting`: the event is in no frame. `Placed`: it is in a frame whose outcome is not known yet,

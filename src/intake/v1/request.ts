@@ -9,7 +9,7 @@ import { Header, TokenType } from "../../scan/table.ts";
 import { type Envelope, laneOf, projectOf } from "../envelope.ts";
 
 /** What the headers of a request say. */
-export interface V1Head {
+interface V1Head {
   /** A UUID in lower case; "" where the client sends none. */
   readonly requestId: string;
   /**

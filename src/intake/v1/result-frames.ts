@@ -12,7 +12,7 @@ import type { PendingRequest } from "../pending-request.ts";
 import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
-export interface ResultFramesOptions {
+interface ResultFramesOptions {
   /**
    * The id that the client sends with the request and with each retry of it; "" where it sends
    * none.

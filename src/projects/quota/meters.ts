@@ -9,7 +9,7 @@ export interface KnownMeter {
   readonly meter: Meter;
 }
 
-export interface Meters {
+interface Meters {
   /** The project's meter, made when there is none. */
   of(projectId: string): Meter;
   /**
@@ -20,7 +20,7 @@ export interface Meters {
   all(): Iterable<KnownMeter>;
 }
 
-export interface MetersOptions {
+interface MetersOptions {
   readonly monotonicMs: () => number;
   /** How many deleted projects keep their meters. */
   readonly goneMax?: number;

@@ -10,7 +10,7 @@ export const burstSecondsDefault = 10;
  * The quota, undefined for none; or what is wrong with the value, in words that hold nothing of its
  * content.
  */
-export type ParsedQuota =
+type ParsedQuota =
   | { readonly ok: true; readonly quota: ProjectQuota | undefined }
   | { readonly ok: false; readonly fault: string };
 

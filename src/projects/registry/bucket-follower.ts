@@ -27,7 +27,7 @@ import { type EntrySource, openEntrySource } from "./entry-source.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
 import { checkOften, type WatchProgress } from "./watch-check.ts";
 
-export interface BucketFollowerOptions extends BucketPlace {
+interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
   /** How often the watch is compared with the bucket. */

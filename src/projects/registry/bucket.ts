@@ -94,7 +94,7 @@ export async function entrySubjects(
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-export interface BucketReplicas {
+interface BucketReplicas {
   /** The configuration of the bucket's stream. */
   readonly config: StreamConfig;
   readonly replicas: number;
@@ -133,7 +133,7 @@ const consumersMax = 100_000;
  */
 const firstWithLimit = [2, 15] as const;
 
-export interface BucketConsumers {
+interface BucketConsumers {
   readonly config: StreamConfig;
   readonly log: Pick<Log, "warn">;
 }
@@ -184,7 +184,7 @@ export function isProjectName(name: string): boolean {
 }
 
 /** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
-export type ParsedProject =
+type ParsedProject =
   | { readonly ok: true; readonly project: Project }
   | {
       readonly ok: false;

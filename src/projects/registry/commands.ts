@@ -29,9 +29,9 @@ import { onceLed } from "./leader-wait.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
 
 /** An expected failure: the message is for the operator. */
-export class ProjectError extends Error {}
+class ProjectError extends Error {}
 
-export interface AddProject extends BucketPlace {
+interface AddProject extends BucketPlace {
   readonly id: string;
   /** Default: the id. */
   readonly name?: string | undefined;
@@ -39,19 +39,19 @@ export interface AddProject extends BucketPlace {
   readonly key?: string | undefined;
 }
 
-export interface RotateKey extends BucketPlace {
+interface RotateKey extends BucketPlace {
   readonly id: string;
   /** Whether the present keys stay valid beside the new one. Default: they do not. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
 
-export interface SetEnabled extends BucketPlace {
+interface SetEnabled extends BucketPlace {
   readonly id: string;
   readonly enabled: boolean;
 }
 
-export interface SetQuota extends BucketPlace {
+interface SetQuota extends BucketPlace {
   readonly id: string;
   /** Replaces the whole quota there is; undefined for no quota. */
   readonly quota: ProjectQuota | undefined;

@@ -12,12 +12,12 @@ export interface EntrySource extends AsyncIterable<SourcedEntry> {
   stop(): void;
 }
 
-export interface SourcedEntry extends BucketEntry {
+interface SourcedEntry extends BucketEntry {
   /** 0: no entry followed this one, as far as the server knew that gave it out. */
   readonly delta?: number;
 }
 
-export interface EntrySourceOptions {
+interface EntrySourceOptions {
   readonly bucket: KV;
   readonly reader: BucketReader;
   readonly intervalMs: number;

@@ -21,7 +21,7 @@ import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
  */
 const filledMark = "penstock-filled";
 
-export interface HubMirror {
+interface HubMirror {
   /** The bucket's name. */
   readonly bucket: string;
   readonly hubDomain: string;

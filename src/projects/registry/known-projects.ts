@@ -37,7 +37,7 @@ interface Known {
   readonly created: string;
 }
 
-export interface KnownProjectsOptions {
+interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
   /** The project with its meter, which holds it to its quota from now on. */
   readonly metered: (project: Project) => MeteredProject;

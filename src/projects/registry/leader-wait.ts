@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { RequestError, TimeoutError } from "@nats-io/nats-core";
 import { isNotReady, NoLeaderError } from "../../nats/api.ts";
 
-export interface LeaderWait {
+interface LeaderWait {
   /** Default 10 s. A try that is under way at that time is still waited for. */
   readonly waitMsMax?: number;
   /**

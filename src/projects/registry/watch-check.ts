@@ -22,13 +22,13 @@ export interface WatchProgress {
   isConfirmed: boolean;
 }
 
-export interface WatchCheck {
+interface WatchCheck {
   readonly watch: { stop(): void };
   readonly progress: WatchProgress;
   readonly intervalMs: number;
 }
 
-export interface WatchChecks {
+interface WatchChecks {
   stop(): void;
   /**
    * Settled when the checks have ended. Rejected when they ended the watch because several

@@ -94,7 +94,7 @@ async function ledInfo(
   return info;
 }
 
-export interface BucketExtent {
+interface BucketExtent {
   /** The sequence of the newest entry, also when that entry is gone. */
   readonly lastSequence: number;
   readonly entries: number;

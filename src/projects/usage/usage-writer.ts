@@ -12,7 +12,7 @@ import type { KnownMeter } from "../quota/meters.ts";
 import type { BucketPlace } from "../registry/bucket.ts";
 import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage.ts";
 
-export interface UsageWriterOptions extends BucketPlace {
+interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
   /** Tells this process's records from those of others. Only letters, digits, - and _. */
   readonly processId: string;

@@ -57,7 +57,7 @@ export function usageBucketName(prefix: string): string {
   return `${prefix}_usage`;
 }
 
-export interface OpenUsageBucket extends BucketPlace {
+interface OpenUsageBucket extends BucketPlace {
   readonly log: Pick<Log, "warn">;
 }
 
@@ -162,7 +162,7 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
   }
 }
 
-export interface ReadUsage extends BucketPlace {
+interface ReadUsage extends BucketPlace {
   /** Default: all projects. */
   readonly projectId?: string | undefined;
   /** Milliseconds since the epoch. */

@@ -150,7 +150,7 @@ export async function edit(
   await withJetStream(server, (jsm) => jsm.streams.update(name, changed));
 }
 
-export interface Relay {
+interface Relay {
   readonly url: string;
   /**
    * Takes connections and passes nothing on from now on; `after`: when so much has come from the

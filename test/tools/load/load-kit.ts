@@ -10,7 +10,7 @@ import { onTestFinished } from "vitest";
 import { listenedTo } from "../../../testkit/processes.ts";
 import type { Result } from "../../../tools/load/result.ts";
 
-export interface Finished {
+interface Finished {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;

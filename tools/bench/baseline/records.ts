@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { keyOf, prefix, projectIdOf } from "../harness/nats.ts";
 
-export interface CaptureEvent {
+interface CaptureEvent {
   event?: unknown;
   distinct_id?: unknown;
   timestamp?: string;
@@ -49,7 +49,7 @@ export function storable(body: CaptureBody): CaptureEvent[] {
   );
 }
 
-export interface Received {
+interface Received {
   readonly projectId: string;
   readonly at: string;
   readonly ip: string;

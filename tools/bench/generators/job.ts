@@ -35,7 +35,7 @@ export interface LoadResult {
   readonly latencyMs: LatencyMs | undefined;
 }
 
-export interface LatencyMs {
+interface LatencyMs {
   readonly p50: number;
   readonly p90: number;
   readonly p99: number;

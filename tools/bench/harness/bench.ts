@@ -37,7 +37,7 @@ export interface Cell {
   readonly workers?: number;
 }
 
-export interface CellsOptions {
+interface CellsOptions {
   readonly group: string;
   readonly cells: readonly Cell[];
   readonly loads: (cell: Cell) => readonly Load[];

@@ -4,7 +4,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

@@ -13,7 +13,7 @@ const everyMs = 50;
 const bytes = Buffer.alloc(4_096, 1);
 const nsPerMs = 1e6;
 
-export interface DiskProbe {
+interface DiskProbe {
   /** Ends it: the p99 of what it saw, in milliseconds. */
   stop(): Promise<number>;
 }

@@ -13,7 +13,7 @@ import {
 } from "./process-stats.ts";
 import { type FrameScope, startVariant, type Variant, type VariantServer } from "./variants.ts";
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly variant: Variant;
   readonly sync: Sync;
   readonly projects?: number;

@@ -9,7 +9,7 @@ export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";
 
 export type FrameScope = Config["frameScope"];
 
-export interface VariantOptions {
+interface VariantOptions {
   /** "" for the ceiling, which stores nothing. */
   readonly natsUrl: string;
   readonly projects: number;

@@ -7,7 +7,7 @@ import type { Row } from "../harness/bench.ts";
 import { type Budget, isMet } from "./budgets.ts";
 import type { Machine, Versions } from "./machine.ts";
 
-export interface BenchResult {
+interface BenchResult {
   readonly at: string;
   readonly arguments: readonly string[];
   readonly machine: Machine;
