@@ -25,7 +25,14 @@ import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroup, takeLock } from "./lib/lock.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
-import { modulesDir, root, runtimeNode, SetupError } from "./lib/project.mjs";
+import {
+  exitCodeOf,
+  modulesDir,
+  root,
+  runtimeNode,
+  SetupError,
+  UsageError,
+} from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
 
 const addonFiles = [
@@ -38,7 +45,7 @@ const documents = ["LICENSE", "README.md", "openapi.yaml", "docs"];
 const runner = createRunner({ noteGroup });
 
 async function bundle(target) {
-  if (target === undefined) throw new SetupError("usage: npm run bundle -- <new folder>");
+  if (target === undefined) throw new UsageError("usage: npm run bundle -- <new folder>");
   // npm runs scripts in the project, wherever it was called.
   const folder = resolve(process.env.INIT_CWD ?? ".", target);
   if (existsSync(folder) && readdirSync(folder).length > 0)
@@ -148,7 +155,7 @@ try {
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;
   process.stderr.write(`bundle: ${error.message}\n`);
-  process.exitCode = 1;
+  process.exitCode = exitCodeOf(error);
 }
 const signal = runner.interruptedBy();
 if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];

@@ -8,7 +8,7 @@
 //                                  whether each bug of tools/fuzz/planted-bugs.mjs is found in that time
 //   npm run fuzz -- FILE…          runs these inputs and no others
 //   npm run fuzz -- --keep FILE…   takes them into the corpus of the tree
-// Exit code 1: something was found, and the path of the input is printed.
+// Exit code 1: something was found, and the path of the input is printed; 2: wrong usage.
 
 import { spawn } from "node:child_process";
 import {
@@ -32,7 +32,7 @@ import {
   findEngine,
   unpackCorpus,
 } from "./lib/fuzz-build.mjs";
-import { cacheDir, root, runtimeNode, SetupError } from "./lib/project.mjs";
+import { cacheDir, exitCodeOf, root, runtimeNode, SetupError, UsageError } from "./lib/project.mjs";
 
 const corpusFile = join(root, "tools", "fuzz", "corpus.jsonl");
 const grownDir = join(cacheDir, "fuzz", "corpus");
@@ -49,7 +49,7 @@ function say(line) {
 
 function wholeNumber(name, text) {
   if (!/^[1-9]\d{0,6}$/.test(text))
-    throw new SetupError(`--${name} is a whole number from 1: ${text}`);
+    throw new UsageError(`--${name} is a whole number from 1: ${text}`);
   return Number(text);
 }
 
@@ -69,7 +69,7 @@ function readOptions() {
     allowPositionals: true,
   });
   if (values.engine !== undefined && !engineNames.includes(values.engine)) {
-    throw new SetupError(`--engine is one of ${engineNames.join(", ")}: ${values.engine}`);
+    throw new UsageError(`--engine is one of ${engineNames.join(", ")}: ${values.engine}`);
   }
   const numbers = Object.keys(kinds).map((name) => [name, wholeNumber(name, values[name])]);
   const base = process.env.INIT_CWD ?? process.cwd();
@@ -294,8 +294,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
 try {
   process.exitCode = (await main()) === 0 ? 0 : 1;
 } catch (error) {
-  if (!(error instanceof SetupError) && error.code?.startsWith("ERR_PARSE_ARGS") !== true)
-    throw error;
+  const isParsing = error.code?.startsWith("ERR_PARSE_ARGS") === true;
+  if (!(error instanceof SetupError) && !isParsing) throw error;
   say(`stopped: ${error.message}`);
-  process.exitCode = 1;
+  process.exitCode = isParsing ? 2 : exitCodeOf(error);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The process: arguments, signals and exit codes (0 well, 1 failed, 2 wrong usage or settings). The
-// only file that touches `process`; commands get what they need of it as arguments.
+// The process: arguments, signals and exit codes (0 well, 1 failed, 2 wrong arguments or
+// settings). The only file that touches `process`; commands get what they need of it as arguments.
 
 import { constants } from "node:os";
 import { CommanderError } from "commander";

@@ -13,6 +13,14 @@ export const modulesDir = join(root, "node_modules");
 /** An expected failure of set-up: its text is all that is shown. */
 export class SetupError extends Error {}
 
+/** Wrong arguments: the program ends with 2, and not with the 1 of a failure. */
+export class UsageError extends SetupError {}
+
+/** What a program ends with that threw a SetupError. */
+export function exitCodeOf(error) {
+  return error instanceof UsageError ? 2 : 1;
+}
+
 export function announce(line) {
   process.stdout.write(`setup: ${line}\n`);
 }

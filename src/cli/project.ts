@@ -14,6 +14,7 @@ import {
   setQuota,
 } from "../projects/registry/commands.ts";
 import { onceLed } from "../projects/registry/leader-wait.ts";
+import { requireId, requireKey, requireName } from "../projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
 import type { Config } from "../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
@@ -39,6 +40,12 @@ export interface LimitOptions {
 }
 
 export async function add(command: ProjectCommand, project: NewProject): Promise<void> {
+  const { id, name, key } = project;
+  requireArguments(() => {
+    requireId(id);
+    if (name !== undefined) requireName(name);
+    if (key !== undefined) requireKey(key);
+  });
   const added = await atNats(command, (connection, place) =>
     addProject(connection, { ...place, ...project }),
   );
@@ -54,6 +61,7 @@ export async function list(command: ProjectCommand, asJson: boolean): Promise<vo
 }
 
 export async function rotate(command: ProjectCommand, id: string, keepOld: boolean): Promise<void> {
+  requireArguments(() => requireId(id));
   const rotated = await atNats(command, (connection, place) =>
     rotateKey(connection, { ...place, id, keepOld }),
   );
@@ -64,11 +72,13 @@ export async function rotate(command: ProjectCommand, id: string, keepOld: boole
 }
 
 export async function retire(command: ProjectCommand, id: string): Promise<void> {
+  requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
   say(command, `project ${id}: its newest key alone is valid`);
 }
 
 export async function enable(command: ProjectCommand, id: string, enabled: boolean): Promise<void> {
+  requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
@@ -97,6 +107,7 @@ export async function limit(
       "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
     throw new CommandError(message, usageExitCode);
   }
+  requireArguments(() => requireId(id));
   const quota = none
     ? undefined
     : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
@@ -117,6 +128,7 @@ export async function usage(
 ): Promise<void> {
   const { context } = command;
   const nowMs = Date.now();
+  if (projectId !== undefined) requireArguments(() => requireId(projectId));
   const usages = await atNats(command, (connection, place) =>
     onceLed(() => readUsage(connection, { ...place, projectId, nowMs })),
   );
@@ -125,6 +137,15 @@ export async function usage(
     say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");
   else for (const line of usageTable(usages)) say(command, line);
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
+}
+
+/** What is wrong with an argument ends the command as wrong usage, before NATS is looked for. */
+function requireArguments(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw new CommandError((error as Error).message, usageExitCode);
+  }
 }
 
 async function atNats<T>(

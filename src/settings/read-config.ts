@@ -1,12 +1,19 @@
 // Reads all settings from variables and flags. Every fault is found before anything starts, and all
 // are listed at once. Must not read `process`.
 
+import { lettersApart } from "../base/letters-apart.ts";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
 import { faultsBetween } from "./faults.ts";
 
 export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly faults: readonly string[] };
+
+/** Variables of the project's own tests and tools, which may be set where a gateway starts too. */
+const ofTests = "PENSTOCK_TEST_";
+const prefix = "PENSTOCK_";
+/** Shorter names may have one wrong letter and not two, or too many would come near. */
+const twoSlipsFrom = 6;
 
 /**
  * Reads all settings: a flag wins over a variable, a variable over the default. Unknown PENSTOCK_*
@@ -33,13 +40,48 @@ export function readConfig(
       );
     }
   }
-  const known = new Set(names.map(variableOf));
-  for (const variable of Object.keys(env)) {
-    if (variable.startsWith("PENSTOCK_") && !known.has(variable))
-      faults.push(`${variable}: no such setting`);
-  }
+  faults.push(...unknownVariables(Object.keys(env), names.map(variableOf)));
   if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
   return faults.length === 0
     ? { ok: true, config: values as unknown as Config }
     : { ok: false, faults };
+}
+
+/** The value of such a variable is in no message: it may be a secret under a misspelt name. */
+function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
+  const unknown = variables.filter(
+    (variable) =>
+      variable.startsWith(prefix) && !variable.startsWith(ofTests) && !known.includes(variable),
+  );
+  return unknown.map((variable) => {
+    const nearest = nearestOf(variable, known);
+    const hint = nearest === undefined ? "" : `: did you mean ${nearest}?`;
+    return `${variable}: no such setting${hint}`;
+  });
+}
+
+/** The setting that was most likely meant; undefined where no name comes near. */
+function nearestOf(variable: string, known: readonly string[]): string | undefined {
+  const given = variable.slice(prefix.length);
+  const most = given.length < twoSlipsFrom ? 1 : 2;
+  let nearest: string | undefined;
+  let least = most + 1;
+  for (const name of known) {
+    const wanted = name.slice(prefix.length);
+    // The work is the product of the lengths, so a name that is far longer is not compared.
+    if (Math.abs(wanted.length - given.length) > most) continue;
+    const apart = Math.min(
+      lettersApart(given, wanted),
+      lettersApart(inOrder(given), inOrder(wanted)),
+    );
+    if (apart >= least) continue;
+    nearest = name;
+    least = apart;
+  }
+  return nearest;
+}
+
+/** With its words sorted: `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are the same. */
+function inOrder(name: string): string {
+  return name.split("_").sort().join("_");
 }

@@ -239,11 +239,11 @@ describe("keys stay secret", () => {
       { PENSTOCK_NATS_KEY: client.certFile, PENSTOCK_NATS_CERT: client.keyFile },
       { [`PENSTOCK_NATS_TOKE`]: token, PENSTOCK_WORKERS: "many" },
     ].map((variables) => run(variables, "serve", ...ports));
+    faulty.push(run({}, "project", "add", "not an id", "--name", "n"));
     for (const child of faulty) expect(await ended(child)).toBe(2);
     const unsuccessful = [
       run({ PENSTOCK_NATS_TOKEN: wrongToken }, "project", "list"),
       run({ PENSTOCK_NATS_TOKEN: undefined, PENSTOCK_NATS_URL: inUrl }, "project", "list"),
-      run({}, "project", "add", "not an id", "--name", "n"),
     ];
     const refused = run({ PENSTOCK_NATS_TOKEN: wrongToken }, "serve", ...ports);
     for (const child of unsuccessful) expect(await ended(child)).toBe(1);

@@ -23,6 +23,12 @@ describe("faults are listed together", () => {
     expect(child.said.err).toContain("error:");
   });
 
+  test("a wrong argument is wrong usage also where no NATS is to be found", async () => {
+    const child = penstock("project", "add", "a b", "--data-dir", temporaryFolder());
+    expect(await ended(child)).toBe(2);
+    expect(child.said.err).toContain("the project's id must match");
+  });
+
   test("no NATS to be found", async () => {
     const child = penstock("project", "list", "--data-dir", temporaryFolder());
     expect(await ended(child)).toBe(1);

@@ -1,10 +1,11 @@
 // `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1 when an
 // acknowledged event is not in the stream, or anything else about a run is not as it must be; a
-// budget that is not met is told, and is no failure.
+// budget that is not met is told, and is no failure. 2: wrong usage.
 
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { usageExitCode } from "../../src/cli/context.ts";
 import type { Bench, Row } from "./harness/bench.ts";
 import { type ClosedLoop, hasWrk } from "./harness/load.ts";
 import { removeWorkFiles } from "./harness/nats.ts";
@@ -96,6 +97,7 @@ function readOptions(): Options {
         "what makes the load of small requests; default: wrk where it is installed",
       ).choices(["wrk", "autocannon"]),
     )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode))
     .parse()
     .opts<Options>();
 }

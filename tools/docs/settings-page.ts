@@ -10,7 +10,7 @@ ${generatedFrom("src/settings/config.ts")}
 
 Environment variables, or flags of the same name: \`PENSTOCK_BODY_BYTES_MAX\` is \`--body-bytes-max\`. A flag counts before a variable, and a variable before the default.
 
-- They are checked together at start, and every fault is listed. An unknown \`PENSTOCK_*\` variable is a fault.
+- They are checked together at start, and every fault is listed. An unknown \`PENSTOCK_*\` variable is a fault, and the setting whose name comes near is named (\`PENSTOCK_TEST_*\` are those of the project's own tests).
 - Give secrets (\`PENSTOCK_NATS_TOKEN\`, a password in \`PENSTOCK_NATS_URL\`) as variables: a flag can be read in the list of processes.
 - Limits per process hold for each worker.
 - \`${variableOf("host")}\` is ${upDefaults.host} for \`up\`, because everybody knows the key of its project.`;

@@ -1,12 +1,13 @@
 // `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost,
 // doubled, refused and how long the gateway took to come back, and ends with 1 when a promise was
-// broken.
+// broken, with 2 at wrong usage.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { usageExitCode } from "../../src/cli/context.ts";
 import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
 import { type NetworkKind, networkKinds } from "./cluster-network.ts";
 import { whyNoNamespaces } from "./namespaces.ts";
@@ -83,7 +84,8 @@ function commandLine(): Command {
     .option(
       "--soak <duration>",
       "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes",
-    );
+    )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
 }
 
 function added(value: string, before: readonly string[]): readonly string[] {

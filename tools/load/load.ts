@@ -5,10 +5,10 @@
 import { constants } from "node:os";
 import process from "node:process";
 import { CommanderError } from "commander";
+import { usageExitCode } from "../../src/cli/context.ts";
 import { readOptions, UsageError } from "./options.ts";
 import { runLoad } from "./run.ts";
 
-const usageExitCode = 2;
 // npm, a terminal and scripts/load.mjs each pass one Ctrl-C on, so signals this close together are
 // one.
 const sameKeyPressMs = 300;

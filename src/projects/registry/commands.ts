@@ -16,9 +16,6 @@ import {
   bucketName,
   changedValue,
   entrySubjects,
-  isProjectId,
-  isProjectKey,
-  isProjectName,
   openBucket,
   openExistingBucket,
   parseProject,
@@ -26,10 +23,8 @@ import {
 } from "./bucket.ts";
 import { type BucketEntry, bucketReader } from "./bucket-state.ts";
 import { onceLed } from "./leader-wait.ts";
+import { ProjectError, requireId, requireKey, requireName } from "./project-arguments.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
-
-/** An expected failure: the message is for the operator. */
-class ProjectError extends Error {}
 
 interface AddProject extends BucketPlace {
   readonly id: string;
@@ -62,15 +57,6 @@ const keyRandomChars = 43;
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/**
- * How the secret keys begin that PostHog gives to people and servers. None may be a project's key:
- * clients show theirs to everybody, and PostHog takes no events with these.
- */
-const secretKinds = [
-  ["phx_", "a personal key"],
-  ["phs_", "a secret key"],
-] as const;
-
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
 
 /** `phc_` and 43 characters of base62: 256 bits. */
@@ -84,10 +70,8 @@ export async function addProject(
   options: AddProject,
 ): Promise<Project> {
   const { id, name = id, key = newKey() } = options;
-  if (!isProjectId(id))
-    throw new ProjectError(`add project: the id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
-  if (!isProjectName(name))
-    throw new ProjectError("add project: the name must be at most 200 printable characters");
+  requireId(id);
+  requireName(name);
   requireKey(key);
   await onceLed(() => openBucket(connection, options));
   const project: Project = { id, name, keys: [key], enabled: true };
@@ -273,11 +257,6 @@ async function write(
   throw new ProjectError("the registry is being changed by others without pause: try again");
 }
 
-function requireId(id: string): void {
-  if (!isProjectId(id))
-    throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
-}
-
 interface FoundProject {
   readonly project: Project;
   readonly value: Uint8Array;
@@ -291,19 +270,6 @@ function requireProject(id: string, entry: Omit<BucketEntry, "key"> | undefined)
   if (!parsed.ok)
     throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
   return { project: parsed.project, value: entry.value, revision: entry.revision };
-}
-
-function requireKey(key: string): void {
-  if (!isProjectKey(key)) {
-    throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
-  }
-  const secret = secretKinds.find(([beginning]) => key.startsWith(beginning));
-  if (secret !== undefined) {
-    const [beginning, kind] = secret;
-    throw new ProjectError(
-      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that is not to stand in apps and pages. Give the project's, which begins with phc_, or none for a new one`,
-    );
-  }
 }
 
 function requireFree(key: string, projects: readonly Project[]): void {

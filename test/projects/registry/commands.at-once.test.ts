@@ -95,7 +95,7 @@ describe("edits at once lose nothing", () => {
       await expect(add("other", key)).rejects.toThrow("printable ASCII");
     }
     for (const id of ["", "a.b", "a b", "*", "x".repeat(65)])
-      await expect(add(id, "phc_k")).rejects.toThrow("the id must match");
+      await expect(add(id, "phc_k")).rejects.toThrow("the project's id must match");
     await expect(rotateKey(rig.connection, { ...place, id: "nobody" })).rejects.toThrow(
       "no project nobody",
     );

@@ -1,0 +1,54 @@
+// A wrong argument of any command ends with 2 and is told before NATS is looked for: there is none
+// here.
+
+import { Writable } from "node:stream";
+import { expect, test } from "vitest";
+import { commandLine } from "../../src/app/command-line.ts";
+import { type CommandContext, CommandError } from "../../src/cli/context.ts";
+import { temporaryFolder } from "../../testkit/processes.ts";
+
+/** What main.ts would show of the error that the command throws. */
+async function faultOf(args: readonly string[]): Promise<CommandError> {
+  const nobody = new Writable({ write: (_, __, done) => done() });
+  const context: CommandContext = {
+    env: { PENSTOCK_DATA_DIR: temporaryFolder() },
+    host: process,
+    mainFile: "",
+    channel: { connected: false, on: () => {} },
+    stdout: nobody,
+    stderr: nobody,
+    stop: new AbortController().signal,
+  };
+  const error: unknown = await commandLine(context)
+    .parseAsync(args, { from: "user" })
+    .catch((thrown: unknown) => thrown);
+  if (error instanceof CommandError) return error;
+  throw new Error("run the command: it did not end with a CommandError", { cause: error });
+}
+
+test.each([
+  [["project", "add", "a b"], "the project's id must match"],
+  [["project", "add", "shop", "--key", "a b"], "the key must be"],
+  [["project", "add", "shop", "--key", "phx_secret"], "the key begins with phx_"],
+  [["project", "add", "shop", "--name", "x".repeat(201)], "the project's name must be"],
+  [["project", "rotate", "a b"], "the project's id must match"],
+  [["project", "retire", "a b"], "the project's id must match"],
+  [["project", "disable", "a b"], "the project's id must match"],
+  [["project", "enable", "a b"], "the project's id must match"],
+  [["project", "limit", "a b", "--none"], "the project's id must match"],
+  [["project", "usage", "a b"], "the project's id must match"],
+  [["project", "remove", "shop"], "there is no command that removes a project"],
+  [["tail", "--project", "a b"], "its id matches"],
+  [["gather", "a b"], "JetStream domain must match"],
+  [["doctor", "--monitor", "nats-1"], "--monitor must be"],
+  [["up", "--nats-url", "nats://127.0.0.1:1"], "brings a NATS of its own"],
+  [["worker"], "cannot run by itself"],
+])("%j", async (args, why) => {
+  const { exitCode, message } = await faultOf(args);
+  expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
+});
+
+test("what is right but finds no NATS is a failure", async () => {
+  const { exitCode, message } = await faultOf(["project", "add", "shop"]);
+  expect([exitCode, message]).toEqual([1, expect.stringContaining("find NATS")]);
+});

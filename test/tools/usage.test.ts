@@ -1,0 +1,36 @@
+// Every tool ends with 2 when it is called wrongly, and with 0 when it is asked for help, before it
+// does anything.
+
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+function exitOf(file: string, ...args: string[]): readonly [number | null, string] {
+  const run = spawnSync(process.execPath, [path.join(root, file), ...args], {
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  return [run.status, run.stdout + run.stderr];
+}
+
+test.each([
+  ["tools/load/load.ts", ["--bogus"], "unknown option '--bogus'"],
+  ["tools/bench/main.ts", ["--bogus"], "unknown option '--bogus'"],
+  ["tools/faults/run.ts", ["no-such-scenario"], "no such scenario"],
+  ["tools/faults/run.ts", ["--soak", "long", "--network", "proxies"], "a soak has one nats-server"],
+  ["scripts/fuzz.mjs", ["--bogus"], "Unknown option '--bogus'"],
+  ["scripts/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
+  ["scripts/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
+  ["scripts/bundle.mjs", [], "usage: npm run bundle"],
+] as const)("%s %j", { timeout: 60_000 }, (file, args, words) => {
+  expect(exitOf(file, ...args)).toEqual([2, expect.stringContaining(words)]);
+});
+
+test.each(["tools/load/load.ts", "tools/bench/main.ts", "tools/faults/run.ts"])(
+  "%s --help",
+  (file) => {
+    expect(exitOf(file, "--help")).toEqual([0, expect.stringContaining("Usage:")]);
+  },
+);
