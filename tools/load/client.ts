@@ -38,7 +38,8 @@ export interface ConnectionOptions {
 
 const answerBytesMax = 1_048_576;
 const retryAfterMsDefault = 1_000;
-const neverSent = new Set([
+/** Errors that come before anything of a request has left. */
+export const neverSent: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",

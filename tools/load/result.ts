@@ -88,8 +88,18 @@ export function resultOf(outcome: Outcome): Result {
   };
 }
 
+/** Whether every answer so far is a 401. */
+export function isKeyRefused({ answers }: Pick<Load, "answers">): boolean {
+  return answers.size > 0 && [...answers.keys()].every((label) => label.startsWith("401"));
+}
+
 function failuresOf({ load, stored, checkFailure, p99MsMax }: Outcome): string[] {
   const failures: string[] = [];
+  if (isKeyRefused(load)) {
+    failures.push(
+      `every request was answered ${[...load.answers.keys()].join(", ")}: give the key of a project with --key; \`npm run penstock -- project list\` shows them, \`npm run up\` prints that of its project demo`,
+    );
+  }
   const held = heldRatio(load);
   if (held < heldRatioMin) {
     failures.push(

@@ -11,8 +11,9 @@ import { isRunning, type ProcessHost } from "../../src/embedded/process-identity
 import { createLedger, type Ledger, type StoredTally } from "./ledger.ts";
 import type { LoadOptions } from "./options.ts";
 import { requestsTotal } from "./plan.ts";
+import { requireAnswer } from "./reach.ts";
 import { progressLine, reportText } from "./report.ts";
-import { type Result, resultOf } from "./result.ts";
+import { isKeyRefused, type Result, resultOf } from "./result.ts";
 import { markStreams, readStored, type StreamMark } from "./stored.ts";
 import { startLoad } from "./threads.ts";
 
@@ -42,18 +43,25 @@ const progressEveryMs = 1_000;
  */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<Result> {
   const { plan } = options;
+  await requireAnswer(plan);
   const check = await startCheck(options, context);
   try {
     const running = startLoad(plan, check?.events);
     const stop = () => running.stop();
     context.stop.addEventListener("abort", stop, { once: true });
     if (context.stop.aborted) stop();
+    let isEndedEarly = false;
     const progress = setInterval(() => {
       const load = running.current();
       if (load.elapsedMs > 0) context.stderr.write(`${progressLine(load)}\n`);
+      // To go on would tell nothing more: a key that is refused is refused every time.
+      if (isKeyRefused(load)) {
+        isEndedEarly = true;
+        stop();
+      }
     }, progressEveryMs);
     const load = await running.done.finally(() => clearInterval(progress));
-    const interrupted = context.stop.aborted;
+    const interrupted = context.stop.aborted || isEndedEarly;
     const { stored, checkFailure } = await finishCheck(check, options, context);
     const result = resultOf({
       plan,

@@ -89,17 +89,18 @@ describe("a held rate stores every event once", () => {
     expect(await gateway.events(project)).toHaveLength(2_000);
   });
 
-  test("a wrong key is told by its code, and is a failure", async () => {
+  test("a wrong key ends the run early, with what to do", async () => {
     const { code, result } = await load(
-      "--url",
-      gateway.url,
-      "--key",
-      "phc_wrong",
-      "--rate",
-      "20",
-      ...short,
+      ...["--url", gateway.url, "--key", "phc_wrong"],
+      ...["--rate", "20", "--duration", "600"],
     );
-    expect(result.answers).toEqual({ "401 unknown_api_key": 20 });
+    const { due } = result.requests;
+    expect(due).toBeLessThan(20 * 600);
+    expect(result.answers).toEqual({ "401 unknown_api_key": due });
+    expect(result.interrupted).toBe(true);
+    expect(result.failures[0]).toContain(
+      "every request was answered 401 unknown_api_key: give the key of a project with --key",
+    );
     expect(result.latencyFromDueMs).toBeNull();
     expect(code).toBe(1);
   });

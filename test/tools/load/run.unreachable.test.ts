@@ -1,9 +1,10 @@
-// Nobody listens: every request fails by its kind of error, and the exit code is 1.
+// Nobody listens, or somebody else does: it is said before anything is sent, with the next step,
+// and the exit code is 1.
 
-import { createServer } from "node:net";
-import { describe, expect, test } from "vitest";
+import { type AddressInfo, createServer } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../../../testkit/processes.ts";
-import { load, short } from "./load-kit.ts";
+import { load, short, standIn, startLoad } from "./load-kit.ts";
 
 async function unusedPort(): Promise<number> {
   const server = createServer();
@@ -13,30 +14,44 @@ async function unusedPort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-describe("an unreachable gateway fails the run", () => {
-  test("an unreachable gateway", async () => {
-    const { code, result } = await load(
-      "--url",
-      `http://127.0.0.1:${await unusedPort()}`,
-      "--rate",
-      "50",
-      ...short,
-    );
+describe("what cannot be reached is said before anything is sent", () => {
+  test("a gateway that does not run", async () => {
+    const url = `http://127.0.0.1:${await unusedPort()}`;
+    const { code, out, err } = await startLoad("--url", url, "--duration", "600").finished;
     expect(code).toBe(1);
-    expect(result.requests).toMatchObject({ due: 50, sent: 50, acknowledged: 0 });
-    expect(result.answers).toEqual({ "error ECONNREFUSED": 50 });
-    expect(result.failures).toEqual([expect.stringContaining("the rate was not held")]);
+    expect(out).toBe("");
+    expect(err).toBe(
+      `load: nothing answers at ${url} (ECONNREFUSED): start Penstock with \`npm run up\` and leave it running, in another terminal; or say with --url where it is\n`,
+    );
   });
 
-  test("a NATS that cannot be reached is said before anything is sent", async () => {
+  test("it is said before the missing data folder of a gateway that does not run either", async () => {
+    const url = `http://127.0.0.1:${await unusedPort()}`;
+    await expect(load("--url", url, "--data-dir", temporaryFolder())).rejects.toThrow(
+      /nothing answers at/,
+    );
+  });
+
+  test("something that speaks no HTTP", async () => {
+    const server = createServer((socket) => void socket.end("220 mail\r\n"));
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const { code, err } = await startLoad("--url", `http://127.0.0.1:${port}`).finished;
+    expect([code, err]).toEqual([1, expect.stringContaining("gives no HTTP answer")]);
+  });
+
+  test("a NATS", async () => {
+    const gateway = await standIn(() => expect.unreachable());
     const url = `nats://127.0.0.1:${await unusedPort()}`;
-    await expect(load("--rate", "50", ...short, "--nats-url", url)).rejects.toThrow(
+    await expect(load("--url", gateway, ...short, "--nats-url", url)).rejects.toThrow(
       /connect to NATS at/,
     );
   });
 
-  test("a data folder nobody runs on is said before anything is sent", async () => {
-    await expect(load(...short, "--data-dir", temporaryFolder())).rejects.toThrow(
+  test("a data folder nobody runs on", async () => {
+    const gateway = await standIn(() => expect.unreachable());
+    await expect(load("--url", gateway, ...short, "--data-dir", temporaryFolder())).rejects.toThrow(
       /no embedded nats-server runs/,
     );
   });
