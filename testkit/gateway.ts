@@ -57,7 +57,7 @@ export interface Answer {
   readonly json: Record<string, unknown>;
 }
 
-interface TestGatewayOptions {
+export interface TestGatewayOptions {
   readonly nats?: TestNatsServerOptions;
   /** A running server to use; it is left running by `stop`. */
   readonly server?: TestNatsServer;

@@ -1,26 +1,20 @@
 // `tail --project` shows the events of that project and no others, whether they are stored in
 // messages of its own or in those that it shares; without --project it shows all.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type TailOptions, tail } from "../../src/cli/tail.ts";
 import { lanes } from "../../src/nats/names.ts";
 import { commandWorld } from "../../testkit/command-context.ts";
-import {
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { type TestProject, until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-let alpha: TestProject;
-let beta: TestProject;
 const all = ["alpha first", "alpha large", "alpha last", "alpha old", "beta first", "beta last"];
 
+const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
+const alpha = await gateway.project();
+const beta = await gateway.project();
+
 beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
-  alpha = await gateway.project();
-  beta = await gateway.project();
   const post = async (
     project: TestProject,
     event: string,
@@ -37,10 +31,6 @@ beforeAll(async () => {
   await post(alpha, "alpha large", {}, { padding: "x".repeat(600_000) });
   await post(alpha, "alpha old", { historical_migration: true });
   await Promise.all([post(alpha, "alpha last"), post(beta, "beta last")]);
-});
-
-afterAll(async () => {
-  await gateway.stop();
 });
 
 /**

@@ -3,20 +3,13 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { tail } from "../../src/cli/tail.ts";
 import { commandWorld } from "../../testkit/command-context.ts";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 test("tail outlives its server: killed and restarted, and its stream deleted", async () => {
   const project = await gateway.project();

@@ -1,32 +1,26 @@
 // What came from outside reaches a terminal as text: control characters and those that turn letters
 // around are escaped, and JSON stays the same JSON.
 
-import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, describe, expect, test } from "vitest";
 import { list } from "../../src/cli/project.ts";
 import { tail } from "../../src/cli/tail.ts";
 import { forTerminal } from "../../src/cli/terminal.ts";
 import { lanes } from "../../src/nats/names.ts";
 import { isProjectName, openBucket } from "../../src/projects/registry/bucket.ts";
 import { commandWorld } from "../../testkit/command-context.ts";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 const hostile = "\u009b2J\u009d0;title\u009c\u0085\u007f\u202edesrever\u2066\u2028\u061c";
-let gateway: TestGateway;
-let connection: NatsConnection;
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  connection = await connect({ servers: gateway.nats.url });
-});
+const gateway = await gatewayForFile();
+const connection = await connect({ servers: gateway.nats.url });
 
-afterAll(async () => {
-  await connection.close();
-  await gateway.stop();
-});
+afterAll(() => connection.close());
 
 describe("nothing acts on a terminal", () => {
   test("escapes are JSON's", () => {

@@ -2,20 +2,13 @@
 // what it sent is in the stream.
 
 import { PostHog } from "posthog-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { StoredEvent } from "../../testkit/gateway.ts";
 import { expectTold, versionOf } from "./matrix-kit.ts";
 import { type Captured, expectStored } from "./stored-kit.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 function named(events: StoredEvent[], name: string): StoredEvent {
   const found = events.filter((event) => event["event"] === name);

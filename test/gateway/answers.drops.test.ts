@@ -2,17 +2,11 @@
 // page says the same. None of it costs their neighbours anything, and of many the first are named
 // and all are counted.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  project = await gateway.project();
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile();
+const project = await gateway.project();
 
 interface Note {
   readonly index: number;

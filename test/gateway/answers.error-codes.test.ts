@@ -3,33 +3,20 @@
 // so that no row goes untested.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type ErrorCode, errorTable } from "../../src/base/errors.ts";
-import {
-  type Answer,
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-} from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { Answer } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({
-    nats: { maxPayload: 65_536 },
-    env: {
-      PENSTOCK_BODY_BYTES_MAX: "1048576",
-      PENSTOCK_INFLATED_BYTES_MAX: "2097152",
-      PENSTOCK_REQUEST_EVENTS_MAX: "70000",
-    },
-  });
-  project = await gateway.project();
+const gateway = await gatewayForFile({
+  nats: { maxPayload: 65_536 },
+  env: {
+    PENSTOCK_BODY_BYTES_MAX: "1048576",
+    PENSTOCK_INFLATED_BYTES_MAX: "2097152",
+    PENSTOCK_REQUEST_EVENTS_MAX: "70000",
+  },
 });
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const project = await gateway.project();
 
 type Request = () => Promise<Answer>;
 

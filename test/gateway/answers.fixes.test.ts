@@ -2,22 +2,12 @@
 // a request is stored, and what is shown of it is shown to its sender alone.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  type Answer,
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-} from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { Answer } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  project = await gateway.project();
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile();
+const project = await gateway.project();
 
 const event = { event: "e", distinct_id: "u" };
 const mark = Buffer.from("\ufeff");

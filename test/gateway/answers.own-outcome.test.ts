@@ -1,18 +1,10 @@
 // Group commit under concurrency: many requests share a frame and its PubAck, and each is answered
 // for itself.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 test("every request gets its own outcome: 2,000 requests at once, good, mixed and bad, from three projects", async () => {
   const projects = [await gateway.project(), await gateway.project(), await gateway.project()];

@@ -1,18 +1,11 @@
 // From the moment a gateway is told to stop until its drain delay is over, it says so on /readyz
 // and still takes events: load balancers look elsewhere meanwhile, and nobody is refused.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_DRAIN_DELAY_MS: "1500" } });
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile({ env: { PENSTOCK_DRAIN_DELAY_MS: "1500" } });
 
 test("a drain may begin late: events are stored while it is not ready any more, then the port closes", async () => {
   const project = await gateway.project();

@@ -1,22 +1,12 @@
 // Arrays of events, as browsers send them: the key in an event, nothing around them.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-let stranger: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_REQUEST_EVENTS_MAX: "50000" } });
-  project = await gateway.project();
-  stranger = await gateway.project();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile({ env: { PENSTOCK_REQUEST_EVENTS_MAX: "50000" } });
+let project = await gateway.project();
+const stranger = await gateway.project();
 
 /** As a browser's SDK sends it: who it is about, and whose it is, among the properties. */
 function browserEvent(

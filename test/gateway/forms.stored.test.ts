@@ -2,21 +2,12 @@
 // array of what a browser sends.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 import { forms, queryForms, type Sent } from "../../testkit/payload-forms.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  project = await gateway.project();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
+const project = await gateway.project();
 
 const uuids = new Set<string>();
 

@@ -1,23 +1,16 @@
 // The registry is live: a key added, rotated or disabled counts within a second, without a restart,
 // and one bad key says no more than its code.
 
-import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
 import { addProject, rotateKey, setEnabled } from "../../src/projects/registry/commands.ts";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-let connection: NatsConnection;
+const gateway = await gatewayForFile();
+const connection = await connect({ servers: gateway.nats.url });
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  connection = await connect({ servers: gateway.nats.url });
-});
-
-afterAll(async () => {
-  await connection.close();
-  await gateway.stop();
-});
+afterAll(() => connection.close());
 
 async function codeFor(key: string): Promise<unknown> {
   const answer = await gateway.post("/capture/", { api_key: key, event: "e", distinct_id: "u" });

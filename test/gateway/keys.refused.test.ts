@@ -3,30 +3,22 @@
 // is unknown like any other, and described by itself alone.
 
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../src/intake/details/key-details.ts";
 import { setEnabled } from "../../src/projects/registry/commands.ts";
-import {
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-let known: TestProject;
-let off: TestProject;
+const gateway = await gatewayForFile();
+const known = await gateway.project();
+const off = await gateway.project();
 
 beforeAll(async () => {
-  gateway = await startTestGateway();
-  known = await gateway.project();
-  off = await gateway.project();
   const connection = await connect({ servers: gateway.nats.url });
   await setEnabled(connection, { prefix: "penstock", replicas: 1, id: off.id, enabled: false });
   await connection.close();
   await until(async () => (await answer(off.key)).status === 401);
 });
-afterAll(() => gateway.stop());
 
 interface Answer {
   readonly status: number;

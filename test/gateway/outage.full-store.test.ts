@@ -3,18 +3,11 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(2 * 1_048_576) } });
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile({ env: { PENSTOCK_STREAM_BYTES_MAX: String(2 * 1_048_576) } });
 
 test("a full store is 503: a full live stream is 503 store_full, keeps what it has, leaves the historical lane alone, and recovers", async () => {
   const project = await gateway.project();

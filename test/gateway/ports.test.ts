@@ -2,18 +2,12 @@
 // else, and the admin port is on loopback unless told otherwise.
 
 import { request } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readConfig } from "../../src/settings/read-config.ts";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  project = await gateway.project();
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile();
+const project = await gateway.project();
 
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 const adminPages = ["/metrics", "/livez", "/readyz"];

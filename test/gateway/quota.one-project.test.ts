@@ -1,28 +1,15 @@
 // Past a project's limits its requests are answered 429 whole, and nothing of them is stored; other
 // projects notice nothing, and a change of the limits counts within a second.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  type Answer,
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { type Answer, type TestProject, until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-let other: TestProject;
 /** So slow that nothing comes back while a test runs. */
 const hourly = { eventsPerSecond: 5 / 3_600, burstSeconds: 3_600 };
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  other = await gateway.project();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
+const other = await gateway.project();
 
 interface Sent {
   readonly padding?: number;

@@ -3,33 +3,20 @@
 // fault.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import {
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../testkit/gateway.ts";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { startTestGateway, type TestProject, until } from "../../testkit/gateway.ts";
 
 const mebibyte = 1_048_576;
 const streamBytes = 16 * mebibyte;
-let gateway: TestGateway;
-let flood: TestProject;
-let quiet: TestProject;
-let connection: NatsConnection;
 
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(streamBytes) } });
-  flood = await gateway.project();
-  quiet = await gateway.project();
-  connection = await connect({ servers: gateway.config.natsUrl ?? "" });
-});
+const gateway = await gatewayForFile({ env: { PENSTOCK_STREAM_BYTES_MAX: String(streamBytes) } });
+const flood = await gateway.project();
+const quiet = await gateway.project();
+const connection = await connect({ servers: gateway.config.natsUrl ?? "" });
 
-afterAll(async () => {
-  await connection.close();
-  await gateway.stop();
-});
+afterAll(() => connection.close());
 
 async function send({ key }: TestProject, events: number, to = gateway): Promise<string> {
   const event = { event: "e", distinct_id: "u", properties: { text: "x".repeat(4_000) } };

@@ -3,18 +3,10 @@
 // are written: as escapes, as bytes that are not UTF-8, or so that they only look like them.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 const malformed = ["\xff", "\xed\xa0\x80", "\xed\xb0\x80", "\xc0\x80", "\xf0\x9f\x98", "\xc3"];
 /** What stands between the quotes of a string, a character a byte. */

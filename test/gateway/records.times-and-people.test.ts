@@ -2,18 +2,11 @@
 // and packed bodies, on /engage, beside what is stored only after a second reading.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { StoredEvent } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 const hourMs = 3_600_000;
 const form = { "content-type": "application/x-www-form-urlencoded" };

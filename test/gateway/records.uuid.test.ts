@@ -1,18 +1,11 @@
 // The newer protocol (v1) answers uuid by uuid: whatever way the name and the value of one are
 // written, what the answer says is stored is the record's, and no uuid is taken twice in a request.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 import { outcomes, postV1, v1Headers } from "../../testkit/v1-requests.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 const one = "00000000-0000-4000-8000-000000000001";
 const two = "00000000-0000-4000-8000-000000000002";

@@ -1,18 +1,10 @@
 // The historical lane stores a project's events in the order their requests were received, also
 // while nats-server is restarted.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 describe("imports keep their order", () => {
   test("two projects import in order through one restart of nats-server, while live events pass", async () => {

@@ -2,20 +2,12 @@
 // of the same body.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
 const eventCount = 45_000;
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 function largeBatch(key: string, historical: boolean, sentAt: string): string {
   const batch = Array.from({ length: eventCount }, (_, index) => ({

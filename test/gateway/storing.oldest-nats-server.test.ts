@@ -3,19 +3,12 @@
 // tests run on the newest.
 
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 import { oldestNatsServer } from "../../testkit/nats-server.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ nats: { binary: oldestNatsServer() } });
-}, 180_000);
-
-afterAll(async () => {
-  await gateway?.stop();
-});
+const gateway = await gatewayForFile({ nats: { binary: oldestNatsServer() } });
 
 const numbered = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ event: "e", distinct_id: "u", properties: { n } }));

@@ -3,26 +3,12 @@
 // their own project, keys are checked, order holds.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { setEnabled } from "../../src/projects/registry/commands.ts";
-import {
-  readFrames,
-  type StoredFrame,
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { readFrames, type StoredFrame, type TestProject, until } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
 
 async function withNats<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
   const connection = await connect({ servers: gateway.nats.url });

@@ -1,18 +1,10 @@
 // A body that is placed in slices, small enough for shared frames: while it is placed those frames
 // leave with the lines of others, and every line of it must be in one that its answer waits for.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
 
 test("a sliced body in shared frames arrives whole: what is acknowledged of it is stored, once and in order, beside single events of the project", async () => {
   const project = await gateway.project();

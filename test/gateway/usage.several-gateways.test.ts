@@ -2,26 +2,17 @@
 // the command adds it up.
 
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { readUsage } from "../../src/projects/usage/usage.ts";
 import { UsageWriter } from "../../src/projects/usage/usage-writer.ts";
 import { commandWorld } from "../../testkit/command-context.ts";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { type TestGateway, until } from "../../testkit/gateway.ts";
 
-let first: TestGateway;
-let second: TestGateway;
-
-beforeAll(async () => {
-  first = await startTestGateway();
-  second = await startTestGateway({ server: first.nats });
-});
-
-afterAll(async () => {
-  await second.stop();
-  await first.stop();
-});
+const first = await gatewayForFile();
+const second = await gatewayForFile({ server: first.nats });
 
 /** Runs the command as a person does; what it printed. */
 async function printed(run: (command: ProjectCommand) => Promise<void>): Promise<string> {

@@ -9,24 +9,15 @@ import {
   gzipSync,
   zstdCompressSync,
 } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 import { outcomes, postV1, v1Body, v1Event, v1Headers } from "../../testkit/v1-requests.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({
-    nats: { maxPayload: 65_536 },
-    env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_REQUEST_EVENTS_MAX: "3000" },
-  });
-  project = await gateway.project();
+const gateway = await gatewayForFile({
+  nats: { maxPayload: 65_536 },
+  env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_REQUEST_EVENTS_MAX: "3000" },
 });
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const project = await gateway.project();
 
 describe("the newer protocol answers for each event", () => {
   test("an event is stored as what it is, with session, window, options and SDK among its properties", async () => {

@@ -2,27 +2,14 @@
 // the key elsewhere is told where it goes.
 
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { setEnabled } from "../../src/projects/registry/commands.ts";
-import {
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../testkit/gateway.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { until } from "../../testkit/gateway.ts";
 import { postV1, v1Body, v1Event, v1Headers } from "../../testkit/v1-requests.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  project = await gateway.project();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
+const project = await gateway.project();
 
 describe("the newer protocol takes its key from a header", () => {
   test.each([

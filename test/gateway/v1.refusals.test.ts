@@ -2,23 +2,14 @@
 // stored.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 import { postV1, v1Body, v1Event, v1Headers, v1Path } from "../../testkit/v1-requests.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({
-    env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_REQUEST_EVENTS_MAX: "3000" },
-  });
-  project = await gateway.project();
+const gateway = await gatewayForFile({
+  env: { PENSTOCK_BODY_BYTES_MAX: "1048576", PENSTOCK_REQUEST_EVENTS_MAX: "3000" },
 });
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const project = await gateway.project();
 
 const fine = () => v1Body([v1Event()]);
 const good = v1Event();

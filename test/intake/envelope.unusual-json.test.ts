@@ -2,18 +2,11 @@
 // 64 bits. Each is read as JSON.parse would read it, and the values that are passed on keep their
 // text.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { TestProject } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 async function storedLines(body: (project: TestProject) => string): Promise<string[]> {
   const project = await gateway.project();

@@ -5,28 +5,21 @@
 // is not so small on the wire.
 
 import { constants, gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Answer, startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { Answer, TestGateway } from "../../testkit/gateway.ts";
 
 const MIB = 1_048_576;
 
-let asSet: TestGateway;
-let allowing: TestGateway;
-
-beforeAll(async () => {
-  asSet = await startTestGateway();
-  const env = {
+const asSet = await gatewayForFile();
+const allowing = await gatewayForFile({
+  server: asSet.nats,
+  env: {
     PENSTOCK_REQUEST_EVENTS_MAX: "100000000",
     PENSTOCK_EXPANSION_MAX: "1000000",
     // Millions of items take a busy machine seconds.
     PENSTOCK_REQUEST_TIMEOUT_MS: "60000",
-  };
-  allowing = await startTestGateway({ server: asSet.nats, env });
-});
-
-afterAll(async () => {
-  await allowing.close();
-  await asSet.stop();
+  },
 });
 
 /**

@@ -1,18 +1,10 @@
 // What old browser SDKs send for each request of a page is of no use to anybody: it goes without a
 // word.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 const removed = { event: "$performance_event", distinct_id: "u", properties: { duration: 1 } };
 const kept = { event: "$performance_event_of_ours", distinct_id: "u" };

@@ -2,19 +2,13 @@
 // named; the others are stored as they came.
 
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import type { TestProject } from "../../testkit/gateway.ts";
 
-let gateway: TestGateway;
 let project: TestProject;
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-
-afterAll(async () => {
-  await gateway.stop();
-});
+const gateway = await gatewayForFile();
 
 const good = '{"event":"good","distinct_id":"\xef\xbf\xbd","properties":{"a":"\xc3\xa9"}}';
 

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { startRig } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 describe("a dead link is cut", () => {
   test("a silent server is noticed and left although bytes for it fill the send buffer", async () => {

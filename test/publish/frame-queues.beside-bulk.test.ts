@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 test("a live frame leaves beside one that waits behind bulk: while a large request's frame is under way a second live frame may leave, and no third", async () => {
   const rig = await startRig(server);

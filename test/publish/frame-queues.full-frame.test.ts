@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, projectOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 const frameBytesMax = 10_000;
 

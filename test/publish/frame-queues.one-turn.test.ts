@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 test("the lines of one turn leave as one frame, a project and a lane each, and nothing else is stored", async () => {
   const rig = await startRig(server);

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { partitionOf } from "../../src/nats/names.ts";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, nextTurn, type Settled, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 const projects = ["alpha", "beta", "gamma", "delta"];
 

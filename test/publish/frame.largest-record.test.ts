@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const maxPayload = 65_536;
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer({ maxPayload });
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile({ maxPayload });
 
 describe("the largest record fits", () => {
   test("the server's max_payload bounds frames and records, and the largest of either is stored", async () => {

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { mebibyte, nextTurn, type Settled, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 const framesEach = 30;
 /** Nearly a full frame, so that thirty are far more than the socket takes. */

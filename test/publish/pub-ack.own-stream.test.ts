@@ -1,13 +1,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer({ maxFileStore: 8 * 1_073_741_824 });
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile({ maxFileStore: 8 * 1_073_741_824 });
 
 function liveStream(rig: Rig): string {
   return `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();

@@ -1,20 +1,16 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { kill } from "node:process";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const allowed = 'deny: ["nothing"]';
 const denied = 'deny: ["_INBOX.>"]';
-let server: TestNatsServer;
-beforeAll(async () => {
-  const user = `{ user: gateway, password: secret, permissions { subscribe { ${allowed} } } }`;
-  server = await startNatsServer({
-    extraConfig: `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`,
-  });
+const user = `{ user: gateway, password: secret, permissions { subscribe { ${allowed} } } }`;
+const server = await natsServerForFile({
+  extraConfig: `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`,
 });
-afterAll(() => server.remove());
 
 /** Edits the server's settings while it runs. */
 function reload(from: string, to: string): void {

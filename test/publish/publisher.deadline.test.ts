@@ -2,15 +2,11 @@
 // frame that has not left, so that its retry stores nothing twice, and is told "unknown" of one
 // that has; the others of the frame notice nothing.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 const unknown = { outcome: "unknown", code: "timeout" };
 const refused = { outcome: "refused", code: "timeout" };

@@ -2,15 +2,12 @@
 // of such a one is not stored.
 
 import { jetstreamManager } from "@nats-io/jetstream";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
 import { type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 const messageId = "body-hash-0-1-2";
 const duplicate = { outcome: "duplicate", code: undefined };

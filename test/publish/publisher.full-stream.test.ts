@@ -1,13 +1,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, mebibyte, type Settled, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 const storeFull: Settled = { outcome: "refused", code: "store_full" };
 

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { nextTurn, startRig } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 test("a frame that is sent again for want of an ack is stored once", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 200 });

@@ -1,13 +1,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 test("a missing stream refuses as unavailable: a frame that no stream takes is refused as unavailable, and the other lane does not notice", async () => {
   const rig = await startRig(server);

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer({ token: "secret" });
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile({ token: "secret" });
 
 test("a server back in time stores what waited: frames in flight when the server is killed are stored when it is back within their deadline", async () => {
   const rig = await startRig(server);

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { projectOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 describe("a waiter that throws does not cost its neighbours", () => {
   test("a waiter that throws is logged once, and its neighbours hear their outcome", async () => {

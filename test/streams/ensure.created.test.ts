@@ -1,24 +1,16 @@
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connectNats, type NatsLink } from "../../src/nats/link.ts";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { afterAll, describe, expect, test } from "vitest";
+import { connectNats } from "../../src/nats/link.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
 import { createStreams } from "../../src/streams/ensure.ts";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { mebibyte, recordingLog, streamSettings } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-let link: NatsLink;
-let jsm: JetStreamManager;
 const log: string[] = [];
-beforeAll(async () => {
-  server = await startNatsServer({ maxFileStore: 256 * mebibyte });
-  link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
-  jsm = await jetstreamManager(link.connection);
-});
-afterAll(async () => {
-  await link.close();
-  await server.remove();
-});
+const server = await natsServerForFile({ maxFileStore: 256 * mebibyte });
+const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
+const jsm = await jetstreamManager(link.connection);
+afterAll(() => link.close());
 
 const nanosPerSecond = 1_000_000_000;
 

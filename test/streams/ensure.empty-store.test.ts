@@ -1,13 +1,9 @@
 import { rmSync } from "node:fs";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer();
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile();
 
 test("a server that comes back on an empty disk gets its streams again", async () => {
   const rig = await startRig(server);

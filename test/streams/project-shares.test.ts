@@ -3,27 +3,20 @@
 // have filled it; and who is over is let in soon after room appears.
 
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { connect, type Msg } from "@nats-io/transport-node";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { WatchedShares } from "../../src/streams/project-shares.ts";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import { mebibyte } from "../../testkit/publisher-rig.ts";
 
 const within = { timeout: 10_000, interval: 5 };
 const streamBytes = 8 * mebibyte;
-let server: TestNatsServer;
-let connection: NatsConnection;
 let prefixes = 0;
 
-beforeAll(async () => {
-  server = await startNatsServer();
-  connection = await connect({ servers: server.url });
-});
+const server = await natsServerForFile();
+const connection = await connect({ servers: server.url });
 
-afterAll(async () => {
-  await connection.close();
-  await server.remove();
-});
+afterAll(() => connection.close());
 
 interface Rig {
   readonly shares: WatchedShares;

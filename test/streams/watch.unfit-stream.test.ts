@@ -4,9 +4,9 @@ import {
   StorageType,
   type StreamConfig,
 } from "@nats-io/jetstream";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { brokenPromises, wantedConfigs } from "../../src/streams/desired.ts";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { natsServerForFile } from "../../testkit/for-file.ts";
 import {
   type Rig,
   type Settled,
@@ -15,11 +15,7 @@ import {
   streamSettings,
 } from "../../testkit/publisher-rig.ts";
 
-let server: TestNatsServer;
-beforeAll(async () => {
-  server = await startNatsServer({ maxFileStore: 8 * 1_073_741_824 });
-});
-afterAll(() => server.remove());
+const server = await natsServerForFile({ maxFileStore: 8 * 1_073_741_824 });
 
 const second = 1_000_000_000;
 const watchEveryMs = 20;

@@ -3,16 +3,13 @@
 // page, and viewers beyond a number. What events hold is never part of the page.
 
 import { request } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isLoopback, isOwnHost } from "../../../src/admin/live/host.ts";
-import { startTestGateway, type TestGateway, until } from "../../../testkit/gateway.ts";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
+import { until } from "../../../testkit/gateway.ts";
 import { watch } from "./live-kit.ts";
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_ADMIN_HOST: "localhost" } });
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile({ env: { PENSTOCK_ADMIN_HOST: "localhost" } });
 
 describe("only its own page may read it", () => {
   test("the page, and a policy that lets its own files run", async () => {

@@ -2,25 +2,14 @@
 // messages, and what was stored just before; of more than it can follow it sees some and hears how
 // many it does not.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  startTestGateway,
-  type TestGateway,
-  type TestProject,
-  until,
-} from "../../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
+import { type TestProject, until } from "../../../testkit/gateway.ts";
 import { type TestViewer, watch } from "./live-kit.ts";
 
-let gateway: TestGateway;
-let alpha: TestProject;
-let beta: TestProject;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
-  alpha = await gateway.project();
-  beta = await gateway.project();
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
+const alpha = await gateway.project();
+const beta = await gateway.project();
 
 async function post(
   project: TestProject,

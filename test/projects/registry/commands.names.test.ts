@@ -2,9 +2,9 @@
 // one plain token gets there, not from an entry that somebody wrote into the bucket by hand either.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { connect } from "@nats-io/transport-node";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import {
   lanes,
   manyProjects,
@@ -15,7 +15,7 @@ import {
 import { bucketName, isProjectId, parseProject } from "../../../src/projects/registry/bucket.ts";
 import { addProject } from "../../../src/projects/registry/commands.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
-import { startTestGateway, type TestGateway } from "../../../testkit/gateway.ts";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
 
 const hostile = [
   "a.b",
@@ -47,7 +47,10 @@ const anyId = fc.oneof(
   fc.stringMatching(/^[A-Za-z0-9_-]{1,66}$/),
 );
 
-let gateway: TestGateway;
+const gateway = await gatewayForFile();
+const connection = await connect({ servers: gateway.nats.url });
+
+afterAll(() => connection.close());
 
 describe("no name reaches a protocol line", () => {
   test("an id is one plain token, or none", () => {
@@ -90,15 +93,6 @@ describe("no name reaches a protocol line", () => {
       ),
       { numRuns: 2_000 },
     );
-  });
-  let connection: NatsConnection;
-  beforeAll(async () => {
-    gateway = await startTestGateway();
-    connection = await connect({ servers: gateway.nats.url });
-  });
-  afterAll(async () => {
-    await connection.close();
-    await gateway.stop();
   });
 
   test("entries written by hand: a key of a project with such an id is unknown, and no subject comes of it", async () => {

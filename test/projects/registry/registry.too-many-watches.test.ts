@@ -3,30 +3,23 @@
 // new projects all the same.
 
 import { jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
 import { bucketName } from "../../../src/projects/registry/bucket.ts";
 import { addProject, listProjects } from "../../../src/projects/registry/commands.ts";
 import { openRegistry, type Registry } from "../../../src/projects/registry/registry.ts";
-import { startNatsServer, type TestNatsServer } from "../../../testkit/nats-server.ts";
+import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { newPlace } from "../registry-kit.ts";
 
 const soon = { timeout: 5_000, interval: 20 };
-let server: TestNatsServer;
-let connection: NatsConnection;
 
-beforeAll(async () => {
-  server = await startNatsServer({
-    extraConfig:
-      "accounts { A { users = [{ user: a, password: a }], jetstream { max_consumers: 1 } } }",
-  });
-  connection = await connect({ servers: server.url, user: "a", pass: "a" });
+const server = await natsServerForFile({
+  extraConfig:
+    "accounts { A { users = [{ user: a, password: a }], jetstream { max_consumers: 1 } } }",
 });
+const connection = await connect({ servers: server.url, user: "a", pass: "a" });
 
-afterAll(async () => {
-  await connection.close();
-  await server.remove();
-});
+afterAll(() => connection.close());
 
 async function start(place: {
   prefix: string;

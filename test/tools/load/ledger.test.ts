@@ -1,17 +1,12 @@
 // The check after the run reads the streams: it finds what was acknowledged and is not there, and
 // what is there twice.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestGateway, type TestGateway, type TestProject } from "../../../testkit/gateway.ts";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
-let gateway: TestGateway;
-let project: TestProject;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  project = await gateway.project();
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile();
+const project = await gateway.project();
 
 function loadThrough(url: string, ...args: string[]) {
   return load(

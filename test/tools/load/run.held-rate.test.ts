@@ -2,18 +2,14 @@
 // exit code is 0.
 
 import { mkdirSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { natsFolder, writeConnectionNote } from "../../../src/embedded/nats-config.ts";
 import { identify } from "../../../src/embedded/process-identity.ts";
-import { startTestGateway, type TestGateway } from "../../../testkit/gateway.ts";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
 import { temporaryFolder } from "../../../testkit/processes.ts";
 import { load, short, startLoad } from "./load-kit.ts";
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.stop());
+const gateway = await gatewayForFile();
 
 describe("a held rate stores every event once", () => {
   test("single events, compressed, from two threads", async () => {
