@@ -75,11 +75,11 @@ export interface IntakeOptions {
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const story = new Story(options);
-  return (exchange, body) => story.take(exchange, body);
+  const taker = new RequestTaker(options);
+  return (exchange, body) => taker.take(exchange, body);
 }
 
-class Story {
+class RequestTaker {
   readonly #publisher: Publisher;
   readonly #metrics: IntakeMetrics;
   readonly #parts: WorkParts;
@@ -155,8 +155,9 @@ class Story {
     const beganMs = isCounted ? this.#workMs() : 0;
     try {
       this.#items.takeRows(work, 0, work.cost.events);
+      work.handOver();
     } catch (bug) {
-      giveUp(work);
+      work.giveUp();
       throw bug;
     }
     if (isCounted) this.#share.spend(this.#workMs() - beganMs);
@@ -260,8 +261,9 @@ class Story {
     try {
       for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
         await this.#placeRows(work, rows);
+      work.handOver();
     } catch (bug) {
-      giveUp(work);
+      work.giveUp();
       throw bug;
     }
     this.#finish(work);
@@ -305,13 +307,11 @@ class Story {
   }
 
   /**
-   * Called when all lines are placed. The request is answered when its frames are settled, or now
-   * if it has none.
+   * Called when all frames are handed over. The request is answered when its frames are settled, or
+   * now if it has none.
    */
   #finish(work: Work): void {
-    const { exchange, lane, project, cost, tally, pending, frames } = work;
-    if (pending.failed) frames.abandon();
-    else frames.finish();
+    const { exchange, lane, project, cost, tally, pending } = work;
     tally.countWork(this.#metrics);
     if (tally.dropped > 0) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
@@ -322,12 +322,6 @@ class Story {
       pending.placed();
     }
   }
-}
-
-/** Ends a request in which a bug was thrown. The intake's caller catches it and answers 503. */
-function giveUp({ frames, pending }: Work): void {
-  frames.abandon();
-  pending.abandon();
 }
 
 /** The body in memory that stays valid after this turn: copied, unless it is ours already. */

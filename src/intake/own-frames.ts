@@ -43,10 +43,17 @@ export abstract class OwnFrames implements RequestFrames {
   finish(): void {
     const { frame } = this;
     if (frame === undefined) return;
-    this.frame = undefined;
     const { pending, exchange } = this.work;
-    pending.expectFrame(frame.length);
-    this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
+    const { length } = frame;
+    pending.expectFrame(length);
+    try {
+      this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
+    } catch (bug) {
+      // The frame is still the request's, and `abandon` gives it back.
+      pending.frameNotTaken(length);
+      throw bug;
+    }
+    this.frame = undefined;
   }
 
   abandon(): void {

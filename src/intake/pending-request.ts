@@ -91,6 +91,12 @@ export class PendingRequest implements FrameWaiter {
     if (ownBytes > 0) this.#addUnderWay(ownBytes);
   }
 
+  /** Takes back an `expectFrame`: the publisher threw, and has not taken the frame. */
+  frameNotTaken(ownBytes = 0): void {
+    if (ownBytes > 0) this.#addUnderWay(-ownBytes);
+    this.release();
+  }
+
   #addUnderWay(bytes: number): void {
     this.#bytesUnderWay += bytes;
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);

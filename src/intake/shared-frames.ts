@@ -41,7 +41,12 @@ export class SharedFrames implements RequestFrames {
     if (this.#frame === undefined) return;
     const { pending, exchange } = this.#work;
     pending.expectFrame();
-    this.#publisher.join(this.#frame, pending, exchange.deadlineMs);
+    try {
+      this.#publisher.join(this.#frame, pending, exchange.deadlineMs);
+    } catch (bug) {
+      pending.frameNotTaken();
+      throw bug;
+    }
     this.#frame = undefined;
   }
 }

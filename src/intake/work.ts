@@ -180,4 +180,16 @@ export class Work implements RequestFacts {
     });
     this.frames = protocol.createFrames(this, publisher, bodyId);
   }
+
+  /** Called when all lines are placed. Nothing more of a request that has failed is sent. */
+  handOver(): void {
+    if (this.pending.failed) this.frames.abandon();
+    else this.frames.finish();
+  }
+
+  /** Ends a request in which a bug was thrown. The intake's caller catches it and answers 503. */
+  giveUp(): void {
+    this.frames.abandon();
+    this.pending.abandon();
+  }
 }

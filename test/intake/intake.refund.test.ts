@@ -32,11 +32,17 @@ let otherwise: [FrameOutcome, ErrorCode | undefined];
 let counted: [string, number][];
 /** What the project has in its stream, as its share has heard it. */
 let sharedBytes: number;
+/** What is under way to its stream, as its share has heard it. */
+let underWayBytes: number;
+let takesFrames: boolean;
+let discarded: number;
 
 function publisher(): Publisher {
   const frame = (bytes: number): FrameSink => new FakeFrame(Math.max(bytes, 65_536));
-  const settle = ({ events, length }: FrameSink, waiter: FrameWaiter) =>
+  const settle = ({ events, length }: FrameSink, waiter: FrameWaiter) => {
+    if (!takesFrames) throw new Error("a bug in the publisher");
     waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length);
+  };
   return {
     frameBytesMax: 524_288,
     recordBytesMaxOf: () => 524_288,
@@ -46,13 +52,16 @@ function publisher(): Publisher {
     ownFrame: (_lane, _project, bytes) => frame(bytes),
     join: (sink, waiter) => settle(sink, waiter),
     submit: (sink, _id, waiter) => settle(sink, waiter),
-    discard: () => {},
+    discard: () => void discarded++,
   };
 }
 
 beforeEach(() => {
   counted = [];
   sharedBytes = 0;
+  underWayBytes = 0;
+  takesFrames = true;
+  discarded = 0;
   outcomes = [];
   otherwise = ["stored", undefined];
   // Nothing comes back by itself.
@@ -67,7 +76,9 @@ beforeEach(() => {
     publisher: publisher(),
     shares: {
       refusalOf: () => undefined,
-      addUnderWay() {},
+      addUnderWay(_lane, _project, bytes) {
+        underWayBytes += bytes;
+      },
       stored(_lane, _project, bytes) {
         sharedBytes += bytes;
       },
@@ -232,6 +243,20 @@ describe("a 503 costs a project nothing", () => {
       expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
     expect(await send(batchOf(10, padding))).toBe("stored");
     expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
+  });
+
+  test.each(sizes)("%s whose frame the publisher throws at costs nothing", async (_, padding) => {
+    leave(1);
+    takesFrames = false;
+    for (let tries = 1; tries <= 3; tries++) {
+      expect(await send(batchOf(10, padding))).toBe("threw");
+      expect(underWayBytes).toBe(0);
+      // A shared frame is not the request's to give back.
+      expect(discarded).toBe(padding < 60_000 ? 0 : tries);
+    }
+    takesFrames = true;
+    expect(await send(batchOf(10, padding))).toBe("stored");
+    expect(underWayBytes).toBe(0);
   });
 
   test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
