@@ -9,6 +9,11 @@ import {
   until,
 } from "../../testkit/http-server.ts";
 
+/** A drain stops to listen in its second turn of the event loop, and waits from then on. */
+async function untilItListensNoMore(): Promise<void> {
+  for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
+}
+
 describe("a server drains before it closes", () => {
   test("what is in flight is answered, later requests are refused, no connection is taken", async () => {
     const server = await startTestServer();
@@ -29,6 +34,7 @@ describe("a server drains before it closes", () => {
     void server.http.drain(5_000).then((inflight) => {
       left = inflight;
     });
+    await untilItListensNoMore();
     await expect(fetch(`${server.url}/capture/`, { method: "POST", body: "{}" })).rejects.toThrow();
     idle.write(post("{}"));
     const refused = await idle.reply();
@@ -60,6 +66,29 @@ describe("a server drains before it closes", () => {
     });
     await new Promise(setImmediate);
     expect(isDrained).toBe(false);
+    wire.write(post("{}"));
+    expect(codeIn(await wire.reply())).toBe("draining");
+    expect(await drained).toBe(0);
+  });
+
+  test("a request that arrived while the process did not get to run is read before it is drained", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    const drained = server.http.drain(5_000).then(() => server.http.close());
+    await untilItListensNoMore();
+    wire.write(post("{}"));
+    // Stands still until the time is over for which the drain would have waited.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    expect(codeIn(await wire.reply())).toBe("draining");
+    await drained;
+  });
+
+  test("a connection that was made before it stops to listen is taken", async () => {
+    const server = await startTestServer();
+    const connecting = connectTo(server);
+    await new Promise((resolve) => process.nextTick(resolve));
+    const drained = server.http.drain(5_000);
+    const wire = await connecting;
     wire.write(post("{}"));
     expect(codeIn(await wire.reply())).toBe("draining");
     expect(await drained).toBe(0);
