@@ -85,7 +85,7 @@ export async function startCluster(): Promise<TestNatsServer[]> {
 
 interface Hub {
   readonly server: TestNatsServer;
-  /** Runs `penstock gather` as an operator does; answers what the command printed. */
+  /** Runs `penstock gather` as an operator does; returns what the command printed. */
   gather(...leaves: string[]): Promise<string>;
   /**
    * Makes the hub ask the leaves now, by taking its sources off and putting them back. By itself,

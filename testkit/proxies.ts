@@ -24,7 +24,7 @@ export function findProxies(): Found {
   return JSON.parse(text.trim().split("\n").at(-1) ?? "") as Found;
 }
 
-/** Starts the proxy before the gateway and answers its port. The proxy ends with the test. */
+/** Starts the proxy before the gateway and returns its port. The proxy ends with the test. */
 export async function startProxy(
   name: ProxyName,
   found: Found,

@@ -164,7 +164,7 @@ export function startLoad(port: number, clientCount: number): Load {
   return { clients, stop };
 }
 
-/** Posts one event and answers the status. Rejects when the connection ends before it. */
+/** Posts one event and returns the status. Rejects when the connection ends before it. */
 export function postOne(port: number, agent: Agent, distinctId: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(

@@ -5,7 +5,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** Answers the file's name. Throws an Error whose message completes "PENSTOCK_X: …". */
+/** Returns the file's name. Throws an Error whose message completes "PENSTOCK_X: …". */
 export function certificateFile(file: string): string {
   const text = read(file);
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
@@ -38,7 +38,7 @@ export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
-/** Answers the file's name. The file may hold any text, but has to be readable. */
+/** Returns the file's name. The file may hold any text, but has to be readable. */
 export function readableFile(file: string): string {
   read(file);
   return file;

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Answers the folder's name, or `off` as it is. Throws an Error whose message completes
+ * Returns the folder's name, or `off` as it is. Throws an Error whose message completes
  * "PENSTOCK_X: …".
  */
 export function posthogJsFolder(folder: string): string {

@@ -243,7 +243,7 @@ export interface Admission {
    */
   isLarge(requestBytes: number): boolean;
   /**
-   * Takes the bytes and answers true, or takes nothing and answers false when they do not fit.
+   * Takes the bytes and returns true, or takes nothing and returns false when they do not fit.
    * `requestBytes` is what the request holds with them or, if that is more, announces.
    */
   tryTake(bytes: number, requestBytes: number): boolean;

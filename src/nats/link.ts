@@ -36,7 +36,7 @@ export interface NatsLink {
    */
   send(message: Buffer): void;
   /**
-   * Ends the connection and makes one to the next server in the client's list. Answers false, and
+   * Ends the connection and makes one to the next server in the client's list. Returns false, and
    * does nothing, while disconnected or where there is no other server.
    */
   tryAnotherServer(): boolean;

@@ -27,7 +27,7 @@ export class Fifo<T> {
   }
 
   /**
-   * Takes out the items the test answers true for, and answers them; the others keep their order.
+   * Takes out the items the test returns true for, and returns them; the others keep their order.
    */
   take(test: (item: T) => boolean): T[] {
     const taken: T[] = [];

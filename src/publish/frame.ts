@@ -51,7 +51,7 @@ export class FrameQueue {
     this.open = undefined;
   }
 
-  /** Takes out the frames in which no waiter has time left, and answers them. */
+  /** Takes out the frames in which no waiter has time left, and returns them. */
   takePast(monotonicMs: number): readonly Frame[] {
     const past =
       this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
@@ -148,7 +148,7 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Gives this waiter the lines that were added since the last call, and answers their bytes. Lines
+   * Gives this waiter the lines that were added since the last call, and returns their bytes. Lines
    * follow one another in the order of the waiters.
    */
   join(waiter: FrameWaiter, deadlineMs: number): number {

@@ -105,7 +105,7 @@ interface EnsureOptions {
 
 /**
  * Creates each stream or raises its limits, once, for a command that runs beside no gateway.
- * Answers the streams' names. Rejects like `ensure`, but does not wait for JetStream.
+ * Returns the streams' names. Rejects like `ensure`, but does not wait for JetStream.
  */
 export async function ensureStreams(
   connection: NatsConnection,

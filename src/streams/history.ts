@@ -103,7 +103,7 @@ export class StreamHistory {
     return leader === this.#brokenUnder ? "broken" : "sure";
   }
 
-  /** Keeps what the reading says, and answers how that compares with what was known. */
+  /** Keeps what the reading says, and returns how that compares with what was known. */
   #note(info: StreamInfo, before: Before): Pick<Reading, "isNew" | "from" | "hadEvents"> {
     const { wentBack } = this.#options.state;
     const lastSequence = info.state.last_seq;

@@ -34,7 +34,7 @@ export class StreamSilence {
   }
 
   /**
-   * Judges what a leader says of the stream, which was asked at `askedMonotonicMs`. Answers what
+   * Judges what a leader says of the stream, which was asked at `askedMonotonicMs`. Returns what
    * keeps events from being stored.
    */
   read(info: StreamInfo, askedMonotonicMs: number): string[] {

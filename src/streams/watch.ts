@@ -68,7 +68,7 @@ export class StreamWatch {
   }
 
   /**
-   * What stands in the way of storing events now; empty when nothing does. Answers within about a
+   * What stands in the way of storing events now; empty when nothing does. Fulfilled within about a
    * second.
    */
   async check(): Promise<string[]> {

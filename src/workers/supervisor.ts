@@ -63,7 +63,7 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers. Answers the public port. Rejects with the words of the first worker that
+   * Starts all workers. Returns the public port. Rejects with the words of the first worker that
    * cannot start.
    */
   async start(): Promise<number> {

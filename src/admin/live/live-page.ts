@@ -14,7 +14,7 @@ interface LivePageOptions extends WatchOptions {
 }
 
 export interface LivePage {
-  /** Answers the request, or false when its path is none of the page and not `/live`. */
+  /** Answers the request. Returns false when its path is none of the page and not `/live`. */
   answer(request: IncomingMessage, response: ServerResponse): boolean;
   /** Ends all watching, and removes what it has made on the NATS server. */
   close(): Promise<void>;

@@ -143,7 +143,7 @@ export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
 
 type SyncOptions = { maxOutputLength: number; chunkSize: number; finishFlush?: number; info: true };
 
-/** With `info: true` Node answers buffer and engine; its declarations say only the buffer. */
+/** With `info: true` Node returns buffer and engine; its declarations say only the buffer. */
 function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): BufferWithEngine {
   return call() as unknown as BufferWithEngine;
 

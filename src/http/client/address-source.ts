@@ -176,7 +176,7 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // All lines are read. getHeader answers only the first of several, and HAProxy adds its line
+  // All lines are read. getHeader returns only the first of several, and HAProxy adds its line
   // behind those that the client sent: the first may be the client's own.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;

@@ -90,7 +90,7 @@ class TokenBucket {
       : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
   }
 
-  /** Only for tokens that `waitMs` has answered 0 for. Answers how many were taken. */
+  /** Only for tokens that `waitMs` has returned 0 for. Returns how many were taken. */
   take(tokens: number): number {
     this.#level -= tokens;
     return tokens;

@@ -139,7 +139,7 @@ interface BucketConsumers {
 }
 
 /**
- * Raises the limit of consumers where the server has one and the bucket sets none. Answers the
+ * Raises the limit of consumers where the server has one and the bucket sets none. Returns the
  * configuration as it is then. When the server refuses, that is logged, and the bucket stays as it
  * is.
  */

@@ -119,7 +119,7 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Answers the project with the new key as its last one. */
+/** Returns the project with the new key as its last one. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -155,8 +155,8 @@ export async function setQuota(connection: NatsConnection, options: SetQuota): P
 }
 
 /**
- * Adds the project `demo` if there is none, and answers it; one that is there stays as it is. Where
- * the registry has lost projects, adds nothing and answers undefined: a new project would hide the
+ * Adds the project `demo` if there is none, and returns it; one that is there stays as it is. Where
+ * the registry has lost projects, adds nothing and returns undefined: a new project would hide the
  * loss from a process that reads the registry for the first time, and the lost demo project may
  * have had another key.
  */
@@ -232,8 +232,8 @@ interface Entry {
 }
 
 /**
- * Writes the entry that `make` answers. Where another writer was faster, `make` is called again, to
- * begin from what that one has left. Answers the project as it is written.
+ * Writes the entry that `make` returns. Where another writer was faster, `make` is called again, to
+ * begin from what that one has left. Returns the project as it is written.
  */
 async function write(
   connection: NatsConnection,

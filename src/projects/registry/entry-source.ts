@@ -55,7 +55,7 @@ async function watchIfAllowed(bucket: KV): Promise<EntrySource | undefined> {
 }
 
 /**
- * Ends when `mayWatch` answers true: the reader then opens a new source, which is a watch, and
+ * Ends when `mayWatch` returns true: the reader then opens a new source, which is a watch, and
  * reads everything anew.
  */
 function createPoll(
