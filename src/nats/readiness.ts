@@ -108,6 +108,13 @@ export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: numbe
   state.ask();
 }
 
+/** Notes that the stream has acknowledged a message that it had not stored before. */
+export function heardFrom(stream: StreamState, monotonicMs: number): void {
+  stream.ackedMonotonicMs = monotonicMs;
+  stream.silentMonotonicMs = undefined;
+  stream.silence = undefined;
+}
+
 /** How often a request is let through to a stream that is silent. */
 const probeEveryMs = 1_000;
 

@@ -9,11 +9,11 @@ import type { FrameOutcome } from "../base/types.ts";
 import { createKeptMessage, type KeptMessage } from "../nats/kept-message.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
-import { doubt } from "../nats/readiness.ts";
+import { doubt, heardFrom } from "../nats/readiness.ts";
 import { AckInbox } from "./ack-inbox.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import type { Frame } from "./frame.ts";
-import { heardFrom, LateAcks } from "./late-acks.ts";
+import { LateAcks } from "./late-acks.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 

@@ -3,7 +3,7 @@
 // makes its stream count as silent.
 
 import type { Msg } from "@nats-io/transport-node";
-import type { StreamState } from "../nats/readiness.ts";
+import { heardFrom, type StreamState } from "../nats/readiness.ts";
 import type { Frame } from "./frame.ts";
 import { readPubAck } from "./pub-ack.ts";
 
@@ -42,11 +42,4 @@ export class LateAcks {
     this.#streams.delete(token);
     heardFrom(stream, monotonicMs);
   }
-}
-
-/** Notes that the stream has acknowledged a message that it had not stored before. */
-export function heardFrom(stream: StreamState, monotonicMs: number): void {
-  stream.ackedMonotonicMs = monotonicMs;
-  stream.silentMonotonicMs = undefined;
-  stream.silence = undefined;
 }
