@@ -2,7 +2,7 @@
 // a stranger's text: so only its beginning is shown, in printable ASCII, without what may be a key.
 
 import { withoutKeys } from "../base/without-keys.ts";
-import { percentDecoded } from "./body/percent-decoded.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 
 /** At most this many characters of a path are shown: enough to tell which path it is. */
 const charsShownMax = 80;

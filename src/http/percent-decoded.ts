@@ -1,5 +1,5 @@
-// Decodes percent-encoding in short texts of a request's head, which are ASCII where they mean
-// anything. Payloads are decoded elsewhere: see step-decoder.ts.
+// Decodes percent-encoding in short texts (paths, queries, names in a form), which are ASCII where
+// they mean anything. Payloads are decoded elsewhere: see body/step-decoder.ts.
 
 /**
  * Leaves what is no percent-encoding as it is. A byte past ASCII becomes the character of the same

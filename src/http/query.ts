@@ -3,7 +3,7 @@
 // adds) are ignored.
 
 import { type Compression, compressionNamed } from "./body/codings.ts";
-import { percentDecoded } from "./body/percent-decoded.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 
 interface QueryTarget {
   readonly body: { compression: Compression | undefined; queryData: string };

@@ -3,7 +3,6 @@
 // nothing waits for the store, and no body is read for what is in it.
 
 import type { Problem } from "../base/errors.ts";
-import { percentDecoded } from "./body/percent-decoded.ts";
 import { namedPath } from "./named-path.ts";
 import type { NearPaths } from "./near-path.ts";
 import { errorsPage, errorsPath } from "./pages/errors-page.ts";
@@ -11,6 +10,7 @@ import { type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./pages/fixed
 import { favicon, frontPage, robots } from "./pages/front-page.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /** What kind of thing was asked for, as a bounded metrics label. */

@@ -2,8 +2,8 @@
 // `compression`, which says how `data` is packed. It decodes nothing of `data`, and reads a bounded
 // number of bytes, apart from the search for the end of `data`.
 
+import { percentDecoded } from "../percent-decoded.ts";
 import { type Compression, compressionNamed } from "./codings.ts";
-import { percentDecoded } from "./percent-decoded.ts";
 
 export interface FormFields {
   /** The value of `data` stands from here to `dataEnd`, percent-encoded. */
