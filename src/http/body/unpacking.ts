@@ -25,7 +25,7 @@ import {
 } from "./body-problems.ts";
 import { type Coding, codingOf, looksGzipped } from "./codings.ts";
 import type { FormFields } from "./form-fields.ts";
-import { atOnceInflatedBytesMax, inflateAtOnce, workOf } from "./inflate.ts";
+import { atOnceInflatedBytesMax, inflateAtOnce, WORK_PER_MS, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
 import { LzDecoder } from "./lz-decoder.ts";
 import { compressionOf, faultOf } from "./packing.ts";
@@ -40,15 +40,15 @@ const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMa
 /** On the event loop one body is unpacked after the other. The budget counts their memory. */
 const loopLimits = { stepsMax: 1, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
 /**
- * All bodies together may inflate to so many bytes on the event loop in one turn: some 3 ms of
- * gzip. The other bodies go to the thread pool.
+ * All bodies together may inflate to so many bytes on the event loop in one turn (`WORK_PER_MS`
+ * says what that costs). The other bodies go to the thread pool.
  */
 const inflatedPerTurnMax = 1_048_576;
 /**
  * Steps of decoding in the queue may do so much work in one turn, a millisecond of it. The placing
  * of the small bodies that come out counts as well.
  */
-const decodedPerTurnMax = 349_525;
+const decodedPerTurnMax = WORK_PER_MS;
 /** A peek into a packed body counts as so many bytes at least: the decoder's setup costs most. */
 const peekWork = 16_384;
 
