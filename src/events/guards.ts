@@ -1,7 +1,7 @@
 // The rules for one event, in the order of the design's table: drop, item error, or stored with
-// warnings. All items go by the same rules: one that was not plain has been normalised and scanned
-// again before it comes here. Reads types and bytes from the scan table, and builds no object for
-// the event. Must not write anything.
+// warnings. All items go by the same rules. One that was not plain comes here normalised and
+// scanned again, unless it is too large for that and only its distinct id made it not plain. Reads
+// types and bytes from the scan table, and builds no object for the event. Must not write anything.
 
 import {
   ExtraShift,

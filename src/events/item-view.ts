@@ -67,8 +67,8 @@ export function itemFlags({ table, row }: ItemRow): number {
 
 /**
  * Whether the item can be judged as the table has it. A distinct id that is an object or array
- * makes an item not plain: it is stored as compact text, which must be the same however its strings
- * were written.
+ * makes an item not plain: it is stored as compact text, which is to be the same however its
+ * strings were written. In an item that is too large to be normalised it is as the client wrote it.
  */
 export function isPlain(item: ItemRow): boolean {
   return (
