@@ -2,8 +2,8 @@
 // when nobody does any more. It says how the server and the streams are. The gateway's connection
 // is another one, so that watching never delays storing.
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { pauseUntilAborted } from "../../base/retry.ts";
 import { managerOf } from "../../nats/api.ts";
 
 interface StreamSnapshot {
@@ -68,7 +68,7 @@ export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions
       } catch (error) {
         reason = (error as Error).message;
         tried.resolve();
-        await delay(connectAgainMs, undefined, { signal: closing.signal }).catch(() => {});
+        await pauseUntilAborted(connectAgainMs, closing.signal);
       }
     }
     return undefined;

@@ -13,6 +13,7 @@ import {
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { RateWindow } from "../../base/rate-window.ts";
+import { pauseUntilAborted } from "../../base/retry.ts";
 import { nanosPerMs } from "../../nats/api.ts";
 
 export interface TailSource {
@@ -91,7 +92,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
     } catch {
       // Either the stream does not exist yet, or NATS is away. The page shows both elsewhere.
     }
-    await delay(secondMs, undefined, { signal }).catch(() => {});
+    await pauseUntilAborted(secondMs, signal);
   }
 }
 
