@@ -126,7 +126,7 @@ export const errorTable = {
     title: "The API key is not known",
     when: "no project has this key, or the events of an array have more than one; the detail says how the key begins (8 characters at most), how long it is, and what looks wrong with it",
     remedy:
-      "Compare the key with the project's: the detail says how it begins, how long it is and what looks wrong with it. Whoever runs this gateway lists projects with penstock project list.",
+      "Compare the key with the project's: the detail says how it begins, how long it is and what looks wrong with it. Whoever runs this gateway lists the projects and their keys with penstock project list, and adds the first one with penstock project add.",
   },
   project_disabled: {
     status: 401,

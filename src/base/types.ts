@@ -105,6 +105,8 @@ export interface MeteredProject extends Project {
 
 /** The registry as the hot path sees it: one Map read, whatever NATS is doing. */
 export interface ProjectLookup {
+  /** No project is known at all, so that no key can be right. */
+  readonly hasNone: boolean;
   /** The one project that has the key, if there is exactly one. */
   byKey(key: string): MeteredProject | undefined;
   /**

@@ -2,6 +2,7 @@
 // projects/registry/commands.ts.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { firstProject } from "../base/first-project.ts";
 import type { Project } from "../base/types.ts";
 import { burstSecondsDefault, quotaText, quotaValue } from "../projects/quota/quota.ts";
 import type { BucketPlace } from "../projects/registry/bucket.ts";
@@ -55,8 +56,7 @@ export async function add(command: ProjectCommand, project: NewProject): Promise
 export async function list(command: ProjectCommand, asJson: boolean): Promise<void> {
   const projects = await atNats(command, listProjects);
   if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
-  else if (projects.length === 0)
-    say(command, "no projects yet: add one with `penstock project add <id>`");
+  else if (projects.length === 0) say(command, `no projects yet: add one with ${firstProject}`);
   else for (const line of projectTable(projects)) say(command, line);
 }
 

@@ -3,6 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
+import { firstProject } from "../base/first-project.ts";
 import type { Lane, MeteredProject, ProjectLookup } from "../base/types.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../scan/table.ts";
 import { kindOfBody } from "./details/body-kind.ts";
@@ -131,7 +132,10 @@ function noEvents(body: Buffer, type: number): string {
 function noProject(key: string, projects: ProjectLookup): Problem {
   const why = projects.refusalOf(key);
   if (why !== undefined) return { code: "unavailable", detail: why };
-  return { code: "unknown_api_key", detail: unknownKeyDetail(key) };
+  const detail = unknownKeyDetail(key);
+  if (!projects.hasNone) return { code: "unknown_api_key", detail };
+  const next = `whoever runs it adds one with ${firstProject}, which prints the key to send`;
+  return { code: "unknown_api_key", detail: `${detail}. This gateway has no project yet: ${next}` };
 }
 
 /** The key without the white space around it; "" where it is absent, or is not a string. */

@@ -15,6 +15,7 @@ import {
 
 const project = { id: "a", enabled: true } as MeteredProject;
 const peek = createPeek({
+  hasNone: false,
   byKey: (key) => (key === "ka" ? project : undefined),
   refusalOf: () => undefined,
 });

@@ -91,6 +91,7 @@ export function intakeOnFrames(
   const intake = createIntake({
     createScanner: createNativeScanner,
     projects: {
+      hasNone: false,
       byKey: (key) => (key === "key_a" ? project : undefined),
       refusalOf: () => undefined,
     },

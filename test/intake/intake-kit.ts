@@ -83,7 +83,7 @@ export class IntakeKit {
     });
     this.#intake = createIntake({
       createScanner: (rows) => this.createScanner(rows),
-      projects: { byKey: (key) => projects.get(key), refusalOf: () => undefined },
+      projects: { hasNone: false, byKey: (key) => projects.get(key), refusalOf: () => undefined },
       publisher: this.#publisher(),
       records: {
         ...records,

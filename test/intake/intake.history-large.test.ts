@@ -72,7 +72,7 @@ beforeEach(() => {
   turns = 0;
   intake = createIntake({
     createScanner: createNativeScanner,
-    projects: { refusalOf: () => undefined, byKey: (key) => projects.get(key) },
+    projects: { refusalOf: () => undefined, hasNone: false, byKey: (key) => projects.get(key) },
     publisher: recordingPublisher(),
     records: createRecordWriter({
       uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),

@@ -72,7 +72,7 @@ beforeEach(() => {
   });
   intake = createIntake({
     createScanner: createNativeScanner,
-    projects: { refusalOf: () => undefined, byKey: () => project },
+    projects: { refusalOf: () => undefined, hasNone: false, byKey: () => project },
     publisher: publisher(),
     shares: {
       refusalOf: () => undefined,

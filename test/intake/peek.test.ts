@@ -22,7 +22,11 @@ const known = new Map(
     { id, name: id, keys: [`phc_${id}`], enabled: id !== "off", meter } satisfies MeteredProject,
   ]),
 );
-const projects: ProjectLookup = { refusalOf: () => undefined, byKey: (key) => known.get(key) };
+const projects: ProjectLookup = {
+  refusalOf: () => undefined,
+  hasNone: false,
+  byKey: (key) => known.get(key),
+};
 const peek = createPeek(projects);
 const of = (text: string, isWhole = true) => peek(Buffer.from(text), isWhole);
 const filling = JSON.stringify({ event: "e", properties: { api_key: "phc_b", text: '"}],\\' } });

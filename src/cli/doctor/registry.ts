@@ -5,10 +5,10 @@
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { firstProject } from "../../base/first-project.ts";
 import type { Project } from "../../base/types.ts";
 import { bucketStream } from "../../nats/names.ts";
 import { bucketName, parseProject } from "../../projects/registry/bucket.ts";
-
 import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
@@ -73,7 +73,7 @@ export async function checkRegistry(
 }
 
 const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
-const add = "add one: `penstock project add <id>`, or `npm run -s penstock -- project add <id>`";
+const add = `add one with ${firstProject}`;
 
 /**
  * The finding when the bucket is not there, or holds no entry, not even a marker of a deleted

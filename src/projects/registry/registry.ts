@@ -4,6 +4,7 @@
 // not write to the bucket.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { firstProject } from "../../base/first-project.ts";
 import type { Log } from "../../base/log.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../../base/types.ts";
 import { bucketStream } from "../../nats/names.ts";
@@ -30,8 +31,7 @@ export interface RegistryOptions extends BucketPlace {
 
 const checkIntervalMsDefault = 1_000;
 const warnedPairsMax = 5;
-const noProjects =
-  "there is no project: every request is answered 401; add one with `penstock project add <id>`";
+const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
 /**
  * Fulfilled when the projects have been read once, however long that takes, or when it is known
@@ -101,7 +101,7 @@ export class Registry implements ProjectLookup {
     );
     const more = clashes.length - warnedPairsMax;
     return [
-      ...(this.#isReady && this.#hasNone ? [noProjects] : []),
+      ...(this.#isReady && this.hasNone ? [noProjects] : []),
       ...(this.#isReady && !this.#follower.isConfirmed
         ? ["the project registry does not answer: keys it might know get 503"]
         : []),
@@ -111,6 +111,10 @@ export class Registry implements ProjectLookup {
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
     ];
+  }
+
+  get hasNone(): boolean {
+    return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
   /**
@@ -154,17 +158,13 @@ export class Registry implements ProjectLookup {
       throw error;
     }
     this.#log.info({ projects: this.#known.size }, "project registry read");
-    if (this.#hasNone) this.#log.warn({}, noProjects);
+    if (this.hasNone) this.#log.warn({}, noProjects);
   }
 
   async #follow(): Promise<void> {
     await this.#follower.follow();
     const closed = new Error("read the project registry: the connection is closed");
     this.#firstReading.reject(closed);
-  }
-
-  get #hasNone(): boolean {
-    return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
   #metered(project: Project): MeteredProject {

@@ -164,6 +164,7 @@ describe("encoded bodies are inflated", () => {
     async (pieces) => {
       const project = { id: "a", enabled: true } as MeteredProject;
       const peek = createPeek({
+        hasNone: false,
         byKey: (key) => (key === "ka" ? project : undefined),
         refusalOf: () => undefined,
       });

@@ -82,6 +82,7 @@ describe("every form of a payload is read", () => {
   test.each(forms)("whose it is shows as it arrives: %s", async (_name, send) => {
     const project = { id: "a", enabled: true } as MeteredProject;
     const peek = createPeek({
+      hasNone: false,
       byKey: (key) => (key === "ka" ? project : undefined),
       refusalOf: () => undefined,
     });
@@ -381,6 +382,7 @@ describe("every form of a payload is read", () => {
   test("of what browsers send as gzip that no header names, the first kilobyte shows whose it is", async () => {
     const project = { id: "a", enabled: true } as MeteredProject;
     const peek = createPeek({
+      hasNone: false,
       byKey: (key) => (key === "ka" ? project : undefined),
       refusalOf: () => undefined,
     });
