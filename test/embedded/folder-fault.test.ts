@@ -2,9 +2,9 @@
 // wrong and a way out, and doctor finds it before.
 
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { binary, temporaryFolder } from "../../testkit/processes.ts";
 
 const main = path.resolve(import.meta.dirname, "../../src/main.ts");
@@ -34,6 +34,34 @@ function readOnly(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   const script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"';
   return [...unshare, "sh", "-c", script, "sh", folder, ...command];
+}
+
+/**
+ * With the rights of a folder's owner and no more. Root may write any folder, unless it is in a
+ * user namespace where the folder's owner is nobody: there it has the rights that the mode gives.
+ */
+function withoutRoot(command: readonly string[]): string[] {
+  return process.getuid?.() === 0 ? ["unshare", "--user", ...command] : [...command];
+}
+
+/** A folder that its owner may read and not write, and the name of one that is to be below it. */
+function unwritable(): { folder: string; missing: string } {
+  const folder = path.join(temporaryFolder(), "unwritable");
+  mkdirSync(folder);
+  chmodSync(folder, 0o500);
+  onTestFinished(() => chmodSync(folder, 0o700));
+  return { folder, missing: path.join(folder, "a", "data") };
+}
+
+/** What doctor says of the folder. */
+function expectFinding(doctor: SpawnSyncReturns<string>, found: string): void {
+  const { checks } = JSON.parse(doctor.stdout) as {
+    checks: { check: string; level: string; found: string; fix?: string }[];
+  };
+  expect(checks.filter(({ check }) => check === "data folder")).toEqual([
+    { check: "data folder", level: "fail", found, fix: expect.stringContaining(way) },
+  ]);
+  expect(doctor.status).toBe(1);
 }
 
 function given(): { file: string; below: string; folder: string; inside: string } {
@@ -67,14 +95,20 @@ describe("a folder that cannot be used is told", () => {
     expect(up.status).toBe(1);
 
     const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
-    const { checks } = JSON.parse(doctor.stdout) as {
-      checks: { check: string; level: string; fix?: string }[];
-    };
-    const found = checks.filter(({ check }) => check === "data folder");
-    expect(found).toEqual([
-      expect.objectContaining({ level: "fail", fix: expect.stringContaining(way) }),
-    ]);
-    expect(doctor.status).toBe(1);
+    expectFinding(doctor, words(at).replace("start on ", ""));
+  });
+
+  test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
+    ["folder", () => `it may not be written by this user (EACCES)`],
+    ["missing", (folder: string) => `${folder} may not be written by this user (EACCES)`],
+  ] as const)("one that this user may not write: %s", (kind, why) => {
+    const place = unwritable();
+    const at = place[kind];
+    const up = run(withoutRoot(penstock("up", "--data-dir", at)));
+    expect(up.stderr).toContain(`start on ${at}: ${why(place.folder)}: ${way}`);
+    expect(up.status).toBe(1);
+    const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
+    expectFinding(doctor, `${at}: ${why(place.folder)}`);
   });
 
   test.runIf(process.platform === "linux")(
