@@ -156,8 +156,8 @@ export function findNatsServer(): string {
  * when none can be had.
  */
 export function oldestNatsServer(): string {
-  const script = path.resolve(import.meta.dirname, "../scripts/oldest-nats-server.mjs");
-  const said = execFileSync(process.execPath, [script], { encoding: "utf8" });
+  const script = path.resolve(import.meta.dirname, "../scripts/test-program.mjs");
+  const said = execFileSync(process.execPath, [script, "oldest-nats-server"], { encoding: "utf8" });
   return said.trim().split("\n").at(-1)!;
 }
 

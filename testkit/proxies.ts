@@ -1,13 +1,14 @@
 // HAProxy with the configuration that deploy/ ships, and nginx as the documents have it, as
 // processes before a gateway.
 
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { freePort } from "./free-port.ts";
+import { testProgram } from "./test-program.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -17,11 +18,8 @@ type ProxyName = (typeof proxyNames)[number];
 type Found = Record<ProxyName, { program?: string; libraries?: string; why?: string }>;
 
 /** Where the programs are, fetched if need be; `why` where one cannot be had on this host. */
-export function findProxies(): Found {
-  const text = execFileSync(process.execPath, [path.join(root, "scripts/proxies.mjs")], {
-    encoding: "utf8",
-  });
-  return JSON.parse(text.trim().split("\n").at(-1) ?? "") as Found;
+export async function findProxies(): Promise<Found> {
+  return JSON.parse(await testProgram("proxies")) as Found;
 }
 
 /** Starts the proxy before the gateway and returns its port. The proxy ends with the test. */

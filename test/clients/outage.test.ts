@@ -16,7 +16,7 @@ const outageMs = 10_000;
 const lateMs = 6_000;
 const eventsOfEach = 30;
 const found = chromiums();
-const { python } = findPythonClient();
+const { python } = await findPythonClient();
 const stage = startStage();
 
 test("an outage costs no client anything: ten seconds without NATS", {

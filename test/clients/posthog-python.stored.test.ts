@@ -6,7 +6,7 @@ import { type StoredEvent, startTestGateway, type TestGateway } from "../../test
 import { expectTold } from "./matrix-kit.ts";
 import { findPythonClient, runPython } from "./python-kit.ts";
 
-const { version, python } = findPythonClient();
+const { version, python } = await findPythonClient();
 const found = python === undefined ? [] : [python];
 let gateway: TestGateway;
 

@@ -18,7 +18,7 @@ const page = readFileSync(
   "utf8",
 );
 const configs = [...page.matchAll(/```nginx\n([\s\S]*?)```/g)].map(([, config]) => config!);
-const found = findProxies();
+const found = await findProxies();
 const runs = found.nginx.program === undefined ? [] : (["split", "mirror"] as const);
 if (runs.length === 0)
   process.stderr.write(`NOT RUN: nginx is not on this host: ${found.nginx.why}\n`);

@@ -1,8 +1,9 @@
 // PostHog's Python client as a process: where a Python with it can be had, and what it says.
 
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import path from "node:path";
 import type { TestGateway, TestProject } from "../../testkit/gateway.ts";
+import { testProgram } from "../../testkit/test-program.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const runMsMax = 60_000;
@@ -14,11 +15,8 @@ interface Found {
 }
 
 /** Set up if need be; says on standard error when it cannot be. */
-export function findPythonClient(): Found {
-  const text = execFileSync(process.execPath, [path.join(root, "scripts/python-client.mjs")], {
-    encoding: "utf8",
-  });
-  const found = JSON.parse(text.trim().split("\n").at(-1) ?? "") as Found;
+export async function findPythonClient(): Promise<Found> {
+  const found = JSON.parse(await testProgram("python-client")) as Found;
   if (found.python === undefined)
     process.stderr.write(`NOT RUN: PostHog's Python client: ${found.why}\n`);
   return found;

@@ -19,10 +19,11 @@ import {
   the,
 } from "./files-kit.ts";
 
-const manifests = kustomize("overlays/production");
+const manifests = await kustomize("overlays/production");
 const deployment = the(manifests, "Deployment", "penstock");
 const container = containersOf(deployment)[0]!;
-const configMap = the(manifests, "ConfigMap", "penstock");
+/** Its name ends in a hash of what is in it, so that new settings start new pods. */
+const configMap = manifests.find(({ kind }) => kind === "ConfigMap")!;
 const config = settingsOf({
   ...(configMap["data"] as Env),
   PENSTOCK_NATS_TOKEN: "from the secret",
@@ -49,6 +50,7 @@ function matches(selector: Record<string, string>, labels: Record<string, string
 
 describe("Kubernetes manifests agree with each other", () => {
   test("settings come from the ConfigMap, the secrets by reference and from nowhere else", () => {
+    expect(configMap.metadata.name).toMatch(/^penstock-/);
     expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
     const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
     expect(container.env).toEqual([{ name: "PENSTOCK_NATS_TOKEN", valueFrom: reference }]);

@@ -55,8 +55,8 @@ function knownOf({ apiVersion, kind }: Manifest): Known {
 const overlays = [["base"], ["overlays/production"]];
 
 describe("Kubernetes manifests are what the API knows", () => {
-  test.each(overlays)("%s keeps to the schemas", (overlay) => {
-    const manifests = kustomize(overlay);
+  test.each(overlays)("%s keeps to the schemas", async (overlay) => {
+    const manifests = await kustomize(overlay);
     expect(manifests.length).toBeGreaterThan(7);
     for (const manifest of manifests) {
       const { model: Model } = knownOf(manifest);
@@ -67,8 +67,8 @@ describe("Kubernetes manifests are what the API knows", () => {
     }
   });
 
-  test.each(overlays)("%s has no field that the API does not know", (overlay) => {
-    const lines = kustomize(overlay).map((manifest, index) => {
+  test.each(overlays)("%s has no field that the API does not know", async (overlay) => {
+    const lines = (await kustomize(overlay)).map((manifest, index) => {
       const { from } = knownOf(manifest);
       const type = `I${manifest.kind}`;
       return `import type { ${type} as T${index} } from "${from}";\nexport const m${index}: T${index} = ${JSON.stringify(manifest)};`;

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { parse, stringify } from "yaml";
+import { testProgram } from "../../testkit/test-program.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 export const prometheusDir = path.join(root, "deploy/prometheus");
@@ -40,38 +41,14 @@ export interface Ended {
   readonly out: string;
 }
 
-/**
- * The folder of prometheus and promtool, fetched if need be. Throws with the ways to get them when
- * they cannot be.
- */
-export async function prometheusFolder(): Promise<string> {
-  const { code, out } = await run(
-    process.execPath,
-    [path.join(root, "scripts/prometheus.mjs")],
-    (text) => {
-      if (text.startsWith("setup: ")) process.stderr.write(text);
-    },
-  );
-  if (code !== 0) throw new Error(`find Prometheus: ${out}`);
-  return out.trim().split("\n").at(-1) ?? "";
-}
-
 /** Runs promtool in deploy/prometheus. */
 export async function promtool(...args: string[]): Promise<Ended> {
-  return await run(path.join(await prometheusFolder(), "promtool"), args);
-}
-
-function run(
-  program: string,
-  args: readonly string[],
-  onText: (text: string) => void = () => {},
-): Promise<Ended> {
+  const program = path.join(await testProgram("prometheus"), "promtool");
   const child = spawn(program, args, { cwd: prometheusDir, stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
       out += text;
-      onText(text);
     });
   }
   return new Promise((resolve, reject) => {
@@ -97,7 +74,7 @@ interface TestPrometheus {
  * the test.
  */
 export async function startPrometheus(adminUrl: string): Promise<TestPrometheus> {
-  const binary = path.join(await prometheusFolder(), "prometheus");
+  const binary = path.join(await testProgram("prometheus"), "prometheus");
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
   const configFile = path.join(folder, "prometheus.yml");
   writeFileSync(configFile, configText(new URL(adminUrl).host));

@@ -6,14 +6,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import {
-  fetchMsMax,
-  prometheusDir,
-  prometheusFolder,
-  promtool,
-  readRules,
-  root,
-} from "./prometheus-kit.ts";
+import { testProgram } from "../../testkit/test-program.ts";
+import { fetchMsMax, prometheusDir, promtool, readRules, root } from "./prometheus-kit.ts";
 
 interface Scenario {
   readonly name: string;
@@ -37,7 +31,7 @@ const alerts = readRules().flatMap((rule) =>
 );
 const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 
-beforeAll(async () => void (await prometheusFolder()), fetchMsMax);
+beforeAll(async () => void (await testProgram("prometheus")), fetchMsMax);
 
 describe("alerts fire when they should", () => {
   test("promtool finds nothing wrong with the configuration and its rules", async () => {

@@ -4,8 +4,9 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { testProgram } from "../../testkit/test-program.ts";
 import { dashboardQueries } from "./dashboard-kit.ts";
-import { fetchMsMax, prometheusFolder, readRules, startPrometheus } from "./prometheus-kit.ts";
+import { fetchMsMax, readRules, startPrometheus } from "./prometheus-kit.ts";
 
 const ackTimeoutMs = 300;
 // This gateway has no TLS, and then there is no such series.
@@ -57,7 +58,7 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
 test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   timeout: fetchMsMax,
 }, async () => {
-  await prometheusFolder();
+  await testProgram("prometheus");
   const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs) };
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());

@@ -17,7 +17,7 @@ import {
 import { findProxies, proxyNames, startProxy } from "../../testkit/proxies.ts";
 import { framingCases } from "./framing-cases.ts";
 
-const found = findProxies();
+const found = await findProxies();
 const names = proxyNames.filter((name) => found[name].program !== undefined);
 const listenMs = 400;
 const victimsAtATime = 4;

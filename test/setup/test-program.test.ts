@@ -1,5 +1,5 @@
-// Where Prometheus is not to be had, the tests that need it say how to get it; where it is named or
-// on PATH, nothing is fetched.
+// Where Prometheus or kubectl is not to be had, the tests that need it say how to get it; where it
+// is on PATH or named, nothing is fetched.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
@@ -24,7 +24,7 @@ function folderOf(...programs: string[]): string {
  * Runs the script in a tree of its own, which has fetched nothing, with no other programs than
  * these and a shell.
  */
-function ask(env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
+function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   const tree = temporaryFolder();
   cpSync(path.join(root, "scripts"), path.join(tree, "scripts"), { recursive: true });
   const bin = path.join(tree, "bin");
@@ -35,14 +35,14 @@ function ask(env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   );
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [path.join(tree, "scripts/prometheus.mjs")],
+    [path.join(tree, "scripts/test-program.mjs"), name],
     {
       cwd: tree,
       env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
       encoding: "utf8",
     },
   );
-  expect(existsSync(path.join(tree, ".cache/prometheus"))).toBe(false);
+  expect(existsSync(path.join(tree, ".cache", name, "bin"))).toBe(false);
   return { status, stdout, stderr };
 }
 
@@ -50,8 +50,12 @@ describe("Prometheus is found or asked for", () => {
   test("the folder that is named, before the one on PATH", () => {
     const named = folderOf("prometheus", "promtool");
     const onPath = folderOf("prometheus", "promtool");
-    expect(ask({ PATH: onPath })).toEqual({ status: 0, stdout: `${onPath}\n`, stderr: "" });
-    expect(ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: named })).toEqual({
+    expect(ask("prometheus", { PATH: onPath })).toEqual({
+      status: 0,
+      stdout: `${onPath}\n`,
+      stderr: "",
+    });
+    expect(ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: named })).toEqual({
       status: 0,
       stdout: `${named}\n`,
       stderr: "",
@@ -61,16 +65,41 @@ describe("Prometheus is found or asked for", () => {
   test("a named folder that will not do is a fault, whatever is on PATH", () => {
     const onPath = folderOf("prometheus", "promtool");
     const half = folderOf("prometheus");
-    const { status, stderr } = ask({ PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
+    const { status, stderr } = ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
     expect(status).toBe(1);
     expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
   });
 
   test("without apt-get, and with half of it on PATH, the ways to get it are named", () => {
-    const { status, stderr } = ask({ PATH: folderOf("prometheus") });
+    const { status, stderr } = ask("prometheus", { PATH: folderOf("prometheus") });
     expect(status).toBe(1);
     expect(stderr).toContain("no Prometheus was found");
     expect(stderr).toContain("PENSTOCK_TEST_PROMETHEUS=/path/to/folder");
     expect(stderr).toMatch(/brew install prometheus/);
+  });
+});
+
+describe("kubectl is found or asked for", () => {
+  function kubectlOf(version: string): string {
+    const folder = temporaryFolder();
+    write(path.join(folder, "kubectl"), `#!/bin/sh\necho "Client Version: ${version}"\n`);
+    chmodSync(path.join(folder, "kubectl"), 0o755);
+    return folder;
+  }
+
+  test("the one on PATH, if it is new enough", () => {
+    const onPath = kubectlOf("v1.27.0");
+    expect(ask("kubectl", { PATH: onPath })).toEqual({
+      status: 0,
+      stdout: `${onPath}/kubectl\n`,
+      stderr: "",
+    });
+  });
+
+  test("where it is too old and none can be fetched, the ways to get it are named", () => {
+    const { status, stderr } = ask("kubectl", { PATH: kubectlOf("v1.26.9") });
+    expect(status).toBe(1);
+    expect(stderr).toContain("kubectl 1.27 or newer");
+    expect(stderr).toContain("brew install kubectl");
   });
 });
