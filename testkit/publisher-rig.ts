@@ -50,6 +50,8 @@ export interface Rig {
     ensure(): Promise<void>;
     check(): Promise<string[]>;
     unfit(): number;
+    /** How many streams have been heard of. */
+    heard(): number;
     states: StreamStates;
   };
   settings: StreamSettings;
@@ -157,6 +159,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     monotonicMs: () => performance.now(),
     everyMs: options.watchEveryMs ?? 3_600_000,
   });
+  await watch.askedOnce;
   const admission = {
     bytes: 0,
     bytesMax: Number.MAX_SAFE_INTEGER,
@@ -192,6 +195,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ensure: () => streams.ensure(),
       check: () => watch.check(),
       unfit: () => watch.unfit(),
+      heard: () => watch.sizes().length,
       states,
     },
     settings,

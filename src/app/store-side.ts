@@ -42,6 +42,7 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   closers.add(() => watch.close());
   status.setBusy("reading the project registry");
   const registry = await readRegistry(base, link);
+  await watch.askedOnce;
   const processId = randomBytes(processIdBytes).toString("base64url");
   const usage = new UsageWriter({
     connection: link.connection,

@@ -47,6 +47,12 @@ const leaveMsMax = 60_000;
  * does not answer changes nothing of what is known.
  */
 export class StreamWatch {
+  /**
+   * Fulfilled when each stream has been asked for once, whether or not it answered. Events should
+   * not be taken before: a stream that was never read, and is made anew, cannot be told from one
+   * that went back. Never rejects.
+   */
+  readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
   readonly #streams: readonly WatchedStream[];
   readonly #timer: NodeJS.Timeout;
@@ -64,7 +70,7 @@ export class StreamWatch {
       this.#leaveStuckServer();
     }, everyMs).unref();
     link.onChange((connected) => this.#changed(connected));
-    void this.#askAll();
+    this.askedOnce = this.#askAll();
   }
 
   /**

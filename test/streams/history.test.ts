@@ -147,6 +147,11 @@ describe("a stream that went back is told", () => {
     expect(rig.heard.wentBack).toEqual(["made_anew"]);
   });
 
+  test("every stream is known before the first event, so that one made anew is not taken for cut back", async () => {
+    const { rig } = await start({ watchEveryMs: 3_600_000 });
+    expect(rig.streams.heard()).toBe(rig.streams.states.all.length);
+  });
+
   test("a leaf's stream, which begins at a high sequence, has lost nothing either when it never had an event", () => {
     const { heard, history, read } = told();
     read({ created: "a", firstSequence: 1_000, lastSequence: 999 });
