@@ -197,6 +197,8 @@ function judgeSpecial(
     case Kind.Set:
     case Kind.Custom:
       return;
+    default:
+      verdict.kind satisfies never;
   }
 }
 
