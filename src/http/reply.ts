@@ -243,12 +243,15 @@ function storedText(report: IntakeReport): string {
     if (accepted === 1 && dropped === 0) return ONE_STORED;
     return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}\n`;
   }
+  // What is undefined is left out.
   const text = JSON.stringify({
     status: "Ok",
     accepted,
     dropped,
-    ...(errorsTotal > 0 && { errors: report.errors, errors_total: errorsTotal }),
-    ...(warningsTotal > 0 && { warnings: report.warnings, warnings_total: warningsTotal }),
+    errors: errorsTotal > 0 ? report.errors : undefined,
+    errors_total: errorsTotal > 0 ? errorsTotal : undefined,
+    warnings: warningsTotal > 0 ? report.warnings : undefined,
+    warnings_total: warningsTotal > 0 ? warningsTotal : undefined,
   });
   return `${text}\n`;
 }
@@ -281,7 +284,8 @@ function problemText(problem: Problem): string {
     status,
     code,
     detail: detailOf(problem),
-    ...(errors !== undefined && { errors, errors_total: errorsTotal ?? errors.length }),
+    errors,
+    errors_total: errors === undefined ? undefined : (errorsTotal ?? errors.length),
   });
   return `${text}\n`;
 }

@@ -121,10 +121,11 @@ export class Router {
   ): void {
     const { begin, preflight } = this.#options;
     const method = request.getMethod();
-    const isV1 = at.label === "v1";
-    if (method === "options") preflight(response, request, { ...at, allow: methodsAt(isV1) });
+    const { label, path } = at;
+    const isV1 = label === "v1";
+    if (method === "options") preflight(response, request, { label, path, allow: methodsAt(isV1) });
     else if (method === "post") begin(response, request, at);
-    else if (method === "get" && !isV1) begin(response, request, { ...at, isGet: true });
+    else if (method === "get" && !isV1) begin(response, request, { label, path, isGet: true });
     else begin(response, request, refusedMethod(request, at));
   }
 
@@ -143,6 +144,10 @@ export class Router {
   }
 }
 
-function refusedMethod(request: HttpRequest, at: Routed): Routed {
-  return { ...at, verdict: METHOD_NOT_ALLOWED, headOnly: request.getMethod() === "head" };
+function refusedMethod(
+  request: HttpRequest,
+  { label, path }: Pick<Routed, "label" | "path">,
+): Routed {
+  const headOnly = request.getMethod() === "head";
+  return { label, path, verdict: METHOD_NOT_ALLOWED, headOnly };
 }

@@ -291,8 +291,7 @@ function sharedOf({
  * In the newer protocol the query is not read, and no form or base64 around the body is taken off.
  */
 function beginV1(exchange: HttpExchange, request: HttpRequest): void {
-  const answerResults = (text: Buffer, hasRetry: boolean) => exchange.answerResults(text, hasRetry);
-  exchange.v1 = { ...readV1Head(request), answerResults };
+  exchange.v1 = readV1Head(request, (text, hasRetry) => exchange.answerResults(text, hasRetry));
   exchange.body.layers |= Layer.Form | Layer.Base64;
 }
 

@@ -11,7 +11,10 @@ import type { HttpRequest } from "./uws.ts";
  */
 const bearer = /^bearer +/i;
 
-export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults"> {
+export function readV1Head(
+  request: HttpRequest,
+  answerResults: V1Request["answerResults"],
+): V1Request {
   const authorization = request.getHeader("authorization");
   // An Authorization of another scheme is meant for a proxy before us.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
@@ -21,6 +24,7 @@ export function readV1Head(request: HttpRequest): Omit<V1Request, "answerResults
     attempt: request.getHeader("posthog-attempt").trim(),
     requestTimestamp: request.getHeader("posthog-request-timestamp").trim(),
     sdkInfo: request.getHeader("posthog-sdk-info").trim(),
+    answerResults,
   };
 }
 

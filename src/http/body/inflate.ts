@@ -105,6 +105,7 @@ export function inflateAtOnce(
     const { buffer, engine } = inflateSync(coding, compressed, {
       maxOutputLength: outputMax,
       chunkSize,
+      params: coding === "zstd" ? zstdParams : undefined,
       info: true,
     });
     if (engine.bytesWritten !== compressed.length)
@@ -142,7 +143,13 @@ export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   return Buffer.alloc(0);
 }
 
-type SyncOptions = { maxOutputLength: number; chunkSize: number; finishFlush?: number; info: true };
+interface SyncOptions {
+  readonly maxOutputLength: number;
+  readonly chunkSize: number;
+  readonly finishFlush?: number;
+  readonly params?: zlib.ZstdOptions["params"] | undefined;
+  readonly info: true;
+}
 
 /** With `info: true` Node returns buffer and engine; its declarations say only the buffer. */
 function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): BufferWithEngine {
@@ -159,7 +166,7 @@ function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): B
       case "br":
         return zlib.brotliDecompressSync(bytes, options);
       case "zstd":
-        return zlib.zstdDecompressSync(bytes, { ...options, params: zstdParams });
+        return zlib.zstdDecompressSync(bytes, options);
     }
   }
 }

@@ -194,7 +194,7 @@ function createStream(
     case "br":
       return zlib.createBrotliDecompress(options);
     case "zstd":
-      return zlib.createZstdDecompress({ ...options, params: zstdParams });
+      return zlib.createZstdDecompress({ chunkSize: OUTPUT_CHUNK_BYTES, params: zstdParams });
   }
 }
 
