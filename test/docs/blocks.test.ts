@@ -100,6 +100,13 @@ function blocks(name: string): [string, Block][] {
   });
 }
 
+/** The block below a request shows its answer, whole. */
+function answerBelow({ file, line }: Block): string {
+  const below = blocksOf(file).find((block) => block.line > line);
+  if (below?.language !== "json") throw new Error(`read ${file}: no answer below line ${line}`);
+  return below.text;
+}
+
 async function send(event: string): Promise<void> {
   const body = JSON.stringify({ api_key: "phc_demo", event, distinct_id: "me" });
   const answer = await fetch(`http://127.0.0.1:${port}/capture/`, { method: "POST", body });
@@ -124,7 +131,18 @@ afterAll(async () => {
 }, 60_000);
 
 test("every mark is one of those that are run here", () => {
-  const known = ["up", "gateway", "tail", "doctor", "load", "checkout", "sdk", "reader", "once"];
+  const known = [
+    "up",
+    "gateway",
+    "v1",
+    "tail",
+    "doctor",
+    "load",
+    "checkout",
+    "sdk",
+    "reader",
+    "once",
+  ];
   expect(marked.filter((block) => !known.includes(testName(block)!))).toEqual([]);
   for (const name of known) expect([name, blocks(name).length > 0]).toEqual([name, true]);
   expect(blocks("up")).toHaveLength(1);
@@ -145,6 +163,12 @@ describe("against a gateway", () => {
       });
       expect(JSON.parse(answer).accepted).toBeGreaterThan(0);
     }
+  });
+
+  test.each(blocks("v1"))("%s", { timeout: 60_000 }, async (_, block) => {
+    const run = startShell(block);
+    await run.ended;
+    expect(JSON.parse(run.said.out)).toEqual(JSON.parse(answerBelow(block)));
   });
 
   test.each(blocks("sdk"))("%s", { timeout: 60_000 }, async (_, block) => {
