@@ -85,6 +85,7 @@ export class ScannerQueue {
 
   give(arrival: Arrival, scanner: BackgroundScanner): void {
     this.#running.delete(arrival);
+    scanner.finish();
     this.#free.push(scanner);
     this.#startWaiting();
     if (this.#free.length === 0) return;
@@ -174,6 +175,7 @@ export class ScannerQueue {
 
   #dropFree(): void {
     this.#idleTimer = undefined;
+    for (const scanner of this.#free) scanner.release();
     this.#free = [];
   }
 }

@@ -14,6 +14,8 @@ interface NativeScanner {
    */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
+  finish(): void;
+  release(): void;
 }
 
 /**
@@ -78,5 +80,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
       repair(body, until, text, places, progress),
     scanInBackground: async (body) => native.scanInBackground(body),
     scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
+    finish: () => native.finish(),
+    release: () => native.release(),
   };
 }

@@ -161,6 +161,16 @@ class ReferenceScanner implements BackgroundScanner {
     this.scanMore(body);
   }
 
+  finish(): void {
+    this.#items = [];
+    this.#tree = undefined;
+    this.#itemsEnd = this.#delivered;
+  }
+
+  release(): void {
+    this.finish();
+  }
+
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number {
     const text = normaliseText(body.toString("utf8", start, end));
     return text === undefined ? NotNormal.NotJson : target.write(text, at);

@@ -333,10 +333,12 @@ export interface Scanner {
  * hold in place. If that memory is taken away, the scan notices, and rejects, only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
-  /**
-   * Rejects only for misuse: an Error (busy) or a TypeError (wrong arguments, memory taken away).
-   */
+  /** Rejects only for misuse: Error (busy) or TypeError (wrong arguments, memory taken away). */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   /** `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
+  /** Ends the scan of a body whose rows are not all asked for: frees an index that is large. */
+  finish(): void;
+  /** Finishes, and frees what is kept for the next scan. Both throw only for misuse. */
+  release(): void;
 }

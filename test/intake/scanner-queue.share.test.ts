@@ -17,7 +17,7 @@ interface Body {
 /** A queue, and who works at the moment. */
 function queueOf() {
   const queue = new ScannerQueue({
-    createScanner: () => ({}) as BackgroundScanner,
+    createScanner: () => ({ finish: () => {} }) as BackgroundScanner,
     monotonicMs: () => 0,
   });
   const working = new Map<string, () => void>();

@@ -13,6 +13,8 @@ describe("busy scanners refuse every call", () => {
       if (state === "scanMoreInBackground") scanner.scan(body);
       const underWay = scanner[state](body);
       const refused: Promise<unknown>[] = [];
+      expect(() => scanner.finish()).toThrow(/busy/);
+      expect(() => scanner.release()).toThrow(/busy/);
       // Whatever the body: the same one, another, or none at all. All in one turn, in which nothing
       // can settle.
       for (const other of [body, Buffer.from("{}"), undefined as unknown as Buffer]) {

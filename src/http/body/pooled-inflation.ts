@@ -15,6 +15,10 @@ import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
 const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
+type Decoder = zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress;
+/** Every decoder of Node has `reset`; its declarations leave it out for some. */
+type ResettableDecoder = Decoder & zlib.ZlibReset;
+
 interface InflationSink {
   /** The body shows the key of a project, or no key is looked for: asked anew with every chunk. */
   isKnown(): boolean;
@@ -48,7 +52,7 @@ export class PooledInflation {
   readonly #sink: InflationSink;
   readonly #inflated: BodyBuffer;
   readonly #bytesExpected: number;
-  #stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress | undefined;
+  #stream: Decoder | undefined;
   #yielded: () => void = () => {};
   /**
    * resting ◄─► working ─► over: while the inflation is working, a chunk is on the pool and cannot
@@ -120,7 +124,7 @@ export class PooledInflation {
   }
 
   /** Nothing is in work on the pool now: the next chunk is begun when this one is read. */
-  #readable(stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress): void {
+  #readable(stream: Decoder): void {
     if (this.#state !== "working") return;
     if (this.#isCancelled) this.#finish();
     else if (stream.readableLength < OUTPUT_CHUNK_BYTES || stream.readableEnded)
@@ -132,7 +136,7 @@ export class PooledInflation {
   }
 
   /** Takes the output that is there, and has the pool begin the next chunk, if there is one. */
-  #takeChunks(stream: zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress): void {
+  #takeChunks(stream: Decoder): void {
     // The bounds are checked before the chunk is read, because reading begins the next one.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
@@ -174,17 +178,33 @@ export class PooledInflation {
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
-    this.#stream?.destroy();
+    if (this.#stream !== undefined) this.#freeDecoder(this.#stream);
     if (result !== this.#inflated) this.#inflated.free();
     this.#sink.left();
     if (result !== undefined && !this.#isCancelled) this.#sink.done(result);
   }
+
+  /**
+   * Ends the stream, and has its decoder's window freed. Node frees a zstd window only together
+   * with the stream's object, whenever the garbage collector comes to it, and tells the collector
+   * nothing of its size: 180 bodies with windows of 8 MiB took 970 MB. A reset puts a new decoder,
+   * without a window, in the old one's place. It throws once an error has closed the stream, or
+   * while the pool still writes the last piece: then an allocation of the window's size, never
+   * written to, tells the collector.
+   */
+  #freeDecoder(stream: Decoder): void {
+    if (this.#coding === "zstd") {
+      try {
+        (stream as ResettableDecoder).reset();
+      } catch {
+        Buffer.allocUnsafeSlow(this.memoryBytes);
+      }
+    }
+    stream.destroy();
+  }
 }
 
-function createStream(
-  coding: Coding,
-  bytes: Uint8Array,
-): zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress {
+function createStream(coding: Coding, bytes: Uint8Array): Decoder {
   const options = { chunkSize: OUTPUT_CHUNK_BYTES };
   switch (coding) {
     case "gzip":

@@ -1,9 +1,9 @@
 // Binds the scanner's core to Node: the class, its methods, the module. It knows nothing of JSON.
 //
 // class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
-// scanMore(body): undefined, and both in the background, with promises. Wrong arguments, and any
-// call while a background scan is under way, throw. The object keeps its table alive; a table
-// detached or shrunk since then is refused.
+// scanMore(body): undefined, and both in the background, with promises; finish() and release().
+// Wrong arguments, and any call while a background scan is under way, throw. The object keeps its
+// table alive; a table detached or shrunk since then is refused.
 
 #include <node_api.h>
 
@@ -81,6 +81,15 @@ napi_value in_background(napi_env env, napi_callback_info info) {
                                                    : nullptr;
 }
 
+template <void (penstock::EventScanner::*end)() noexcept>
+napi_value end_scan(napi_env env, napi_callback_info info) {
+  napi_value self = nullptr;
+  napi_get_cb_info(env, info, nullptr, nullptr, &self, nullptr);
+  Binding* const binding = penstock::get_idle_binding(env, self);
+  if (binding != nullptr) (binding->scanner.*end)();
+  return nullptr;
+}
+
 // Bodies lie in blocks of up to 20 MB. As such blocks are freed, glibc by itself raises its
 // thresholds to their size, takes the next ones from the heap, and keeps up to twice as much at the
 // heap's end for good. Fixed thresholds end that.
@@ -113,6 +122,8 @@ NAPI_MODULE_INIT() {
       method("scanMore", scan_more),
       method("scanInBackground", in_background<Task::kScan>),
       method("scanMoreInBackground", in_background<Task::kScanMore>),
+      method("finish", end_scan<&penstock::EventScanner::finish>),
+      method("release", end_scan<&penstock::EventScanner::release>),
   };
   penstock::choose_processor_code();
   penstock::choose_name_key();

@@ -33,21 +33,25 @@ bool get_body(napi_env env, napi_value value, Body& body) {
   return type == napi_uint8_array && (data != nullptr || body.length == 0);
 }
 
+Binding* get_idle_binding(napi_env env, napi_value scanner) {
+  void* wrapped = nullptr;
+  if (napi_unwrap(env, scanner, &wrapped) != napi_ok) {
+    napi_throw_type_error(env, nullptr, "EventScanner: called on another kind of object");
+    return nullptr;
+  }
+  auto* const binding = static_cast<Binding*>(wrapped);
+  if (!binding->busy) return binding;
+  napi_throw_error(env, nullptr, "EventScanner: busy with a scan in the background");
+  return nullptr;
+}
+
 bool get_call(napi_env env, napi_callback_info info, Task task, Call& call) {
   size_t argument_count = 1;
-  void* wrapped = nullptr;
-  if (napi_get_cb_info(env, info, &argument_count, &call.body, &call.scanner, nullptr) != napi_ok ||
-      napi_unwrap(env, call.scanner, &wrapped) != napi_ok) {
-    napi_throw_type_error(env, nullptr, "EventScanner: called on another kind of object");
-    return false;
-  }
+  napi_get_cb_info(env, info, &argument_count, &call.body, &call.scanner, nullptr);
   Job& job = call.job;
   job.task = task;
-  job.binding = static_cast<Binding*>(wrapped);
-  if (job.binding->busy) {
-    napi_throw_error(env, nullptr, "EventScanner: busy with a scan in the background");
-    return false;
-  }
+  job.binding = get_idle_binding(env, call.scanner);
+  if (job.binding == nullptr) return false;
   if (!get_body(env, call.body, job.body)) {
     napi_throw_type_error(env, nullptr, "EventScanner: the body must be a Uint8Array");
     return false;

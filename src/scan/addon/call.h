@@ -57,6 +57,9 @@ bool get_table(napi_env env, napi_value value, Table& table);
 /** False: not a Uint8Array. One that was detached is empty. */
 bool get_body(napi_env env, napi_value value, Body& body);
 
+/** Throws and returns null if the object is no scanner, or busy. */
+Binding* get_idle_binding(napi_env env, napi_value scanner);
+
 /** Fills everything the task needs. Throws and answers false if something is not as it must be. */
 bool get_call(napi_env env, napi_callback_info info, Task task, Call& call);
 

@@ -202,4 +202,14 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
   if (state.resume == nullptr) state.finish();
 }
 
+void EventScanner::finish() noexcept {
+  if (state_ != nullptr) state_->finish();
+}
+
+void EventScanner::release() noexcept {
+  if (state_ == nullptr) return;
+  state_->finish();
+  state_->release_index();
+}
+
 }  // namespace penstock

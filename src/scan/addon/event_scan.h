@@ -199,6 +199,15 @@ class EventScanner {
    */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
+  /**
+   * Ends the scan of a text whose rows were not all asked for, as if its last row had been
+   * delivered.
+   */
+  void finish() noexcept;
+
+  /** Finishes, and gives back all memory that is kept for the next scan. */
+  void release() noexcept;
+
   /** Length of the text last scanned, kNoScan before the first. */
   size_t last_length() const noexcept { return last_length_; }
 
