@@ -147,6 +147,7 @@ async function drain(
   const left = await http.drain(config.drainTimeoutMs);
   await publisher.drain(deadlineMs);
   if (left > 0) log.warn({ requests: left }, "drain timed out: requests left without an answer");
+  log.info({}, "closing connections");
   await closers.close();
   log.info({}, "stopped");
 }

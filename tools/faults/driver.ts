@@ -37,6 +37,11 @@ interface DriverCounts {
   readonly unknown: number;
   /** How many answers there were of each label. */
   readonly answers: ReadonlyMap<string, number>;
+  /**
+   * When each request that got no answer was in its socket, in milliseconds since the epoch; not
+   * those that found nobody listening.
+   */
+  readonly lostMs: readonly number[];
 }
 
 export interface Driver {
@@ -84,7 +89,8 @@ export function startDriver(options: DriverOptions): Driver {
   const rows = new Map<string, Row>();
   const answers = new Map<string, number>();
   const strange = new Set<string>();
-  const counts = { acknowledged: 0, refused: 0, unknown: 0, answers };
+  const lostMs: number[] = [];
+  const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
   // The time before the fault is the control: a machine with much else to do pauses the 200s by
@@ -115,7 +121,11 @@ export function startDriver(options: DriverOptions): Driver {
     let onceUnknown = false;
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
-      const answer = await new Promise<Answer>((resolve) => connection.send(request.body, resolve));
+      const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
+      // By now the request is in its socket, unless the connection is still to be made.
+      const writtenMs = Date.now();
+      const answer = await answered;
+      if (isLost(answer)) lostMs.push(writtenMs);
       judge(request, answer);
       const verdict = noteVerdict(request, answer);
       if (sender.steady) noteRow(sender.name, verdict === "acknowledged", sentMs);
@@ -254,6 +264,11 @@ export function startDriver(options: DriverOptions): Driver {
       await running;
     },
   };
+}
+
+/** Whether the request may have been taken, and got no answer. */
+function isLost({ label }: Answer): boolean {
+  return label.startsWith("error ") && label !== "error ECONNREFUSED";
 }
 
 async function pollUntil<T>(look: () => T | undefined, timeoutMs: number): Promise<T | undefined> {

@@ -17,6 +17,8 @@ interface GatewayOptions {
 
 interface LogLine {
   readonly msg?: string;
+  /** By the wall clock, as ISO 8601 has it. */
+  readonly time?: string;
   readonly port?: number;
   readonly adminPort?: number;
   readonly worker?: number;
@@ -37,6 +39,7 @@ export async function startGatewayProcess({
   place = here,
 }: GatewayOptions): Promise<GatewayProcess> {
   const workers = new Map<number, number>();
+  const closings: { fromMs: number; toMs: number }[] = [];
   let past = "";
   // The ports are not 0: a port that was given as any free one cannot be taken again while the
   // listener's old connections linger.
@@ -60,18 +63,20 @@ export async function startGatewayProcess({
     };
     workers.clear();
     const started = startChild({ program: program!, args, env: own });
-    followWorkers(started);
+    follow(started);
     ports = await started.line(portsOf, startMsMax);
     return started;
   }
 
-  function followWorkers(started: Child): void {
+  function follow(started: Child): void {
     let rest = "";
     started.process.stderr?.on("data", (text: string) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) {
-        const { msg, worker, pid } = parsed(line);
+        const { msg, time = "", worker, pid } = parsed(line);
+        if (msg === "closing connections")
+          closings.push({ fromMs: Date.parse(time), toMs: Number.POSITIVE_INFINITY });
         if (msg === "worker takes connections" && worker !== undefined && pid !== undefined)
           workers.set(worker, pid);
       }
@@ -96,8 +101,11 @@ export async function startGatewayProcess({
         throw new Error(`end gateway: exit ${code} after SIGTERM\n${child.said()}`);
     },
     async restart() {
+      const closing = closings.find(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
+      if (closing !== undefined) closing.toMs = Date.now();
       child = await start();
     },
+    closings: () => closings,
     log: () => past + child.said(),
   };
 }

@@ -11,6 +11,7 @@ import { type Driver, startDriver } from "./driver.ts";
 import { createEvents, type Events, keyOf } from "./event-kinds.ts";
 import { emptyStreams, fillStreams } from "./filler.ts";
 import { leftoversOf } from "./leftovers.ts";
+import { lostAnswers } from "./lost-answers.ts";
 import { isOlder } from "./nats-version.ts";
 import { differencesOf } from "./replicas.ts";
 import type {
@@ -174,7 +175,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
       ...(mayLose ? [] : differences),
       ...strange,
       ...leftovers,
-      ...lostAnswers(scenario, counts.answers),
+      ...lostAnswers(counts.lostMs, gateway.closings(), scenario.answersLostMax),
       ...(mayLose ? [] : lateRecovery(scenario, recovery, options)),
     ],
     notes,
@@ -311,16 +312,6 @@ export function brokenPromises(found: Settlement): string[] {
     ...rows.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
     ...found.damaged,
   ];
-}
-
-function lostAnswers({ answersLostMax }: Scenario, answers: ReadonlyMap<string, number>): string[] {
-  let lost = 0;
-  // A request that found nobody listening was never taken.
-  for (const [label, count] of answers) {
-    if (label.startsWith("error ") && label !== "error ECONNREFUSED") lost += count;
-  }
-  if (answersLostMax === undefined || lost <= answersLostMax) return [];
-  return [`${lost} requests got no answer, of at most ${answersLostMax}`];
 }
 
 interface Recovery {

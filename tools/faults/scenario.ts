@@ -4,6 +4,7 @@
 
 import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import type { Place } from "./cluster-network.ts";
+import type { Closing } from "./lost-answers.ts";
 import type { LoadShape } from "./senders.ts";
 
 /** Where the events go. All of it is real nats-servers, as processes of their own on loopback. */
@@ -69,6 +70,8 @@ export interface GatewayProcess {
   kill(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
   /** Starts it again on the same port with the same settings. */
   restart(): Promise<void>;
+  /** When it closed its connections because it was told to stop. */
+  closings(): readonly Closing[];
   /** All it has logged. */
   log(): string;
 }
@@ -161,8 +164,8 @@ export interface Scenario {
    */
   readonly mayLoseConnections?: boolean;
   /**
-   * At most so many requests may have been taken and get no answer. Default: any number, where
-   * connections may be lost.
+   * At most so many requests that were written before the gateway closed its connections may get no
+   * answer. Default: any number, where connections may be lost.
    */
   readonly answersLostMax?: number;
   /**

@@ -112,6 +112,7 @@ async function startInProcess(
       workers: () => [],
       kill: cannot,
       restart: cannot,
+      closings: () => [],
       log: () => "",
     },
     clock: {

@@ -12,7 +12,7 @@ export const gatewayTerminatedWhileFrozen: Scenario = {
   mayRefuse: true,
   mustRecover: false,
   mayLoseConnections: true,
-  // A request that meets the very end of its connection on the way may go without.
+  // A request that arrives while the connections are being closed may go without.
   answersLostMax: 3,
   async run({ store, gateway, faultMs, hold }) {
     const [node] = store.nodes;

@@ -11,7 +11,7 @@ export const gatewayTerminated: Scenario = {
   mayRefuse: true,
   mustRecover: false,
   mayLoseConnections: true,
-  // A request that meets the very end of its connection on the way may go without.
+  // A request that arrives while the connections are being closed may go without.
   answersLostMax: 3,
   async run({ gateway, faultMs, hold, acknowledged }) {
     for (let time = 0; time < 2; time++) {

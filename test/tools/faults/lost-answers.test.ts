@@ -1,0 +1,25 @@
+// Which requests without an answer count against a gateway that was told to stop.
+
+import { expect, test } from "vitest";
+import { lostAnswers } from "../../../tools/faults/lost-answers.ts";
+
+const closings = [
+  { fromMs: 1_000, toMs: 1_500 },
+  { fromMs: 3_000, toMs: Number.POSITIVE_INFINITY },
+];
+
+test("a request that was written before the connections were closed, or after a restart, is owed an answer", () => {
+  expect(lostAnswers([999, 1_500, 2_999], closings, 2)).toEqual([
+    "3 requests got no answer, of at most 2",
+  ]);
+  expect(lostAnswers([999, 1_500], closings, 2)).toEqual([]);
+});
+
+test("one that was written to a closed connection is owed none", () => {
+  expect(lostAnswers([1_000, 1_499, 3_000, 9_000], closings, 0)).toEqual([]);
+});
+
+test("without a limit any number may be lost, and without an end each of them counts", () => {
+  expect(lostAnswers([999], closings, undefined)).toEqual([]);
+  expect(lostAnswers([999], [], 0)).toEqual(["1 requests got no answer, of at most 0"]);
+});

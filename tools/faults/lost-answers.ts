@@ -1,0 +1,25 @@
+// Judges the requests that a gateway left without an answer when it was told to stop. It owes an
+// answer to each that reached it before it closed its connections. A client that writes later, on a
+// connection that it does not know to be closed yet, meets nobody: HTTP/1.1 has no way round that.
+
+/** From when a gateway closed its connections until it was started again, by the wall clock. */
+export interface Closing {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/**
+ * `writtenMs`: when each request that got no answer was in its socket, by the same clock. `lostMax`
+ * undefined: any number may be lost.
+ */
+export function lostAnswers(
+  writtenMs: readonly number[],
+  closings: readonly Closing[],
+  lostMax: number | undefined,
+): string[] {
+  const owed = writtenMs.filter(
+    (ms) => !closings.some(({ fromMs, toMs }) => ms >= fromMs && ms < toMs),
+  );
+  if (lostMax === undefined || owed.length <= lostMax) return [];
+  return [`${owed.length} requests got no answer, of at most ${lostMax}`];
+}
