@@ -2,16 +2,12 @@
 // The process: arguments, signals and exit codes (0 well, 1 failed, 2 wrong arguments or
 // settings). The only file that touches `process`; commands get what they need of it as arguments.
 
-import { constants } from "node:os";
 import { CommanderError } from "commander";
 import { commandLine } from "./app/command-line.ts";
 import { createLog } from "./base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./cli/context.ts";
+import { stopSignal } from "./cli/stop-signal.ts";
 import { forTerminal } from "./cli/terminal.ts";
-
-// One Ctrl-C may reach this process three times: from the terminal, from npm and from
-// scripts/run.mjs. Signals this close together count as one.
-const sameKeyPressMs = 300;
 
 // uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
 // only when they run, after this line. Its default of 4 KiB is less than a browser's cookies and
@@ -27,7 +23,7 @@ async function main(): Promise<number> {
     );
     return 1;
   }
-  const stop = stopSignal();
+  const stop = stopSignal(process);
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     // The program that read our output has ended, as `head` does.
     if (error.code === "EPIPE") stop.abort();
@@ -53,22 +49,6 @@ async function main(): Promise<number> {
     if (message !== "") stderr.write(`penstock: ${forTerminal(message)}\n`);
     return error instanceof CommandError ? error.exitCode : 1;
   }
-}
-
-/** Aborted at the first SIGINT or SIGTERM; a second one ends the process at once. */
-function stopSignal(): AbortController {
-  const stop = new AbortController();
-  let firstAtMs: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      const monotonicMs = performance.now();
-      firstAtMs ??= monotonicMs;
-      if (!stop.signal.aborted) stop.abort();
-      else if (monotonicMs - firstAtMs > sameKeyPressMs)
-        process.exit(128 + constants.signals[signal]);
-    });
-  }
-  return stop;
 }
 
 function dieLoudly(error: unknown): void {

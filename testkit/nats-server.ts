@@ -5,9 +5,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
-  accessSync,
   closeSync,
-  constants,
   existsSync,
   mkdtempSync,
   openSync,
@@ -19,7 +17,8 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "./free-port.ts";
+import { findNatsServer as findBinary } from "../src/embedded/find-nats-server.ts";
+import { freePort } from "../src/embedded/free-port.ts";
 
 export interface TestNatsServerOptions {
   /** `always` (the default) fsyncs before each PubAck; else a duration such as "2m". */
@@ -94,61 +93,17 @@ export interface TestNatsServer {
 }
 
 const startMsMax = 20_000;
-const cacheDir = path.resolve(import.meta.dirname, "../.cache/nats-server");
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Version triple of a version text, so that 2.10.27 sorts after 2.9.10. */
-function versionOf(text: string): [number, number, number] {
-  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
-  return [Number(match?.[1] ?? 0), Number(match?.[2] ?? 0), Number(match?.[3] ?? 0)];
-}
-
-function compareVersions(left: string, right: string): number {
-  const a = versionOf(left);
-  const b = versionOf(right);
-  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
-}
-
-function onPath(): string | undefined {
-  for (const folder of (process.env["PATH"] ?? "").split(path.delimiter)) {
-    const file = path.join(folder, "nats-server");
-    if (folder === "" || !isExecutable(file)) continue;
-    // `sync_interval: always` needs 2.10.
-    if (compareVersions(execFileSync(file, ["--version"], { encoding: "utf8" }), "2.10.0") >= 0)
-      return file;
-  }
-  return undefined;
-}
-
-function inCache(): string | undefined {
-  if (!existsSync(cacheDir)) return undefined;
-  const newestFirst = readdirSync(cacheDir).sort((left, right) => compareVersions(right, left));
-  return newestFirst
-    .map((version) => path.join(cacheDir, version, "nats-server"))
-    .find(isExecutable);
-}
 
 /**
- * The nats-server the tests run against: of those fetched the newest. Throws when there is none.
+ * The nats-server the tests run against: the one named, the one on PATH, or of those fetched the
+ * newest. Throws when there is none of 2.10 or newer.
  */
 export function findNatsServer(): string {
-  const named = process.env["PENSTOCK_TEST_NATS_SERVER"] ?? process.env["PENSTOCK_NATS_SERVER"];
-  if (named !== undefined && named !== "") return named;
-  const found = onPath() ?? inCache();
-  if (found === undefined) {
-    throw new Error(
-      "find nats-server: none named, none of 2.10 or newer on PATH, none in .cache: run npm run setup",
-    );
-  }
-  return found;
+  const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
+  const named = [PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER].find(
+    (file) => file !== undefined && file !== "",
+  );
+  return findBinary({ named, path: PATH }).file;
 }
 
 /**

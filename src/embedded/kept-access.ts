@@ -3,12 +3,12 @@
 // Refuses a nats-server that is older than the one that last wrote the store: a file beside the
 // store names that one's version.
 
-import { randomBytes, randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { EmbeddedError } from "./data-lock.ts";
+import { freePort, isFree } from "./free-port.ts";
 import {
   natsConfigFile,
   readNatsConfig,
@@ -32,12 +32,6 @@ interface WantedAccess {
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
-
-// A new port is chosen below the range from which the system gives out ports by itself. A port in
-// that range could be in use by anybody's connection at the next start.
-const portMin = 15_000;
-const portMax = 32_000;
-const triesMax = 200;
 
 /**
  * Throws an EmbeddedError when the port that was set is taken, or the store is of a newer
@@ -120,22 +114,4 @@ function refuseOlder(
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);
-}
-
-async function freePort(): Promise<number> {
-  for (let tries = 0; tries < triesMax; tries++) {
-    const port = randomInt(portMin, portMax);
-    if (await isFree(port)) return port;
-  }
-  return -1;
-}
-
-function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  return new Promise((resolve) => {
-    probe.once("error", () => resolve(false));
-    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
-      probe.close(() => resolve(true)),
-    );
-  });
 }

@@ -1,9 +1,7 @@
 // Loads the addon and makes scanners with it. Holds no pointers and no JSON. Works from src/scan
 // and from dist/scan; the addon itself is built in src/scan/addon.
 
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { loadNativeModule } from "../base/native-module.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
 interface NativeScanner {
@@ -48,17 +46,11 @@ interface Addon {
 const addonPlaces = [
   "./addon/build/Release/event_scan.node",
   "../../src/scan/addon/build/Release/event_scan.node",
-];
+].map((place) => new URL(place, import.meta.url));
 
 /** Throws, with the cause, if the addon is not built or does not load. */
 export function loadAddon(): Addon {
-  const places = addonPlaces.map((place) => fileURLToPath(new URL(place, import.meta.url)));
-  const place = places.find((candidate) => existsSync(candidate)) ?? places[0]!;
-  try {
-    return createRequire(import.meta.url)(place) as Addon;
-  } catch (cause) {
-    throw new Error(`Loading the scanner addon: ${place} is not built or does not load`, { cause });
-  }
+  return loadNativeModule("scanner", addonPlaces) as Addon;
 }
 
 /**

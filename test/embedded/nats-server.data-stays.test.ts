@@ -8,9 +8,9 @@ import path from "node:path";
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import { freePort } from "../../src/embedded/free-port.ts";
 import { natsConfigFile, storeVersionFile } from "../../src/embedded/nats-config.ts";
 import { startEmbeddedNats } from "../../src/embedded/nats-server.ts";
-import { freePort } from "../../testkit/free-port.ts";
 import { oldestNatsServer } from "../../testkit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../testkit/processes.ts";
 

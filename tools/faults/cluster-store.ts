@@ -8,8 +8,8 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { freePort } from "../../src/embedded/free-port.ts";
 import { managerOf } from "../../src/nats/api.ts";
-import { freePort } from "../../testkit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import {
   type ClusterNetwork,

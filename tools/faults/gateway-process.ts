@@ -1,7 +1,7 @@
 // The gateway as users run it: a process of its own on the pinned Node, with its settings in the
 // environment. A restart takes the same ports. Must not judge what the gateway answers.
 
-import { freePort } from "../../testkit/free-port.ts";
+import { freePort } from "../../src/embedded/free-port.ts";
 import { type Child, startChild } from "../bench/harness/child.ts";
 import { here, type Place } from "./cluster-network.ts";
 import type { GatewayProcess } from "./scenario.ts";

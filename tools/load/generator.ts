@@ -71,9 +71,8 @@ const tickMs = 1;
 const exactFromIntervalMs = 4;
 const cutAfterMs = 1_000;
 
-export function createGenerator(options: GeneratorOptions): Generator {
-  const { schedule, connections, bodies, batch, ledger, nowMs } = options;
-  const counts: Counts = {
+export function noCounts(): Counts {
+  return {
     due: 0,
     sent: 0,
     late: 0,
@@ -85,6 +84,11 @@ export function createGenerator(options: GeneratorOptions): Generator {
     plainBytes: 0,
     bodyBytes: 0,
   };
+}
+
+export function createGenerator(options: GeneratorOptions): Generator {
+  const { schedule, connections, bodies, batch, ledger, nowMs } = options;
+  const counts = noCounts();
   const answers = new Map<string, number>();
   const backlog = createBacklog(options.backlogMax);
   // Taken in turn, so that all of them carry load.

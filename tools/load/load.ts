@@ -2,22 +2,23 @@
 // not so; 2: wrong usage. A load test must be told what to do in full on the command line; it reads
 // no settings of the gateway.
 
-import { constants } from "node:os";
 import process from "node:process";
 import { CommanderError } from "commander";
 import { usageExitCode } from "../../src/cli/context.ts";
+import { stopSignal } from "../../src/cli/stop-signal.ts";
 import { readOptions, UsageError } from "./options.ts";
 import { runLoad } from "./run.ts";
-
-// npm, a terminal and scripts/load.mjs each pass one Ctrl-C on, so signals this close together are
-// one.
-const sameKeyPressMs = 300;
 
 async function main(): Promise<number> {
   try {
     const options = readOptions(process.argv.slice(2));
     const { stdout, stderr } = process;
-    const result = await runLoad(options, { host: process, stdout, stderr, stop: stopSignal() });
+    const result = await runLoad(options, {
+      host: process,
+      stdout,
+      stderr,
+      stop: stopSignal(process).signal,
+    });
     return result.ok ? 0 : 1;
   } catch (error) {
     // commander has said what was wrong already.
@@ -25,21 +26,6 @@ async function main(): Promise<number> {
     process.stderr.write(`load: ${(error as Error).message}\n`);
     return error instanceof UsageError ? usageExitCode : 1;
   }
-}
-
-/** Aborted at the first SIGINT or SIGTERM; a second one ends the process at once. */
-function stopSignal(): AbortSignal {
-  const stop = new AbortController();
-  let firstAtMs: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      const nowMs = performance.now();
-      firstAtMs ??= nowMs;
-      if (!stop.signal.aborted) stop.abort();
-      else if (nowMs - firstAtMs > sameKeyPressMs) process.exit(128 + constants.signals[signal]);
-    });
-  }
-  return stop.signal;
 }
 
 const exitCode = await main();

@@ -4,7 +4,7 @@
 import { hrtime } from "node:process";
 import { Worker } from "node:worker_threads";
 import { build, type Histogram } from "hdr-histogram-js";
-import type { Counts } from "./generator.ts";
+import { type Counts, noCounts } from "./generator.ts";
 import type { FromThread, Snapshot, ThreadStart, ToThread } from "./messages.ts";
 import type { Plan } from "./plan.ts";
 
@@ -124,18 +124,7 @@ function newHistogram(): Histogram {
 }
 
 function sumOf(snapshots: readonly Snapshot[]): Counts {
-  const sum: Counts = {
-    due: 0,
-    sent: 0,
-    late: 0,
-    notSent: 0,
-    acknowledged: 0,
-    retries: 0,
-    unanswered: 0,
-    backlog: 0,
-    plainBytes: 0,
-    bodyBytes: 0,
-  };
+  const sum = noCounts();
   for (const snapshot of snapshots) {
     if (snapshot === undefined) continue;
     for (const name of Object.keys(sum) as (keyof Counts)[]) sum[name] += snapshot.counts[name];

@@ -1,9 +1,7 @@
 // Loads the addon's one function, which tells a uWS connection from another. The addon is built in
 // src/http/addon, and is found from src/http/client and from dist/http/client. No addresses here.
 
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { loadNativeModule } from "../../base/native-module.ts";
 
 /**
  * Returns the number of the connection that a response belongs to: the same for all responses of
@@ -19,17 +17,9 @@ interface Addon {
 const addonPlaces = [
   "../addon/build/Release/connection_id.node",
   "../../../src/http/addon/build/Release/connection_id.node",
-];
+].map((place) => new URL(place, import.meta.url));
 
 /** Throws, with the cause, if the addon is not built or is not for this Node. */
 export function loadConnectionId(): ConnectionId {
-  const places = addonPlaces.map((place) => fileURLToPath(new URL(place, import.meta.url)));
-  const place = places.find((candidate) => existsSync(candidate)) ?? places[0]!;
-  try {
-    return (createRequire(import.meta.url)(place) as Addon).connectionId;
-  } catch (cause) {
-    throw new Error(`Loading the connection addon: ${place} is not built or does not load`, {
-      cause,
-    });
-  }
+  return (loadNativeModule("connection", addonPlaces) as Addon).connectionId;
 }

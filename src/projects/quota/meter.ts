@@ -20,6 +20,16 @@ export interface Counts {
   readonly rateLimitedBytes: number;
 }
 
+export const noCounts: Counts = {
+  accepted: 0,
+  storedBytes: 0,
+  unknown: 0,
+  dropped: 0,
+  rateLimitedRequests: 0,
+  rateLimitedEvents: 0,
+  rateLimitedBytes: 0,
+};
+
 /**
  * A burst is never less than what an SDK sends at once. So a quota, however low, limits the rate
  * and shuts no client out. One request may cost two bursts, of which one can be debt.

@@ -7,7 +7,7 @@ import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
-import type { Counts, Meter } from "../quota/meter.ts";
+import { type Counts, type Meter, noCounts } from "../quota/meter.ts";
 import type { KnownMeter } from "../quota/meters.ts";
 import type { BucketPlace } from "../registry/bucket.ts";
 import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage.ts";
@@ -52,15 +52,6 @@ const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
 const endMsMax = 1_000;
 const warningEveryMs = 60_000;
-const noCounts: Counts = {
-  accepted: 0,
-  storedBytes: 0,
-  unknown: 0,
-  dropped: 0,
-  rateLimitedRequests: 0,
-  rateLimitedEvents: 0,
-  rateLimitedBytes: 0,
-};
 
 export class UsageWriter {
   readonly #options: UsageWriterOptions;

@@ -7,7 +7,7 @@ import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
-import type { Counts } from "../quota/meter.ts";
+import { type Counts, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
 
 /**
@@ -200,13 +200,7 @@ function noneIfAbsent(error: unknown): never[] {
 function noUsage(projectId: string): ProjectUsage {
   return {
     projectId,
-    accepted: 0,
-    storedBytes: 0,
-    unknown: 0,
-    dropped: 0,
-    rateLimitedRequests: 0,
-    rateLimitedEvents: 0,
-    rateLimitedBytes: 0,
+    ...noCounts,
     sinceMs: Number.POSITIVE_INFINITY,
     atMs: 0,
     acceptedPerSecond: 0,

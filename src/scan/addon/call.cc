@@ -13,14 +13,18 @@ ScanStatus Job::run() const noexcept {
   return ScanStatus::kOk;
 }
 
-bool get_table(napi_env env, napi_value value, Table& table) {
+bool get_words(napi_env env, napi_value value, Table& words) {
   napi_typedarray_type type;
   void* data = nullptr;
-  if (napi_get_typedarray_info(env, value, &type, &table.length, &data, nullptr, nullptr) !=
+  if (napi_get_typedarray_info(env, value, &type, &words.length, &data, nullptr, nullptr) !=
       napi_ok)
     return false;
-  table.words = static_cast<uint32_t*>(data);
-  return type == napi_uint32_array && data != nullptr &&
+  words.words = static_cast<uint32_t*>(data);
+  return type == napi_uint32_array;
+}
+
+bool get_table(napi_env env, napi_value value, Table& table) {
+  return get_words(env, value, table) && table.words != nullptr &&
          table.length >= size_t{kHeaderWords} + kRowWords + kExtraWords;
 }
 

@@ -51,6 +51,9 @@ struct Call {
   napi_value body;
 };
 
+/** False: not a Uint32Array. One that was detached is empty. */
+bool get_words(napi_env env, napi_value value, Table& words);
+
 /** False: not a Uint32Array with room for a row (any more). */
 bool get_table(napi_env env, napi_value value, Table& table);
 

@@ -58,16 +58,6 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
   return result;
 }
 
-bool get_words(napi_env env, napi_value value, Table& words) {
-  napi_typedarray_type type;
-  void* data = nullptr;
-  if (napi_get_typedarray_info(env, value, &type, &words.length, &data, nullptr, nullptr) !=
-      napi_ok)
-    return false;
-  words.words = static_cast<uint32_t*>(data);
-  return type == napi_uint32_array;
-}
-
 napi_value repair_call(napi_env env, napi_callback_info info) {
   size_t count = 5;
   napi_value arguments[5];
