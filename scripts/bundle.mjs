@@ -20,9 +20,9 @@ import {
 import { constants } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
+import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
-import { noteGroup, takeLock } from "./lib/lock.mjs";
+import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import {
@@ -42,7 +42,7 @@ const addonFiles = [
 
 const documents = ["LICENSE", "README.md", "openapi.yaml", "docs"];
 
-const runner = createRunner({ noteGroup });
+const runner = createRunner({ noteGroups });
 
 async function bundle(target) {
   if (target === undefined) throw new UsageError("usage: npm run bundle -- <new folder>");
@@ -69,8 +69,7 @@ async function bundle(target) {
 async function buildAll() {
   requirePrograms();
   await installPackages(runner);
-  await buildAddons(runner);
-  await buildDist(runner);
+  await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
   // Without them it works, more slowly; what is rolled out is to be the fast one.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined)

@@ -4,9 +4,9 @@
 // started is left running.
 
 import { constants } from "node:os";
-import { addonsNotBuilt, buildAddons } from "./lib/addon.mjs";
+import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { arePackagesCurrent, buildDist, installPackages, isDistCurrent } from "./lib/install.mjs";
-import { noteGroup, takeLock } from "./lib/lock.mjs";
+import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { bringNatsServer, requireNatsServer } from "./lib/nats-server.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import { announce, root, SetupError } from "./lib/project.mjs";
@@ -14,7 +14,7 @@ import { createRunner } from "./lib/runner.mjs";
 
 /** Tests, benches and the other tools have packages of their own, which `up` does not install. */
 const withTools = process.argv.includes("--tools");
-const runner = createRunner({ noteGroup });
+const runner = createRunner({ noteGroups });
 
 async function setUp() {
   requireNode();
@@ -23,11 +23,13 @@ async function setUp() {
   try {
     if (!arePackagesCurrent({ withTools }) || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
-    // First, because without a network it is told in seconds, and building takes minutes.
-    await bringNatsServer(runner);
-    await installPackages(runner, { withTools });
-    await buildAddons(runner);
-    await buildDist(runner);
+    await runner.together([
+      () => bringNatsServer(runner),
+      async () => {
+        await installPackages(runner, { withTools });
+        await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
+      },
+    ]);
   } finally {
     giveBack();
   }

@@ -5,7 +5,7 @@
 
 import { constants } from "node:os";
 import { fetchKubectl, kubectl } from "./lib/kubectl.mjs";
-import { noteGroup, takeLock } from "./lib/lock.mjs";
+import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { fetchOldestNatsServer, oldestNatsServer } from "./lib/nats-server.mjs";
 import { SetupError } from "./lib/project.mjs";
 import { fetchPrometheus, prometheusFolder } from "./lib/prometheus.mjs";
@@ -19,7 +19,7 @@ const programs = {
   prometheus: { find: prometheusFolder, fetch: fetchPrometheus },
 };
 const optional = { proxies, "python-client": pythonClient };
-const runner = createRunner({ noteGroup });
+const runner = createRunner({ noteGroups });
 
 async function answer(name) {
   const found = programs[name]?.find();

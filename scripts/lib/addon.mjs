@@ -22,7 +22,8 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 const logsDir = join(cacheDir, "logs");
 
 /**
- * `without` is what happens as long as it is not built; `packages` are what its sources include.
+ * `without` is what happens as long as it is not built; `packages` are what its sources include;
+ * one that is `unhurried` is built long before the other.
  */
 const rows = [
   {
@@ -31,6 +32,7 @@ const rows = [
     name: "native scanner",
     without: "the slow one in JavaScript is used instead",
     packages: ["@nozbe/simdjson"],
+    unhurried: false,
   },
   {
     step: "http-addon",
@@ -38,6 +40,7 @@ const rows = [
     name: "connection addon",
     without: "client addresses are read with every request, which is slower",
     packages: [],
+    unhurried: true,
   },
 ];
 
@@ -53,9 +56,12 @@ export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
 
-/** Builds what is not current. A failure is not fatal: the gateway does without, more slowly. */
-export async function buildAddons(runner) {
-  for (const addon of addonsNotBuilt()) await buildAddon(addon, runner);
+/**
+ * The builds of what is not current, longest first. A failure is not fatal: the gateway does
+ * without, more slowly.
+ */
+export function addonBuilds(runner) {
+  return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }
 
 function isCurrent(addon) {
@@ -146,11 +152,12 @@ function buildIn(tree, addon, runner) {
   ];
   return runner.run(runtimeNode(), args, {
     env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
+    unhurried: addon.unhurried,
   });
 }
 
 /** How many compilers may run at once: one a core, and each may take 400 MB. */
-function compilersMax() {
+export function compilersMax() {
   return Math.max(1, Math.min(cpus().length, Math.floor(freemem() / 400e6)));
 }
 

@@ -79,7 +79,13 @@ async function fetchFrom(source, { name, also = [], dir, keep, isOptional = fals
   const work = join(dir, `.fetch-${process.pid}`);
   const env = { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" };
   const run = (program, ...args) =>
-    runner.run(program, args, { cwd: work, env, timeoutMs: isOptional ? 60_000 : 10 * 60_000 });
+    runner.run(program, args, {
+      cwd: work,
+      env,
+      timeoutMs: isOptional ? 60_000 : 10 * 60_000,
+      // Installing and building the rest takes longer.
+      unhurried: true,
+    });
   try {
     for (const folder of ["parts", "lists/partial", "cache/archives/partial", "unpacked"]) {
       mkdirSync(join(work, folder), { recursive: true });

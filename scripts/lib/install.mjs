@@ -174,7 +174,9 @@ export async function buildDist(runner) {
   const compiler = join(modulesDir, "typescript", "bin", "tsc");
   const sources = pathToFileURL(`${join(root, "src")}/`).href;
   const args = ["-p", "tsconfig.build.json", "--outDir", next, "--sourceRoot", sources];
-  const { ok, said } = await runner.run(runtimeNode(), [compiler, ...args]);
+  const { ok, said } = await runner.run(runtimeNode(), [compiler, ...args], {
+    unhurried: true,
+  });
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
   // The live page goes to browsers as it is.

@@ -1,6 +1,6 @@
 // One set-up at a time in one tree. The lock is a file that holds its owner's pid and, below it,
-// the process group of the program the owner runs; it is taken over when both are gone, for a
-// killed owner leaves a program that still writes. It appears and changes whole (linked or renamed
+// the process groups of the programs the owner runs; it is taken over when all are gone, for a
+// killed owner leaves programs that still write. It appears and changes whole (linked or renamed
 // from a finished file), so it never reads as empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -43,10 +43,10 @@ export async function takeLock({ throwIfInterrupted }) {
   };
 }
 
-/** Writes into our lock which process group runs for us now, or that none does. */
-export function noteGroup(group) {
+/** Writes into our lock which process groups run for us now. */
+export function noteGroups(groups) {
   const own = `${lockFile}.${process.pid}`;
-  writeFileSync(own, group === undefined ? `${process.pid}\n` : `${process.pid}\n${group}\n`);
+  writeFileSync(own, `${[process.pid, ...groups].join("\n")}\n`);
   renameSync(own, lockFile);
 }
 
@@ -67,19 +67,18 @@ function tryTake() {
 function readOwner() {
   try {
     const text = readFileSync(lockFile, "utf8");
-    const [pid, group] = text.split("\n").map(Number);
-    return { text, pid, group };
+    const [pid, ...groups] = text.trim().split("\n").map(Number);
+    return { text, pid, groups };
   } catch {
     return undefined;
   }
 }
 
 /** What keeps the lock from being taken over, or undefined. */
-function holderOf({ pid, group }) {
+function holderOf({ pid, groups }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
-  return group > 0 && isGroupAlive(group)
-    ? `what a killed set-up left running as process ${group}`
-    : undefined;
+  const left = groups.find(isGroupAlive);
+  return left === undefined ? undefined : `what a killed set-up left running as process ${left}`;
 }
 
 function removeStale(owner) {

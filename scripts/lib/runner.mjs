@@ -1,73 +1,110 @@
-// Runs the programs of set-up, one at a time, so that none outlives it: each has a process group of
-// its own, gets the signals that set-up gets, and is gone before set-up goes on. Its group is told
-// to the lock, for the set-up after one that was killed.
+// Runs the programs of set-up, so that none outlives it: each has a process group of its own, gets
+// the signals that set-up gets, and is gone before set-up goes on. Their groups are told to the
+// lock, for the set-up after one that was killed.
 
 import { spawn } from "node:child_process";
+import { setPriority } from "node:os";
 import { isGroupAlive, signalGroup } from "./processes.mjs";
 import { root, SetupError } from "./project.mjs";
 
 /** How long a program has to end after a signal before it is killed. */
 const graceMs = 10_000;
 const pollMs = 20;
+/** The `nice` of a program whose end nothing else waits for. */
+const unhurriedNice = 10;
 
-/** `noteGroup` is called with the process group that runs, and with undefined when it ended. */
-export function createRunner({ noteGroup }) {
-  let group;
+/** `noteGroups` is called with the process groups that run, each time one starts or has ended. */
+export function createRunner({ noteGroups }) {
+  const running = new Set();
   let interruptedBy;
-  let isStopping = false;
+  let hasFailed = false;
 
-  function stop(signal) {
-    if (group === undefined) return;
-    isStopping = true;
-    const stopped = group;
-    signalGroup(stopped, signal);
+  function stop(one, signal) {
+    one.isStopping = true;
+    signalGroup(one.group, signal);
     setTimeout(() => {
-      if (group === stopped) signalGroup(stopped, "SIGKILL");
+      if (running.has(one)) signalGroup(one.group, "SIGKILL");
     }, graceMs).unref();
   }
 
   function interrupt(signal) {
     interruptedBy ??= signal;
-    stop(signal);
+    for (const one of running) stop(one, signal);
   }
 
   function throwIfInterrupted() {
     if (interruptedBy !== undefined) throw new SetupError(`interrupted by ${interruptedBy}`);
+    if (hasFailed) throw new SetupError("stopped, because a step beside it failed");
+  }
+
+  function note() {
+    noteGroups([...running].map(({ group }) => group));
   }
 
   /**
    * Answers whether the program ended well and all it said. Throws a SetupError once set-up is
-   * interrupted.
+   * interrupted. One that is `unhurried` leaves the processor to the others.
    */
-  async function run(program, args, { cwd = root, env = process.env, timeoutMs } = {}) {
+  async function run(program, args, options = {}) {
+    const { cwd = root, env = process.env, timeoutMs, unhurried = false } = options;
     throwIfInterrupted();
-    const child = spawn(program, args, {
-      cwd,
-      env,
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    if (child.pid !== undefined) {
-      group = child.pid;
-      noteGroup(group);
-    }
+    const stdio = ["ignore", "pipe", "pipe"];
+    const child = spawn(program, args, { cwd, env, detached: true, stdio });
+    const result = resultOf(child);
+    // It could not be started.
+    if (child.pid === undefined) return await result;
+    const one = { group: child.pid, isStopping: false };
+    running.add(one);
+    note();
+    if (unhurried) giveWay(child.pid);
     child.once("exit", () => {
       // What a shell started in the background ignores SIGINT, and nobody is left to end it.
-      if (isStopping) signalGroup(group, "SIGTERM");
+      if (one.isStopping) signalGroup(one.group, "SIGTERM");
     });
     const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => stop("SIGTERM"), timeoutMs);
-    const { ok, said } = await resultOf(child);
+      timeoutMs === undefined ? undefined : setTimeout(() => stop(one, "SIGTERM"), timeoutMs);
+    const { ok, said } = await result;
     clearTimeout(timer);
-    while (isStopping && isGroupAlive(group)) await new Promise((done) => setTimeout(done, pollMs));
-    if (group !== undefined) noteGroup(undefined);
-    group = undefined;
-    isStopping = false;
+    while (one.isStopping && isGroupAlive(one.group))
+      await new Promise((done) => setTimeout(done, pollMs));
+    running.delete(one);
+    note();
     throwIfInterrupted();
     return { ok, said };
   }
 
-  return { run, interrupt, throwIfInterrupted, interruptedBy: () => interruptedBy };
+  /**
+   * Does the steps side by side, at most so many at once. When one fails, what the others run is
+   * stopped; rejects with the first failure when all have ended.
+   */
+  async function together(steps, atOnceMax = steps.length) {
+    const open = [...steps];
+    const failures = [];
+    async function work() {
+      try {
+        for (let step = open.shift(); step !== undefined; step = open.shift()) {
+          throwIfInterrupted();
+          await step();
+        }
+      } catch (error) {
+        failures.push(error);
+        hasFailed = true;
+        for (const one of running) stop(one, "SIGTERM");
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(atOnceMax, steps.length) }, work));
+    if (failures.length > 0) throw failures[0];
+  }
+
+  return { run, together, interrupt, throwIfInterrupted, interruptedBy: () => interruptedBy };
+}
+
+function giveWay(pid) {
+  try {
+    setPriority(pid, unhurriedNice);
+  } catch {
+    // It has ended already.
+  }
 }
 
 function resultOf(child) {

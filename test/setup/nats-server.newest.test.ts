@@ -33,7 +33,7 @@ const bring = `
 import { createRunner } from "./scripts/lib/runner.mjs";
 import { bringNatsServer, requireNatsServer } from "./scripts/lib/nats-server.mjs";
 requireNatsServer();
-await bringNatsServer(createRunner({ noteGroup() {} }));
+await bringNatsServer(createRunner({ noteGroups() {} }));
 `;
 
 interface Host {

@@ -1,10 +1,11 @@
 // What the tests of set-up share: a project small enough to be built in seconds by the real
 // scripts.
 
-import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { findNatsServer } from "../../testkit/nats-server.ts";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { isRunning, temporaryFolder } from "../../testkit/processes.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 const addonSource = `#include <node_api.h>
@@ -58,4 +59,33 @@ export function setupEnvironment(folder: string): NodeJS.ProcessEnv {
     PATH: `${folder}/bin:${process.env["PATH"]}`,
     PENSTOCK_NATS_SERVER: findNatsServer(),
   };
+}
+
+export type SetUp = ChildProcess & { said: () => string };
+
+/** Set-up as it runs, and what it has said so far. */
+export function setUp(folder: string, env = setupEnvironment(folder)): SetUp {
+  const child = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
+    cwd: folder,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  return Object.assign(child, { said: () => said });
+}
+
+/**
+ * A process that ended and that nobody has waited for counts as ended: not every container has an
+ * init that waits.
+ */
+export function stillRuns(pid: number): boolean {
+  try {
+    if (/\) [ZX] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return false;
+  } catch {
+    // It is gone, or this is not Linux.
+  }
+  return isRunning(pid);
 }

@@ -2,13 +2,12 @@
 // killed, the next one waits for the npm that was left. npm is a stand-in: slow while the file
 // `slow` is there, and unable to work in a folder that another one is writing.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ended, isRunning } from "../../testkit/processes.ts";
-import { root, setupEnvironment, smallProject, write } from "./setup-kit.ts";
+import { ended } from "../../testkit/processes.ts";
+import { root, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
 
 // Its helper is what an install script would be: a process of its own that goes on writing.
 const npm = `#!/bin/sh
@@ -29,40 +28,12 @@ for entry in ${root}/node_modules/* ${root}/node_modules/.bin ${root}/node_modul
 done
 `;
 
-type SetUp = ChildProcess & { said: () => string };
-
-function setUp(folder: string): SetUp {
-  const child = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
-    cwd: folder,
-    env: setupEnvironment(folder),
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let said = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    said += text;
-  });
-  return Object.assign(child, { said: () => said });
-}
-
 function slowProject(): string {
   const folder = smallProject({ npm });
   write(path.join(folder, "slow"), "");
   // The stand-in ends by itself when this file goes, so that a failed test leaves nothing behind.
   onTestFinished(() => rmSync(path.join(folder, "slow"), { force: true }));
   return folder;
-}
-
-/**
- * A process that ended and that nobody has waited for counts as ended: not every container has an
- * init that waits.
- */
-function stillRuns(pid: number): boolean {
-  try {
-    if (/\) [ZX] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return false;
-  } catch {
-    // It is gone, or this is not Linux.
-  }
-  return isRunning(pid);
 }
 
 async function pidsOfNpm(folder: string): Promise<number[]> {

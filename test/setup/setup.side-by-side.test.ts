@@ -1,0 +1,117 @@
+// Set-up fetches nats-server while npm installs. Whatever ends one of them ends the other before
+// set-up ends, and after a set-up that was killed the next one waits for both. npm and apt-get are
+// stand-ins: each runs, with a helper, while its file `.slow` is there, and fails then.
+
+import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { constants } from "node:os";
+import path from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ended } from "../../testkit/processes.ts";
+import { type SetUp, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
+
+const programs = ["npm", "apt-get"] as const;
+type Program = (typeof programs)[number];
+
+function slow(folder: string, program: Program): string {
+  return `#!/bin/sh
+(while [ -f ${folder}/${program}.slow ]; do sleep 0.02; done) &
+echo $$ $! > ${folder}/${program}.next && mv ${folder}/${program}.next ${folder}/${program}.pids
+wait
+echo "E: ${program} has failed"
+exit 1
+`;
+}
+
+/** A project on a host that has the stand-ins, and no nats-server. */
+function slowProject(): string {
+  const folder = smallProject({ npm: "" });
+  const bin = path.join(folder, "bin");
+  const standIns: Record<string, string> = { "dpkg-deb": "", dpkg: "", python3: "", make: "" };
+  standIns["g++"] = "#!/bin/sh\nwhile read -r line; do :; done\n";
+  for (const program of programs) standIns[program] = slow(folder, program);
+  for (const [name, text] of Object.entries(standIns)) {
+    write(path.join(bin, name), text === "" ? "#!/bin/sh\necho amd64\n" : text);
+    chmodSync(path.join(bin, name), 0o755);
+  }
+  for (const name of ["sh", "sleep", "mv"]) symlinkSync(`/bin/${name}`, path.join(bin, name));
+  for (const program of programs) {
+    write(path.join(folder, `${program}.slow`), "");
+    onTestFinished(() => end(folder, program));
+  }
+  return folder;
+}
+
+function start(folder: string): SetUp {
+  return setUp(folder, { PATH: path.join(folder, "bin") });
+}
+
+function end(folder: string, program: Program): void {
+  rmSync(path.join(folder, `${program}.slow`), { force: true });
+}
+
+/** The stand-in and its helper, once they run. */
+async function pidsOf(folder: string, program: Program): Promise<number[]> {
+  const file = path.join(folder, `${program}.pids`);
+  await expect.poll(() => existsSync(file), { interval: 5, timeout: 10_000 }).toBe(true);
+  return readFileSync(file, "utf8").trim().split(" ").map(Number);
+}
+
+async function bothOf(folder: string): Promise<number[]> {
+  const pids = [...(await pidsOf(folder, "npm")), ...(await pidsOf(folder, "apt-get"))];
+  expect(pids.filter(stillRuns)).toHaveLength(4);
+  return pids;
+}
+
+describe("fetching and installing side by side", () => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s ends both", async (signal) => {
+    const folder = slowProject();
+    const run = start(folder);
+    const pids = await bothOf(folder);
+    run.kill(signal);
+    expect(await ended(run)).toBe(128 + constants.signals[signal]);
+    expect(run.said()).toContain(`stopped: interrupted by ${signal}`);
+    expect(pids.filter(stillRuns)).toEqual([]);
+    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+  });
+
+  test.each([
+    ["npm", "npm ci failed"],
+    ["apt-get", "nats-server could not be fetched"],
+  ] as const)("where %s fails, the other is ended and the failure told", async (program, told) => {
+    const folder = slowProject();
+    const run = start(folder);
+    const pids = await bothOf(folder);
+    end(folder, program);
+    expect(await ended(run)).toBe(1);
+    expect(run.said()).toContain(told);
+    expect(run.said()).toContain(`E: ${program} has failed`);
+    expect(run.said().match(/stopped:/g)).toHaveLength(1);
+    expect(pids.filter(stillRuns)).toEqual([]);
+    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+  });
+
+  test("after SIGKILL the next set-up waits for both", async () => {
+    const folder = slowProject();
+    const first = start(folder);
+    await bothOf(folder);
+    const [npm] = await pidsOf(folder, "npm");
+    const [aptGet] = await pidsOf(folder, "apt-get");
+    first.kill("SIGKILL");
+    await ended(first);
+
+    const second = start(folder);
+    const waitsFor = (pid: number | undefined) =>
+      expect
+        .poll(second.said, { interval: 5, timeout: 10_000 })
+        .toContain(`waiting for what a killed set-up left running as process ${pid}\n`);
+    // In the order in which they started: apt-get runs after dpkg.
+    await waitsFor(npm);
+    expect(second.said()).not.toContain(`process ${aptGet}`);
+    end(folder, "npm");
+    await waitsFor(aptGet);
+    expect(second.said()).not.toContain("installing packages");
+    end(folder, "apt-get");
+    expect(await ended(second)).toBe(1);
+    expect(second.said()).toContain("installing packages (npm ci)");
+  });
+});
