@@ -12,11 +12,12 @@ export type FrameScope = Config["frameScope"];
 interface VariantOptions {
   /** "" for the ceiling, which stores nothing. */
   readonly natsUrl: string;
-  readonly projects: number;
-  readonly partitions: number;
+  /** One where nothing is said, of each of these. */
+  readonly projects?: number;
+  readonly partitions?: number;
   /** Penstock's alone. */
-  readonly frameScope: FrameScope;
-  readonly workers: number;
+  readonly frameScope?: FrameScope;
+  readonly workers?: number;
 }
 
 export interface VariantServer {
@@ -52,7 +53,7 @@ export async function startVariant(
       "--disable-warning=ExperimentalWarning",
       join(root, "tools", "bench", "baseline", baselineFiles[variant]),
     ],
-    env: { BENCH_NATS_URL: options.natsUrl, BENCH_PROJECTS: String(options.projects) },
+    env: { BENCH_NATS_URL: options.natsUrl, BENCH_PROJECTS: String(options.projects ?? 1) },
     ipc: true,
   });
   const { port } = await child.message<{ port: number }>(startMsMax);
@@ -61,9 +62,9 @@ export async function startVariant(
 
 async function startPenstock({
   natsUrl,
-  partitions,
-  frameScope,
-  workers,
+  partitions = 1,
+  frameScope = "project",
+  workers = 1,
 }: VariantOptions): Promise<VariantServer> {
   const child = startChild({
     program: process.execPath,

@@ -12,6 +12,7 @@ const mib = 1_048_576;
 
 export interface Attack {
   readonly name: string;
+  readonly connections: number;
   /** Made when it is its turn: some bodies have a hundred mebibytes. */
   readonly load: () => Load;
   /** Which of the neighbour's kinds of request are sent beside it; single events are always. */
@@ -67,7 +68,7 @@ function attack(
     ...(coding === "identity" ? {} : { contentEncoding: coding }),
     ...{ seconds: 0, attack: delivery },
   });
-  return { name, load, neighbours };
+  return { name, connections, load, neighbours };
 }
 
 type Coding = "identity" | "gzip" | "br";

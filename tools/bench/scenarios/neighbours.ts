@@ -10,6 +10,7 @@ import { type Load, type LoadRun, runLoad } from "../harness/load.ts";
 import { keyOf } from "../harness/nats.ts";
 import { cpuSeconds, machineCpuSeconds } from "../harness/process-stats.ts";
 import { openSession, type Session } from "../harness/session.ts";
+import { startVariant } from "../harness/variants.ts";
 import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
@@ -23,8 +24,15 @@ const secondsOf = (kinds: readonly Kind[]): number => (kinds.includes("gzip") ? 
  */
 const settleMs = 500;
 const slackSeconds = 1;
+/**
+ * An attack on so many connections takes much of a machine of two cores, whoever it is sent to. So
+ * there is a control beside it, which tells how much of the wait is the machine's.
+ */
+const muchTraffic = 100;
 
-type Alone = Omit<Attack, "load">;
+type Alone = Pick<Attack, "name" | "neighbours">;
+/** The control: the attack's bytes go to a bare server beside Penstock, which drops them. */
+type Dropped = Attack & { readonly isDropped: true };
 type Kind = "single" | "history" | "gzip";
 const titles: Readonly<Record<Kind, string>> = {
   single: "single events",
@@ -67,7 +75,7 @@ function importBody(): Buffer {
 }
 
 export async function neighbours(bench: Bench): Promise<void> {
-  const rounds = bench.rounds(1);
+  const rounds = bench.rounds(3);
   const chosen = attacks.filter(
     ({ name }) => bench.beside?.some((text) => name.includes(text)) ?? true,
   );
@@ -75,13 +83,21 @@ export async function neighbours(bench: Bench): Promise<void> {
   for (let round = 1; round <= rounds; round++) {
     // Before and after: what the machine itself does is seldom the same for minutes.
     await measure(bench, round, { name: "alone", neighbours: kinds });
-    for (const attack of chosen) await measure(bench, round, attack);
+    for (const attack of chosen) {
+      await measure(bench, round, attack);
+      if (attack.connections >= muchTraffic)
+        await measure(bench, round, { ...attack, isDropped: true });
+    }
     await measure(bench, round, { name: "alone, at the end", neighbours: kinds });
   }
 }
 
 /** In fresh processes, so that no attack has what an earlier one left behind. */
-async function measure(bench: Bench, round: number, beside: Alone | Attack): Promise<void> {
+async function measure(
+  bench: Bench,
+  round: number,
+  beside: Alone | Attack | Dropped,
+): Promise<void> {
   const { closedLoop } = bench;
   const kinds: readonly Kind[] = ["single", ...beside.neighbours];
   const attack = "load" in beside ? beside.load() : undefined;
@@ -93,16 +109,20 @@ async function measure(bench: Bench, round: number, beside: Alone | Attack): Pro
     projects: 2,
     closedLoop,
   });
+  const dropping =
+    "isDropped" in beside ? await startVariant("ceiling", { natsUrl: "" }) : undefined;
   try {
     for (const kind of kinds) await session.warmUp(loadsOf(kind, seconds), 1);
     const disk = probeDisk();
-    const processes = [process.pid, session.server.child.pid, session.nats?.pid];
+    const servers = [session.server.child.pid, session.nats?.pid, dropping?.child.pid];
+    const processes = [process.pid, ...servers];
     const usedBefore = used(processes);
     const beganMs = performance.now();
     // A scrape begins the window that the next one reads.
     await loopDelayMax(session);
     const attacking =
-      attack && runLoad(session.server.url, { ...attack, seconds: attackSeconds }, closedLoop);
+      attack &&
+      runLoad((dropping ?? session.server).url, { ...attack, seconds: attackSeconds }, closedLoop);
     if (attack !== undefined) await delay(settleMs);
     const runs = await Promise.all(
       kinds.map((kind) => runLoad(session.server.url, loadsOf(kind, seconds), closedLoop)),
@@ -120,8 +140,9 @@ async function measure(bench: Bench, round: number, beside: Alone | Attack): Pro
     };
     for (const [index, kind] of kinds.entries()) {
       const where = attack === undefined ? `, ${beside.name}` : ` beside ${beside.name}`;
-      const scenario = titles[kind] + where;
-      const values = { ...valuesOf(runs[index]!), ...valuesOfAttack(attacked), ...machine };
+      const scenario = titles[kind] + where + (dropping === undefined ? "" : ", dropped elsewhere");
+      const ofAttack = dropping === undefined ? valuesOfAttack(attacked) : {};
+      const values = { ...valuesOf(runs[index]!), ...ofAttack, ...machine };
       bench.note({
         group: "neighbours",
         scenario,
@@ -132,6 +153,7 @@ async function measure(bench: Bench, round: number, beside: Alone | Attack): Pro
       });
     }
   } finally {
+    await dropping?.child.end();
     await session.close();
   }
 }
