@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { metricNames, metricTable } from "../src/admin/metrics/metric-table.ts";
-import { errorTable } from "../src/base/errors.ts";
+import { errorTable, itemErrorCodes } from "../src/base/errors.ts";
 import { dropTable, warningTable } from "../src/base/warnings.ts";
 import { settings, variableOf } from "../src/settings/config.ts";
 import { generatedPages } from "../tools/docs/pages.ts";
@@ -158,11 +158,17 @@ test.each(Object.entries({ ...dropTable, ...warningTable }))(
   (code, row) => {
     const section = plainText(sectionOf(read("docs/reference/errors.md"), code));
     expect(section).toContain(plainText(row.when).slice(1));
-    expect(read("docs/reference/events.md")).toMatch(
+    expect(read("docs/reference/event-fields.md")).toMatch(
       new RegExp(`^\\| .*\\|.*warning.*\`${code}\``, "m"),
     );
   },
 );
+
+test.each(itemErrorCodes)("the page of an event's fields says when it is in error: %s", (code) => {
+  expect(read("docs/reference/event-fields.md")).toMatch(
+    new RegExp(`^\\| .*\\|.*(?:error|drop),? .*\`${code}\``, "m"),
+  );
+});
 
 test.each(Object.entries(settings))(
   "the documents know the setting %s and its default",

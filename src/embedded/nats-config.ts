@@ -34,7 +34,8 @@ export interface ConnectionNote {
   readonly startedAt: string;
 }
 
-const messageBytesMax = 8_388_608;
+/** Its `max_payload`. */
+export const messageBytesMax = 8_388_608;
 const memoryBytesMax = 268_435_456;
 const logBytesMax = 16_777_216;
 const portMax = 65_535;

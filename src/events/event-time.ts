@@ -24,7 +24,7 @@ import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
  * An event may be this far ahead of our clock. A time further ahead means that the client's clock
  * was never set.
  */
-const aheadMsMax = 23 * 3_600_000;
+export const aheadMsMax = 23 * 3_600_000;
 
 /**
  * An offset of at most this many digits is added up digit by digit. One with more digits, or with a

@@ -8,7 +8,7 @@ import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 import { refuse, type Verdict } from "./verdict.ts";
 
 /** As many as a distinct id may have, counted in code points. */
-const eventNameCharactersMax = distinctIdCharactersMax;
+export const eventNameCharactersMax = distinctIdCharactersMax;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {
   if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {

@@ -28,7 +28,7 @@ import {
  * The largest item that is normalised. It is done in one go on the event loop, and takes up to 8 ms
  * for an item of as many tokens as fit, 1 ms for one of text. SDKs cut their events far below this.
  */
-const slowItemBytesMax = 1_048_576;
+export const slowItemBytesMax = 1_048_576;
 /**
  * An item is scanned again as a batch of one. Scanned alone, an item with a member `batch` would be
  * taken for an envelope.

@@ -9,7 +9,7 @@ import type { Verdict } from "../events/verdict.ts";
 import { type Said, textOf } from "./details/item-details.ts";
 
 /** An answer names at most this many errors and as many warnings; the others are only counted. */
-const itemNotesMax = 20;
+export const itemNotesMax = 20;
 
 /** A request calls each method once at most: `events` once a reason, `warnings` once a code. */
 export interface IntakeMetrics {

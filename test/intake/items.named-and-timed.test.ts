@@ -1,4 +1,4 @@
-// The outcome table of docs/reference/events.md, row by row: events whose name says what they must
+// The tables of docs/reference/event-fields.md, row by row: events whose name says what they must
 // hold, and the times that events say of themselves.
 
 import { describe } from "vitest";

@@ -1,4 +1,4 @@
-// The outcome table of docs/reference/events.md, row by row: what is stored, what is left out, what
+// The tables of docs/reference/event-fields.md, row by row: what is stored, what is left out, what
 // is an item error, what is a warning; but for what goes by an event's name or its time.
 
 import { describe } from "vitest";

@@ -1,4 +1,4 @@
-// Cases of the outcome table of docs/reference/events.md, each sent to a real gateway as a single
+// Cases of the tables of docs/reference/event-fields.md, each sent to a real gateway as a single
 // event and as an item of a batch between two good neighbours, which must not be touched by it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -3,6 +3,7 @@
 
 import { commandsPage } from "./commands-page.ts";
 import { errorsPage } from "./errors-page.ts";
+import { eventPage } from "./event-page.ts";
 import { metricsPage } from "./metrics-page.ts";
 import { settingsPage } from "./settings-page.ts";
 
@@ -10,6 +11,7 @@ import { settingsPage } from "./settings-page.ts";
 export function generatedPages(): Map<string, string> {
   return new Map([
     ["docs/reference/errors.md", errorsPage()],
+    ["docs/reference/event-fields.md", eventPage()],
     ["docs/reference/settings.md", settingsPage()],
     ["docs/reference/metrics.md", metricsPage()],
     ["docs/reference/commands.md", commandsPage()],

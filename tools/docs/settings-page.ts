@@ -2,7 +2,7 @@
 
 import { upDefaults } from "../../src/cli/settings.ts";
 import { type SettingName, settings, variableOf } from "../../src/settings/config.ts";
-import { generatedFrom, marked, sentence } from "./words.ts";
+import { bytesText, generatedFrom, marked, sentence } from "./words.ts";
 
 const introduction = `# Settings
 
@@ -31,9 +31,5 @@ ${rows.join("\n")}
 
 /** What a number of bytes comes to. */
 function inWords(text: string, unit: string): string {
-  if (!unit.startsWith("bytes")) return "";
-  const bytes = Number(text);
-  const [size, name] =
-    bytes >= 2 ** 30 ? [2 ** 30, "GiB"] : bytes >= 2 ** 20 ? [2 ** 20, "MiB"] : [2 ** 10, "KiB"];
-  return ` (${bytes / size} ${name})`;
+  return unit.startsWith("bytes") ? ` (${bytesText(Number(text))})` : "";
 }

@@ -1,6 +1,7 @@
 // What all generated pages share: a table says in plain text what a page shows with links and code.
 
 import { isNameFirst } from "../../src/http/pages/errors-page.ts";
+
 /** Says where a page comes from, so that nobody edits it by hand. */
 export function generatedFrom(source: string): string {
   return `<!-- Generated from ${source} by \`npm run docs\`: change it there. -->`;
@@ -37,4 +38,15 @@ export function sentence(clause: string): string {
     ? clause
     : `${clause.charAt(0).toUpperCase()}${clause.slice(1)}`;
   return marked(first.endsWith(".") ? first : `${first}.`);
+}
+
+/** A number of bytes in the largest unit that it is a whole number of. */
+export function bytesText(bytes: number): string {
+  const units = [
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"],
+  ] as const;
+  const [size, name] = units.find(([unit]) => bytes % unit === 0) ?? [1, "bytes"];
+  return `${bytes / size} ${name}`;
 }

@@ -9,7 +9,7 @@ import { extraTypes, type ItemView, isNothing, isString, typeAt } from "../../ev
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../scan/table.ts";
 
 /** A session's or window's id, or options, of more bytes than this are an error. */
-const tokenBytesMax = 4_096;
+export const additionBytesMax = 4_096;
 
 const parts =
   (0xf << ExtraShift.SessionId) | (0xf << ExtraShift.WindowId) | (0xf << ExtraShift.Options);
@@ -51,13 +51,13 @@ interface Span {
 
 function idMember(name: string, type: TokenType, { body, start, end }: Span): string | undefined {
   if (isNothing(type) || type === TokenType.EmptyString) return "";
-  if (!isString(type) || end - start > tokenBytesMax) return undefined;
+  if (!isString(type) || end - start > additionBytesMax) return undefined;
   return `"${name}":${body.toString("utf8", start, end)}`;
 }
 
 function optionMembers(type: TokenType, { body, start, end }: Span): string | undefined {
   if (isNothing(type)) return "";
-  if (type !== TokenType.Object || end - start > tokenBytesMax) return undefined;
+  if (type !== TokenType.Object || end - start > additionBytesMax) return undefined;
   const options = JSON.parse(body.toString("utf8", start, end)) as Record<string, unknown>;
   const members: string[] = [];
   for (const [option, property] of switches) {

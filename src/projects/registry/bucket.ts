@@ -27,7 +27,7 @@ export interface BucketPlace {
 }
 
 const nameCharsMax = 200;
-const keyCharsMax = 200;
+export const keyCharsMax = 200;
 
 export function bucketName(prefix: string): string {
   return `${prefix}_projects`;
