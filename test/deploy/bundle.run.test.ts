@@ -202,7 +202,7 @@ describe("the bundle runs by itself", () => {
     expect(readdirSync(taken)).toEqual(["file"]);
     const without = spawnSync(process.execPath, [script], { encoding: "utf8" });
     expect([without.status, without.stderr]).toEqual([
-      1,
+      2,
       "bundle: usage: npm run bundle -- <new folder>\n",
     ]);
   });

@@ -3,31 +3,33 @@
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import type { EmbeddedNats } from "../../src/embedded/nats-server.ts";
 import { identify, untilGone } from "../../src/embedded/process-identity.ts";
 import { embeddedOn, ended, penstock, temporaryFolder } from "../../testkit/processes.ts";
+
+/** What the action starts, and what is restarted meanwhile, finds no shell on PATH. */
+async function withoutShell<T>(action: () => T | Promise<T>): Promise<T> {
+  const inherited = process.env["PATH"];
+  process.env["PATH"] = "/nonexistent";
+  try {
+    return await action();
+  } finally {
+    process.env["PATH"] = inherited;
+  }
+}
+
+async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
+  process.kill(embedded.pid, "SIGKILL");
+  await expect.poll(() => embedded.restarts, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+}
 
 describe("a server that cannot start is an error", () => {
   test("without a shell to hold the server, up ends with 1 and says so", async () => {
     const dataDir = temporaryFolder();
-    const inherited = process.env["PATH"];
-    process.env["PATH"] = "/nonexistent";
-    const gateway = ((): ReturnType<typeof penstock> => {
-      try {
-        return penstock(
-          "up",
-          "--data-dir",
-          dataDir,
-          "--port",
-          "0",
-          "--admin-port",
-          "0",
-          "--stream-bytes-max",
-          "1048576",
-        );
-      } finally {
-        process.env["PATH"] = inherited;
-      }
-    })();
+    const ports = ["--port", "0", "--admin-port", "0"];
+    const gateway = await withoutShell(() =>
+      penstock("up", "--data-dir", dataDir, ...ports, "--stream-bytes-max", "1048576"),
+    );
     expect(await ended(gateway)).toBe(1);
     expect(gateway.said.err).toMatch(
       /start nats-server: .*its shell does not start: spawn sh ENOENT/,
@@ -38,14 +40,7 @@ describe("a server that cannot start is an error", () => {
 
   test("a shell that is missing at a restart is tried again, and the server comes back", async () => {
     const embedded = await embeddedOn(temporaryFolder());
-    const inherited = process.env["PATH"];
-    process.env["PATH"] = "/nonexistent";
-    try {
-      process.kill(embedded.pid, "SIGKILL");
-      await expect.poll(() => embedded.restarts, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
-    } finally {
-      process.env["PATH"] = inherited;
-    }
+    await withoutShell(() => failsToRestart(embedded));
     const client = await connect({
       servers: embedded.url,
       token: embedded.token,
@@ -58,15 +53,10 @@ describe("a server that cannot start is an error", () => {
 
   test("a stop while the shell is missing ends at once", async () => {
     const embedded = await embeddedOn(temporaryFolder());
-    const inherited = process.env["PATH"];
-    process.env["PATH"] = "/nonexistent";
-    try {
-      process.kill(embedded.pid, "SIGKILL");
-      await expect.poll(() => embedded.restarts, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+    await withoutShell(async () => {
+      await failsToRestart(embedded);
       await embedded.close();
-    } finally {
-      process.env["PATH"] = inherited;
-    }
+    });
   });
 
   test("the end of a process whose pid was given out again is not waited for", async () => {

@@ -16,6 +16,7 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
+import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 export interface Submitted {
@@ -114,21 +115,10 @@ export function intakeOnFrames(
     const { between = ",", clientAddress = "", requestTimestamp = "" } = how;
     const v1 = { apiKey: "key_a", requestId, attempt: "", requestTimestamp, sdkInfo: "sdk/1" };
     const exchange: Exchange = {
-      ...({
-        receivedAtMs: Date.now(),
-        clientAddress,
-        bytesArrived: 1e9,
-        projectId: "",
-        library: "",
-        path: "",
-        client: "",
-      } as const),
-      ...{
-        querySentAtMs: Number.NaN,
-        isEngage: false,
-        hint: undefined,
-        deadlineMs: monotonicMs() + 30_000,
-      },
+      ...bareExchange,
+      receivedAtMs: Date.now(),
+      clientAddress,
+      deadlineMs: monotonicMs() + 30_000,
       v1: {
         ...v1,
         answerResults: (text, hasRetry) =>

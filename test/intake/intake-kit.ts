@@ -19,6 +19,7 @@ import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
+import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 export interface Sent {
@@ -109,16 +110,7 @@ export class IntakeKit {
     const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
     const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
     const exchange: Exchange = {
-      ...({
-        receivedAtMs: 0,
-        clientAddress: "",
-        bytesArrived: 1_000_000_000,
-        projectId: "",
-        library: "",
-        path: "",
-        client: "",
-      } as const),
-      ...{ querySentAtMs: Number.NaN, isEngage: false },
+      ...bareExchange,
       deadlineMs: options.deadlineMs ?? this.monotonicMs() + 30_000,
       hint: options.hint,
       answerStored: ({ accepted }) => {

@@ -19,6 +19,7 @@ import { createRecordWriter } from "../../src/events/record.ts";
 import { createUuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
+import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 const frameBytesMax = 524_288;
@@ -102,17 +103,8 @@ function send(
     JSON.stringify({ api_key: `key_${project}`, historical_migration: historical, batch }),
   );
   const exchange: Exchange = {
-    receivedAtMs: 0,
+    ...bareExchange,
     deadlineMs: performance.now() + 10_000,
-    clientAddress: "",
-    querySentAtMs: Number.NaN,
-    isEngage: false,
-    bytesArrived: 1_000_000_000,
-    hint: undefined,
-    projectId: "",
-    library: "",
-    path: "",
-    client: "",
     answerStored: (report: IntakeReport) => void answers.push(`${name} ${report.accepted}`),
     answerProblem: (problem: Problem) => void answers.push(`${name} ${problem.code}`),
   };

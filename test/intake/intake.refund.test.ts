@@ -21,6 +21,7 @@ import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { costOf } from "../../testkit/cost-of.ts";
+import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 let meter: Meter;
@@ -112,19 +113,8 @@ function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}
 async function send(batch: object[]): Promise<string> {
   const answer = Promise.withResolvers<string>();
   const exchange = {
-    ...({
-      receivedAtMs: 0,
-      deadlineMs: 1_000,
-      clientAddress: "",
-      querySentAtMs: Number.NaN,
-      isEngage: false,
-      bytesArrived: 1_000_000_000,
-      hint: undefined,
-      projectId: "",
-      library: "",
-      path: "",
-      client: "",
-    } as const),
+    ...bareExchange,
+    deadlineMs: 1_000,
     answerStored: () => answer.resolve("stored"),
     answerProblem: ({ code }: Problem) => answer.resolve(code),
   };

@@ -2,8 +2,6 @@
 // test.
 
 import { randomBytes } from "node:crypto";
-import type { StreamInfo } from "@nats-io/jetstream";
-import type { Msg } from "@nats-io/nats-core";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import {
@@ -11,6 +9,7 @@ import {
   type Registry,
   type RegistryOptions,
 } from "../../src/projects/registry/registry.ts";
+import { alteredStreamInfo } from "../../testkit/altered-stream-info.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 
 interface RegistryRig {
@@ -80,23 +79,12 @@ export function leaderless(
   { connection }: RegistryRig,
   isLeaderless: () => boolean,
 ): NatsConnection {
-  const request: NatsConnection["request"] = async (subject, ...more) => {
-    const answer = await connection.request(subject, ...more);
-    if (!subject.startsWith("$JS.API.STREAM.INFO.") || !isLeaderless()) return answer;
-    const info = answer.json<StreamInfo>();
-    const cutBack = {
-      ...info,
-      state: { ...info.state, messages: 0, last_seq: 0 },
-      cluster: { name: "c", replicas: [{ name: "other", current: false, active: 0 }] },
-    };
-    const data = new TextEncoder().encode(JSON.stringify(cutBack));
-    return { ...answer, data, subject: answer.subject, json: () => cutBack } as unknown as Msg;
-  };
-  return new Proxy(connection, {
-    get(target, name) {
-      if (name === "request") return request;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+  return alteredStreamInfo(connection, ({ state }) =>
+    isLeaderless()
+      ? {
+          state: { ...state, messages: 0, last_seq: 0 },
+          cluster: { name: "c", replicas: [{ name: "other", current: false, active: 0 }] },
+        }
+      : undefined,
+  );
 }

@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { kill } from "node:process";
-import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
-import type { Msg, NatsConnection } from "@nats-io/nats-core";
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { StreamWatch } from "../../src/streams/watch.ts";
+import { alteredStreamInfo } from "../../testkit/altered-stream-info.ts";
 import {
   startNatsServer,
   type TestNatsServer,
@@ -209,7 +210,7 @@ describe("each stream is asked by name", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
     const { connected, messageBytesMax } = link;
     const onChange: typeof link.onChange = (listener) => link.onChange(listener);
-    const connection = answeringWith(link.connection, ({ state, config }) => ({
+    const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
       // As a store that was cut back at its start has it, and not as it is set.
       state: { ...state, last_seq: 0 },
@@ -244,7 +245,7 @@ describe("each stream is asked by name", () => {
     let nowMs = 0;
     let asked = 0;
     let leader: string | undefined;
-    const connection = answeringWith(link.connection, () => {
+    const connection = alteredStreamInfo(link.connection, () => {
       asked++;
       return {
         cluster: { name: "c", leader, replicas: [{ name: "b", current: true, active: 1 }] },
@@ -301,26 +302,5 @@ describe("each stream is asked by name", () => {
 
 /** The connection, on which a leader of a cluster answers with these replicas. */
 function withReplicas(connection: NatsConnection, replicas: readonly object[]): NatsConnection {
-  return answeringWith(connection, () => ({ cluster: { name: "c", leader: "a", replicas } }));
-}
-
-/** The connection, on which what a server answers has other members. */
-function answeringWith(
-  connection: NatsConnection,
-  altered: (info: StreamInfo) => object,
-): NatsConnection {
-  const request: NatsConnection["request"] = async (subject, ...more) => {
-    const answer = await connection.request(subject, ...more);
-    const said = answer.json<StreamInfo>();
-    const info = { ...said, ...altered(said) };
-    const data = new TextEncoder().encode(JSON.stringify(info));
-    return { ...answer, data, subject: answer.subject, json: () => info } as unknown as Msg;
-  };
-  return new Proxy(connection, {
-    get(target, name) {
-      if (name === "request") return request;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+  return alteredStreamInfo(connection, () => ({ cluster: { name: "c", leader: "a", replicas } }));
 }

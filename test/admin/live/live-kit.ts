@@ -5,6 +5,7 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
+import type { WatchOptions } from "../../../src/admin/live/watch.ts";
 import type { TestNatsServer } from "../../../testkit/nats-server.ts";
 
 export interface ShownEvent {
@@ -29,6 +30,19 @@ export interface TestViewer {
   readonly response: IncomingMessage;
   leave(): void;
 }
+
+/** What a watch shows where nothing has happened: for tests that make one without a gateway. */
+export const quietSources: Omit<WatchOptions, "connect"> = {
+  counts: async () => [],
+  clientWarnings: async () => [],
+  readiness: async () => [],
+  about: () => ({}),
+  upMs: () => 0,
+  monotonicMs: () => performance.now(),
+  showsEvents: true,
+  subjectPrefix: "penstock",
+  sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
+};
 
 /** Watches until the test ends, or it leaves. */
 export async function watch(

@@ -6,7 +6,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Watch } from "../../../src/admin/live/watch.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
-import { consumersOn, watch } from "./live-kit.ts";
+import { consumersOn, quietSources, watch } from "./live-kit.ts";
 
 describe("nothing runs when nobody watches", () => {
   test("consumers go with the last viewer", async () => {
@@ -45,18 +45,11 @@ describe("nothing runs when nobody watches", () => {
     };
     function watchOf(onSnapshot: () => void): Watch {
       return new Watch({
+        ...quietSources,
         counts: async () => {
           onSnapshot();
           return [];
         },
-        clientWarnings: async () => [],
-        readiness: async () => [],
-        about: () => ({}),
-        upMs: () => 0,
-        monotonicMs: () => performance.now(),
-        showsEvents: true,
-        subjectPrefix: "penstock",
-        sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
         async connect() {
           const connection = await connect({ servers: gateway.nats.url });
           connections.push(connection);

@@ -4,10 +4,10 @@
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../../src/admin/live/viewer.ts";
-import { Watch, type WatchOptions } from "../../../src/admin/live/watch.ts";
+import { Watch } from "../../../src/admin/live/watch.ts";
 import type { ClientWarning } from "../../../src/base/client-warning.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
-import { consumersOn } from "./live-kit.ts";
+import { consumersOn, quietSources } from "./live-kit.ts";
 
 const origin = { projectId: "shop", path: "/e/", client: "curl 8" };
 const warning: ClientWarning = {
@@ -19,17 +19,7 @@ const warning: ClientWarning = {
   detail: "",
   events: 0,
 };
-const sources: Omit<WatchOptions, "connect"> = {
-  counts: async () => [],
-  clientWarnings: async () => [warning],
-  readiness: async () => [],
-  about: () => ({}),
-  upMs: () => 0,
-  monotonicMs: () => performance.now(),
-  showsEvents: true,
-  subjectPrefix: "penstock",
-  sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
-};
+const sources = { ...quietSources, clientWarnings: async () => [warning] };
 
 interface TestViewer extends Viewer {
   readonly sent: string[];

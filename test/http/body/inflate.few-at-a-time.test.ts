@@ -155,26 +155,17 @@ describe("few bodies are inflated at a time", () => {
   });
 
   test("in one turn of the event loop bodies inflate to 1 MiB and one more, however many come at once", async () => {
-    let turn = 0;
+    const turn = turnCounter();
     const inflatedIn = new Map<number, number>();
     const gunzipSync = zlib.gunzipSync;
     const spy = vi.spyOn(zlib, "gunzipSync").mockImplementation(((
       ...given: Parameters<typeof gunzipSync>
     ) => {
       const answer = gunzipSync(...given) as unknown as { buffer: Buffer };
-      inflatedIn.set(turn, (inflatedIn.get(turn) ?? 0) + answer.buffer.length);
+      inflatedIn.set(turn(), (inflatedIn.get(turn()) ?? 0) + answer.buffer.length);
       return answer;
     }) as unknown as typeof gunzipSync);
-    let isOver = false;
-    const nextTurn = () => {
-      turn++;
-      if (!isOver) setImmediate(nextTurn);
-    };
-    nextTurn();
-    onTestFinished(() => {
-      isOver = true;
-      spy.mockRestore();
-    });
+    onTestFinished(() => void spy.mockRestore());
     const server = await startTestServer({ inflightBytesMax: 64_000_000 });
     const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
     const wires = await Promise.all(Array.from({ length: 40 }, () => connectTo(server)));
@@ -189,24 +180,15 @@ describe("few bodies are inflated at a time", () => {
   });
 
   test("blocks that hold nothing are work, too", async () => {
-    let turn = 0;
+    const turn = turnCounter();
     const triedIn = new Map<number, number>();
     const inflateRawSync = zlib.inflateRawSync;
     const spy = vi.spyOn(zlib, "inflateRawSync").mockImplementation((...given) => {
       // Not the looks at first bytes.
-      if ((given[0] as Buffer).length > 1_000) triedIn.set(turn, (triedIn.get(turn) ?? 0) + 1);
+      if ((given[0] as Buffer).length > 1_000) triedIn.set(turn(), (triedIn.get(turn()) ?? 0) + 1);
       return inflateRawSync(...given);
     });
-    let isOver = false;
-    const nextTurn = () => {
-      turn++;
-      if (!isOver) setImmediate(nextTurn);
-    };
-    nextTurn();
-    onTestFinished(() => {
-      isOver = true;
-      spy.mockRestore();
-    });
+    onTestFinished(() => void spy.mockRestore());
     const server = await startTestServer();
     const [empty, last] = [Buffer.from([0, 0, 0, 0xff, 0xff]), Buffer.from([1, 0, 0, 0xff, 0xff])];
     const nothing = Buffer.concat([...Array.from({ length: 12_000 }, () => empty), last]);
@@ -294,4 +276,19 @@ function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer 
     ...chunks,
     Buffer.from("0\r\n\r\n"),
   ]);
+}
+
+/** Answers the number of the event loop's turn, until the test ends. */
+function turnCounter(): () => number {
+  let turn = 0;
+  let isOver = false;
+  const nextTurn = (): void => {
+    turn++;
+    if (!isOver) setImmediate(nextTurn);
+  };
+  nextTurn();
+  onTestFinished(() => {
+    isOver = true;
+  });
+  return () => turn;
 }

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { headOf, responseEnd, statusOf } from "./http.ts";
-import type { LoadJob, LoadResult } from "./job.ts";
+import { endWith, type LoadJob } from "./job.ts";
 
 /** Before a connection that was closed is opened again. */
 const pauseMs = 100;
@@ -76,12 +76,4 @@ async function run(group: number): Promise<void> {
 await Promise.all(
   Array.from({ length: job.connections }, (_, index) => run(Math.floor(index / openedAtOnce))),
 );
-const seconds = (performance.now() - beganMs) / 1_000;
-const result: LoadResult = {
-  requests: answered,
-  refused,
-  failed: sent - answered,
-  seconds,
-  latencyMs: undefined,
-};
-process.send?.(result, () => process.exit(0));
+endWith({ sent, answered, refused, beganMs });

@@ -42,3 +42,23 @@ interface LatencyMs {
   readonly p999: number;
   readonly max: number;
 }
+
+/** What a client without latencies has counted from `beganMs` until now. */
+interface Counted {
+  readonly sent: number;
+  readonly answered: number;
+  readonly refused: number;
+  readonly beganMs: number;
+}
+
+/** Tells the result, and ends the process. */
+export function endWith({ sent, answered, refused, beganMs }: Counted): void {
+  const result: LoadResult = {
+    requests: answered,
+    refused,
+    failed: sent - answered,
+    seconds: (performance.now() - beganMs) / 1_000,
+    latencyMs: undefined,
+  };
+  process.send?.(result, () => process.exit(0));
+}

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { headOf, responseEnd, statusOf } from "./http.ts";
-import type { LoadJob, LoadResult } from "./job.ts";
+import { endWith, type LoadJob } from "./job.ts";
 import { findMark, makeUnique } from "./unique.ts";
 
 /** Compressed before the clock starts; then as many requests are sent as there are bodies. */
@@ -79,12 +79,4 @@ function answerOn(socket: Socket): Promise<number> {
 const sockets = await Promise.all(Array.from({ length: job.connections }, open));
 const beganMs = performance.now();
 await Promise.all(sockets.map((socket) => post(socket, beganMs + job.seconds * 1_000)));
-const seconds = (performance.now() - beganMs) / 1_000;
-const result: LoadResult = {
-  requests: answered,
-  refused,
-  failed: sent - answered,
-  seconds,
-  latencyMs: undefined,
-};
-process.send?.(result, () => process.exit(0));
+endWith({ sent, answered, refused, beganMs });

@@ -1,0 +1,24 @@
+// Runs a tool that works on what set-up has built, on the pinned Node; arguments are passed on.
+
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { addonsNotBuilt } from "./addon.mjs";
+import { isDistCurrent } from "./install.mjs";
+import { root, runtimeNode } from "./project.mjs";
+
+/**
+ * `file` is below tools/. Answers the exit code: 1 where an addon is not built or, if the tool
+ * needs it, dist/ is not current.
+ */
+export function runBuiltTool(file, { needsDist = false } = {}) {
+  const notBuilt = addonsNotBuilt();
+  if (notBuilt.length > 0 || (needsDist && !isDistCurrent())) {
+    process.stderr.write("Penstock is not built: run `npm run setup`\n");
+    for (const { name, log } of notBuilt)
+      process.stderr.write(`log of the ${name}'s last build: ${log}\n`);
+    return 1;
+  }
+  const flag = "--disable-warning=ExperimentalWarning";
+  const args = [flag, join(root, "tools", file), ...process.argv.slice(2)];
+  return spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit" }).status ?? 1;
+}

@@ -1,0 +1,31 @@
+// A connection on which a server's answers about streams say what the test would have them say.
+
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { Msg, NatsConnection } from "@nats-io/nats-core";
+
+/**
+ * The members that `altered` answers stand in place of the server's own. Where it answers undefined,
+ * or another thing was asked for, the server's answer stays as it is.
+ */
+export function alteredStreamInfo(
+  connection: NatsConnection,
+  altered: (info: StreamInfo) => object | undefined,
+): NatsConnection {
+  const request: NatsConnection["request"] = async (subject, ...more) => {
+    const answer = await connection.request(subject, ...more);
+    if (!subject.startsWith("$JS.API.STREAM.INFO.")) return answer;
+    const said = answer.json<StreamInfo>();
+    const members = altered(said);
+    if (members === undefined) return answer;
+    const info = { ...said, ...members };
+    const data = new TextEncoder().encode(JSON.stringify(info));
+    return { ...answer, data, subject: answer.subject, json: () => info } as unknown as Msg;
+  };
+  return new Proxy(connection, {
+    get(target, name) {
+      if (name === "request") return request;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
