@@ -15,7 +15,7 @@ import { createStreamStates, type StreamStates } from "../src/nats/readiness.ts"
 import type { AckFailureCause, PublishMetrics } from "../src/publish/publish-metrics.ts";
 import { GroupPublisher } from "../src/publish/publisher.ts";
 import type { StreamSettings } from "../src/streams/desired.ts";
-import { createStreams } from "../src/streams/ensure.ts";
+import { Streams } from "../src/streams/ensure.ts";
 import { StreamWatch } from "../src/streams/watch.ts";
 import type { TestNatsServer } from "./nats-server.ts";
 
@@ -138,7 +138,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     log,
     pingIntervalMs: options.pingIntervalMs,
   });
-  const streams = createStreams(link, settings, log);
+  const streams = new Streams({ link, settings, log });
   await streams.ensure();
   const heard: Rig["heard"] = {
     framesSent: 0,

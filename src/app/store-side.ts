@@ -8,7 +8,7 @@ import { tellVersionFaults } from "../nats/versions.ts";
 import { openRegistry, type Registry } from "../projects/registry/registry.ts";
 import { storedEvents } from "../projects/usage/events-before.ts";
 import { UsageWriter } from "../projects/usage/usage-writer.ts";
-import { createStreams } from "../streams/ensure.ts";
+import { Streams } from "../streams/ensure.ts";
 import { StreamWatch } from "../streams/watch.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 
@@ -35,7 +35,7 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   status.isConnected = () => link.connected;
   if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
   status.setBusy("making sure of the streams");
-  await createStreams(link, config, log).ensure(signal);
+  await new Streams({ link, settings: config, log }).ensure(signal);
   const streams = createStreamStates(config.subjectPrefix, config.partitions);
   const { monotonicMs } = clock;
   const watch = new StreamWatch({ link, settings: config, streams, metrics, log, monotonicMs });

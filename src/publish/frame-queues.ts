@@ -21,10 +21,6 @@ interface FrameQueuesConfig {
   readonly frameScope: FrameScope;
 }
 
-export interface FrameQueues {
-  of(way: Way, projectId: string): FrameQueue;
-}
-
 /**
  * How many frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For
  * history a window of 1 keeps the order, also when a frame is sent again. For live events it was
@@ -35,52 +31,63 @@ export interface FrameQueues {
  */
 const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
 
-export function createFrameQueues(config: FrameQueuesConfig, streams: StreamStates): FrameQueues {
-  // Each project has one entry per way, of some 200 bytes: there are as many as the registry has
-  // projects.
-  const known: Readonly<Record<Way, Map<string, FrameQueue>>> = {
+export class FrameQueues {
+  readonly #config: FrameQueuesConfig;
+  readonly #streams: StreamStates;
+  /**
+   * Each project has one entry per way, of some 200 bytes: there are as many as the registry has
+   * projects.
+   */
+  readonly #known: Readonly<Record<Way, Map<string, FrameQueue>>> = {
     live: new Map(),
     bulk: new Map(),
     historical: new Map(),
   };
-  const ofPartitions = new Map<number, FrameQueue>();
+  readonly #ofPartitions = new Map<number, FrameQueue>();
+  // The queue that was asked for last, because a request asks several times for the same.
+  #last: FrameQueue | undefined = undefined;
+  #lastWay: Way = "live";
+  #lastProjectId = "";
 
-  function create(way: Way, partition: number, projectId: string): FrameQueue {
+  constructor(config: FrameQueuesConfig, streams: StreamStates) {
+    this.#config = config;
+    this.#streams = streams;
+  }
+
+  of(way: Way, projectId: string): FrameQueue {
+    const last = this.#last;
+    if (last !== undefined && this.#lastProjectId === projectId && this.#lastWay === way)
+      return last;
+    const queue = this.#known[way].get(projectId) ?? this.#open(way, projectId);
+    this.#last = queue;
+    this.#lastWay = way;
+    this.#lastProjectId = projectId;
+    return queue;
+  }
+
+  #open(way: Way, projectId: string): FrameQueue {
+    const { partitions, frameScope } = this.#config;
+    const partition = partitionOf(projectId, partitions);
+    const mixed = way === "live" && frameScope === "partition";
+    const queue = mixed ? this.#ofPartition(partition) : this.#create(way, partition, projectId);
+    this.#known[way].set(projectId, queue);
+    return queue;
+  }
+
+  #ofPartition(partition: number): FrameQueue {
+    const queue =
+      this.#ofPartitions.get(partition) ?? this.#create("live", partition, manyProjects);
+    this.#ofPartitions.set(partition, queue);
+    return queue;
+  }
+
+  #create(way: Way, partition: number, projectId: string): FrameQueue {
     const lane = way === "historical" ? "historical" : "live";
-    const subject = subjectOf(config.subjectPrefix, lane, { partition, projectId });
-    return new FrameQueue(lane, streams.of(lane, partition), {
+    const subject = subjectOf(this.#config.subjectPrefix, lane, { partition, projectId });
+    return new FrameQueue(lane, this.#streams.of(lane, partition), {
       subject,
       window: windows[way],
       background: way !== "live",
     });
-  }
-
-  function ofPartition(partition: number): FrameQueue {
-    const queue = ofPartitions.get(partition) ?? create("live", partition, manyProjects);
-    ofPartitions.set(partition, queue);
-    return queue;
-  }
-
-  // The last answer is kept here, because a request asks several times for the same queue.
-  let lastWay: Way = "live";
-  let last: FrameQueue | undefined;
-  let lastProjectId = "";
-
-  return {
-    of(way, projectId) {
-      if (last !== undefined && lastProjectId === projectId && lastWay === way) return last;
-      last = known[way].get(projectId) ?? created(way, projectId);
-      lastProjectId = projectId;
-      lastWay = way;
-      return last;
-    },
-  };
-
-  function created(way: Way, projectId: string): FrameQueue {
-    const partition = partitionOf(projectId, config.partitions);
-    const mixed = way === "live" && config.frameScope === "partition";
-    const queue = mixed ? ofPartition(partition) : create(way, partition, projectId);
-    known[way].set(projectId, queue);
-    return queue;
   }
 }

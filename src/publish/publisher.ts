@@ -28,7 +28,7 @@ import { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
-import { createFrameQueues, type FrameQueues } from "./frame-queues.ts";
+import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
@@ -98,7 +98,7 @@ export class GroupPublisher implements Publisher {
     this.#memory = new FrameMemory(config.frameBytesMax);
     this.#settlement = new Settlement({ admission, memory: this.#memory, log });
     this.#streams = options.streams ?? createStreamStates(config.subjectPrefix, config.partitions);
-    this.#queues = createFrameQueues(config, this.#streams);
+    this.#queues = new FrameQueues(config, this.#streams);
     this.#inFlight = new InFlight({
       ...options,
       ackTimeoutMs: config.ackTimeoutMs,

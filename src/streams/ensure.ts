@@ -19,15 +19,6 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 
-export interface Streams {
-  /**
-   * Makes sure of every stream, and waits as long as JetStream is not ready. Once this has
-   * succeeded, the streams are made sure of again after each reconnect. Rejects with a StreamError
-   * when only a change of settings or streams can help. Rejects also when the signal aborts.
-   */
-  ensure(signal?: AbortSignal): Promise<void>;
-}
-
 /** A fault of a stream that no waiting can cure; the message says what to change. */
 class StreamError extends Error {
   override name = "StreamError";
@@ -37,25 +28,51 @@ const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
 
-export function createStreams(link: NatsLink, settings: StreamSettings, log: Log): Streams {
-  const wanted = wantedConfigs(settings);
-  const isGathered = settings.hubDomain !== undefined;
-  let followsReconnects = false;
-  let ensuring = false;
+export interface StreamsOptions {
+  readonly link: NatsLink;
+  readonly settings: StreamSettings;
+  readonly log: Log;
+}
 
-  function messageBytes(): number {
-    return fullMessageBytes(settings.frameBytesMax, link.messageBytesMax);
+export class Streams {
+  readonly #link: NatsLink;
+  readonly #settings: StreamSettings;
+  readonly #log: Log;
+  readonly #wanted: readonly WantedConfig[];
+  #followsReconnects = false;
+  #isEnsuring = false;
+
+  constructor({ link, settings, log }: StreamsOptions) {
+    this.#link = link;
+    this.#settings = settings;
+    this.#log = log;
+    this.#wanted = wantedConfigs(settings);
   }
 
-  async function ensureAll(signal: AbortSignal | undefined): Promise<void> {
-    for (const config of wanted) await ensureReady(config, signal);
+  /**
+   * Makes sure of every stream, and waits as long as JetStream is not ready. Once this has
+   * succeeded, the streams are made sure of again after each reconnect. Rejects with a StreamError
+   * when only a change of settings or streams can help. Rejects also when the signal aborts.
+   */
+  async ensure(signal?: AbortSignal): Promise<void> {
+    for (const config of this.#wanted) await this.#ensureReady(config, signal);
+    if (this.#followsReconnects) return;
+    this.#followsReconnects = true;
+    this.#link.onChange((connected) => {
+      // `#ensureAgain` never rejects: it logs what fails.
+      if (connected) void this.#ensureAgain();
+    });
   }
 
   /** Tries until the stream is there and fit; logs every few seconds what it waits for. */
-  async function ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
+  async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
+    const link = this.#link;
+    const log = this.#log;
+    const { frameBytesMax, hubDomain } = this.#settings;
     const attempt = async (): Promise<void> => {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
-      await ensureOne(manager, config, { messageBytes: messageBytes(), isGathered, log });
+      const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
+      await ensureOne(manager, config, { messageBytes, isGathered: hubDomain !== undefined, log });
     };
     await retryWithWarning(attempt, {
       pauseMs: retryWaitMs,
@@ -71,30 +88,23 @@ export function createStreams(link: NatsLink, settings: StreamSettings, log: Log
     });
   }
 
-  async function ensureAgain(): Promise<void> {
-    // After a reconnect the store may be a new one, as when a server came back on an empty disk.
-    if (ensuring) return;
-    ensuring = true;
+  /** After a reconnect the store may be a new one, as when a server came back on an empty disk. */
+  async #ensureAgain(): Promise<void> {
+    if (this.#isEnsuring) return;
+    this.#isEnsuring = true;
     // A stream that cannot be used must not keep the others from being made.
-    await Promise.all(wanted.map((config) => ensureReady(config, undefined).catch(failedAgain)));
-    ensuring = false;
+    await Promise.all(
+      this.#wanted.map((config) =>
+        this.#ensureReady(config, undefined).catch((error: unknown) => this.#failedAgain(error)),
+      ),
+    );
+    this.#isEnsuring = false;
   }
 
-  function failedAgain(error: unknown): void {
-    if (!link.connection.isClosed()) log.error({ err: error }, "checking the streams again failed");
+  #failedAgain(error: unknown): void {
+    if (!this.#link.connection.isClosed())
+      this.#log.error({ err: error }, "checking the streams again failed");
   }
-
-  return {
-    async ensure(signal) {
-      await ensureAll(signal);
-      if (followsReconnects) return;
-      followsReconnects = true;
-      link.onChange((connected) => {
-        // `ensureAgain` never rejects: it logs what fails.
-        if (connected) void ensureAgain();
-      });
-    },
-  };
 }
 
 interface EnsureOptions {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { connectNats } from "../../src/nats/link.ts";
-import { createStreams } from "../../src/streams/ensure.ts";
+import { Streams } from "../../src/streams/ensure.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { recordingLog, startRig, stored, streamSettings } from "../../testkit/publisher-rig.ts";
 
@@ -43,7 +43,7 @@ describe("it waits for NATS and for JetStream", () => {
     server = await startNatsServer({ jetstream: false });
     const log: string[] = [];
     const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
-    const streams = createStreams(link, streamSettings(), recordingLog(log));
+    const streams = new Streams({ link, settings: streamSettings(), log: recordingLog(log) });
     const abort = new AbortController();
     const ended = expect(streams.ensure(abort.signal)).rejects.toThrow(/abort/i);
     await vi.waitFor(() => expect(log.join()).toContain("waiting for JetStream"), 5_000);

@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, describe, expect, test } from "vitest";
 import { connectNats } from "../../src/nats/link.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
-import { createStreams } from "../../src/streams/ensure.ts";
+import { Streams } from "../../src/streams/ensure.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
 import { mebibyte, recordingLog, streamSettings } from "../../testkit/publisher-rig.ts";
 
@@ -15,7 +15,7 @@ afterAll(() => link.close());
 const nanosPerSecond = 1_000_000_000;
 
 function ensure(settings: StreamSettings): Promise<void> {
-  return createStreams(link, settings, recordingLog(log)).ensure();
+  return new Streams({ link, settings, log: recordingLog(log) }).ensure();
 }
 
 function nameOf(settings: StreamSettings, lane: string, partition = 0): string {

@@ -9,17 +9,6 @@ export interface KnownMeter {
   readonly meter: Meter;
 }
 
-interface Meters {
-  /** The project's meter, made when there is none. */
-  of(projectId: string): Meter;
-  /**
-   * Notes that the project was deleted, until its meter is asked for again. Only the last few
-   * deleted projects keep their meters.
-   */
-  leave(projectId: string): void;
-  all(): Iterable<KnownMeter>;
-}
-
 interface MetersOptions {
   readonly monotonicMs: () => number;
   /** How many deleted projects keep their meters. */
@@ -28,31 +17,41 @@ interface MetersOptions {
 
 const goneMaxDefault = 1_000;
 
-export function createMeters({ monotonicMs, goneMax = goneMaxDefault }: MetersOptions): Meters {
-  const meters = new Map<string, Meter>();
-  // The ids of deleted projects, the longest deleted first.
-  const gone = new Set<string>();
+export class Meters {
+  readonly #monotonicMs: () => number;
+  readonly #goneMax: number;
+  readonly #meters = new Map<string, Meter>();
+  /** The ids of deleted projects, the longest deleted first. */
+  readonly #gone = new Set<string>();
 
-  function of(projectId: string): Meter {
-    gone.delete(projectId);
-    const known = meters.get(projectId);
+  constructor({ monotonicMs, goneMax = goneMaxDefault }: MetersOptions) {
+    this.#monotonicMs = monotonicMs;
+    this.#goneMax = goneMax;
+  }
+
+  /** The project's meter, made when there is none. */
+  of(projectId: string): Meter {
+    this.#gone.delete(projectId);
+    const known = this.#meters.get(projectId);
     if (known !== undefined) return known;
-    const meter = new Meter(monotonicMs);
-    meters.set(projectId, meter);
+    const meter = new Meter(this.#monotonicMs);
+    this.#meters.set(projectId, meter);
     return meter;
   }
 
-  function leave(projectId: string): void {
-    if (meters.has(projectId)) gone.add(projectId);
-    if (gone.size <= goneMax) return;
-    const [longestGone = ""] = gone;
-    gone.delete(longestGone);
-    meters.delete(longestGone);
+  /**
+   * Notes that the project was deleted, until its meter is asked for again. Only the last few
+   * deleted projects keep their meters.
+   */
+  leave(projectId: string): void {
+    if (this.#meters.has(projectId)) this.#gone.add(projectId);
+    if (this.#gone.size <= this.#goneMax) return;
+    const [longestGone = ""] = this.#gone;
+    this.#gone.delete(longestGone);
+    this.#meters.delete(longestGone);
   }
 
-  function* all(): Generator<KnownMeter> {
-    for (const [projectId, meter] of meters) yield { projectId, meter };
+  *all(): Generator<KnownMeter> {
+    for (const [projectId, meter] of this.#meters) yield { projectId, meter };
   }
-
-  return { of, leave, all };
 }

@@ -8,7 +8,7 @@ import { firstProject } from "../../base/first-project.ts";
 import type { Log } from "../../base/log.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../../base/types.ts";
 import { bucketStream } from "../../nats/names.ts";
-import { createMeters, type KnownMeter } from "../quota/meters.ts";
+import { type KnownMeter, Meters } from "../quota/meters.ts";
 import { nothingStored, type StoredEvents } from "../usage/events-before.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
@@ -46,7 +46,7 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
 export class Registry implements ProjectLookup {
   readonly #log: Log;
   readonly #stream: string;
-  readonly #meters = createMeters({ monotonicMs: () => performance.now() });
+  readonly #meters = new Meters({ monotonicMs: () => performance.now() });
   readonly #known: KnownProjects;
   readonly #follower: BucketFollower;
   readonly #followed: Promise<void>;
@@ -63,7 +63,7 @@ export class Registry implements ProjectLookup {
     this.#stream = bucketStream(bucketName(prefix));
     this.#known = new KnownProjects({
       onClash: (clash) => this.#logClash(clash),
-      onGone: this.#meters.leave,
+      onGone: (projectId) => this.#meters.leave(projectId),
       metered: (project) => this.#metered(project),
     });
     this.#follower = new BucketFollower({

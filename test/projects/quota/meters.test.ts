@@ -2,7 +2,7 @@
 // had; nothing of it is kept for ever.
 
 import { describe, expect, test } from "vitest";
-import { createMeters } from "../../../src/projects/quota/meters.ts";
+import { Meters } from "../../../src/projects/quota/meters.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { costOf } from "../../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
@@ -40,7 +40,7 @@ describe("a project that comes back keeps its meter", () => {
   });
 
   test("of those that are gone the last few are kept, and all that are there", () => {
-    const meters = createMeters({ monotonicMs: () => 0, goneMax: 2 });
+    const meters = new Meters({ monotonicMs: () => 0, goneMax: 2 });
     const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
     for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
     meters.leave("b");

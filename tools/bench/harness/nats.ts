@@ -12,7 +12,7 @@ import { connectNats } from "../../../src/nats/link.ts";
 import { eventsHeader, streamName } from "../../../src/nats/names.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
-import { createStreams } from "../../../src/streams/ensure.ts";
+import { Streams } from "../../../src/streams/ensure.ts";
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 
 export type Sync = "always" | "lazy";
@@ -121,7 +121,7 @@ async function createPenstockStreams(url: string, partitions: number): Promise<v
   if (!config.ok) throw new Error(config.faults.join("; "));
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const link = await connectNats({ access: { natsUrl: url }, log });
-  await createStreams(link, config.config, log).ensure();
+  await new Streams({ link, settings: config.config, log }).ensure();
   await link.close();
 }
 
