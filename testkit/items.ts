@@ -3,7 +3,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { createRecordWriter } from "../src/events/record.ts";
-import { createUuidSource } from "../src/events/uuid.ts";
+import { UuidSource } from "../src/events/uuid.ts";
 import { Slips } from "../src/intake/details/slips.ts";
 import { ItemTaker, type Job } from "../src/intake/items.ts";
 import { readSentAt } from "../src/intake/sent-at.ts";
@@ -40,7 +40,7 @@ export interface Circumstances {
 
 const scanner = createNativeScanner(4_096);
 const records = createRecordWriter({
-  uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+  uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const items = new ItemTaker({
   slowScanner: createNativeScanner(4_096),

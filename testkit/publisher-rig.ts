@@ -11,7 +11,7 @@ import { connectNats, type NatsLink } from "../src/nats/link.ts";
 import type { FrameScope } from "../src/nats/names.ts";
 import { streamName } from "../src/nats/names.ts";
 import type { RegressionCause, StreamMetrics } from "../src/nats/readiness.ts";
-import { createStreamStates, type StreamStates } from "../src/nats/readiness.ts";
+import { StreamStates } from "../src/nats/readiness.ts";
 import type { AckFailureCause, PublishMetrics } from "../src/publish/publish-metrics.ts";
 import { GroupPublisher } from "../src/publish/publisher.ts";
 import type { StreamSettings } from "../src/streams/desired.ts";
@@ -149,7 +149,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     wentBack: [],
   };
   const metrics = recordingMetrics(heard);
-  const states = createStreamStates(settings.subjectPrefix, settings.partitions);
+  const states = new StreamStates(settings.subjectPrefix, settings.partitions);
   const watch = new StreamWatch({
     link,
     settings,

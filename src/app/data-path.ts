@@ -8,7 +8,7 @@ import type { Log, ProcessLog } from "../base/log.ts";
 import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
 import type { Admission } from "../base/types.ts";
 import { createRecordWriter } from "../events/record.ts";
-import { createUuidSource } from "../events/uuid.ts";
+import { UuidSource } from "../events/uuid.ts";
 import { watchCertificate } from "../http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../http/client/address-source.ts";
 import { type ConnectionId, loadConnectionId } from "../http/client/connection-id.ts";
@@ -107,7 +107,7 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   return {
     ...scanning(log, monotonicMs),
     records: createRecordWriter({
-      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+      uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     monotonicMs,
     nextTurn: setImmediate,

@@ -1,7 +1,7 @@
 // What every part of one gateway process is wired with: its settings, clocks and counters, and the
 // status that the process reports while its parts come up and go. It knows none of the parts.
 
-import { type ClientWarnings, createClientWarnings } from "../admin/metrics/client-warnings.ts";
+import { ClientWarnings } from "../admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../admin/metrics/metrics.ts";
 import type { ProcessLog } from "../base/log.ts";
 import type { Config } from "../settings/config.ts";
@@ -76,6 +76,6 @@ export function gatewayBase(
   closers.add(() => metrics.close());
   // Shown from the first scrape on: an alert on a NATS that was never reached needs this gauge.
   metrics.watch({ natsConnected: () => status.isConnected() });
-  const clientWarnings = createClientWarnings(clock);
+  const clientWarnings = new ClientWarnings(clock);
   return { ...dependencies, config, clock, metrics, clientWarnings, status, closers };
 }

@@ -94,7 +94,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),
     publicPort: () => status.publicPort,
-    live: live.answer,
+    live: (request, response) => live.answer(request, response),
   });
   const port = await admin.listen(config.adminHost, config.adminPort);
   closers.add(() => admin.close());

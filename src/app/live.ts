@@ -3,7 +3,7 @@
 
 import { connect } from "@nats-io/transport-node";
 import { isLoopback } from "../admin/live/host.ts";
-import { createLivePage, type LivePage } from "../admin/live/live-page.ts";
+import { LivePage } from "../admin/live/live-page.ts";
 import type { LiveSource } from "../admin/live/snapshot.ts";
 import type { TailSource } from "../admin/live/tail.ts";
 import { version } from "../base/version.ts";
@@ -28,7 +28,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
   const access: NatsAccess = { ...config, natsUrl: config.natsUrl ?? "" };
   const showsEvents =
     config.liveEvents === "auto" ? isLoopback(adminHost) : config.liveEvents === "true";
-  return createLivePage({
+  return new LivePage({
     ...sources,
     about: () => ({
       version,

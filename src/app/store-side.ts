@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { connectNats, type NatsLink } from "../nats/link.ts";
-import { createStreamStates, type StreamStates } from "../nats/readiness.ts";
+import { StreamStates } from "../nats/readiness.ts";
 import { tellVersionFaults } from "../nats/versions.ts";
 import { openRegistry, type Registry } from "../projects/registry/registry.ts";
 import { storedEvents } from "../projects/usage/events-before.ts";
@@ -36,7 +36,7 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
   status.setBusy("making sure of the streams");
   await new Streams({ link, settings: config, log }).ensure(signal);
-  const streams = createStreamStates(config.subjectPrefix, config.partitions);
+  const streams = new StreamStates(config.subjectPrefix, config.partitions);
   const { monotonicMs } = clock;
   const watch = new StreamWatch({ link, settings: config, streams, metrics, log, monotonicMs });
   closers.add(() => watch.close());

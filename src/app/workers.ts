@@ -36,7 +36,7 @@ export async function startWorkers(
     readiness: () => supervisor.readiness(),
     warnings: () => supervisor.warnings(),
     publicPort: () => publicPort,
-    live: live.answer,
+    live: (request, response) => live.answer(request, response),
     log,
     monotonicMs: () => performance.now(),
   });

@@ -70,7 +70,7 @@ export interface RecordWriter {
   write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void;
 }
 
-export function createRecordWriter({ uuids }: { uuids: UuidSource }): RecordWriter {
+export function createRecordWriter({ uuids }: { uuids: Pick<UuidSource, "write"> }): RecordWriter {
   const frames = new RecordFrames();
 
   function write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void {

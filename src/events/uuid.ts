@@ -69,28 +69,31 @@ export function unescapedUuid(body: Buffer, start: number, end: number): Buffer 
   return uuidForm(text, 0, text.length) === UuidForm.None ? undefined : text;
 }
 
-export interface UuidSource {
+interface UuidSourceOptions {
+  /** Fills the array with bytes from a cryptographic source. */
+  readonly randomFill: (bytes: Uint8Array) => void;
+}
+
+export class UuidSource {
+  readonly #randomFill: (bytes: Uint8Array) => void;
+  readonly #entropy = new Uint8Array(entropyBytes);
+  #used = entropyBytes;
+
+  constructor({ randomFill }: UuidSourceOptions) {
+    this.#randomFill = randomFill;
+  }
+
   /**
    * Writes the 36 characters of a new UUIDv7 at `at`. `nowMs`: milliseconds since the epoch, the
    * id's leading bits.
    */
-  write(target: Buffer, at: number, nowMs: number): void;
-}
-
-/** `randomFill` fills the array with bytes from a cryptographic source. */
-export function createUuidSource({
-  randomFill,
-}: {
-  randomFill: (bytes: Uint8Array) => void;
-}): UuidSource {
-  const entropy = new Uint8Array(entropyBytes);
-  let used = entropyBytes;
-
-  function write(target: Buffer, at: number, nowMs: number): void {
-    if (used + entropyBytesPerUuid > entropyBytes) {
-      randomFill(entropy);
-      used = 0;
+  write(target: Buffer, at: number, nowMs: number): void {
+    const entropy = this.#entropy;
+    if (this.#used + entropyBytesPerUuid > entropyBytes) {
+      this.#randomFill(entropy);
+      this.#used = 0;
     }
+    const used = this.#used;
     const high = Math.floor(nowMs / 0x1_0000);
     writeByte(target, at, high >>> 24);
     writeByte(target, at + 2, (high >>> 16) & 0xff);
@@ -108,10 +111,8 @@ export function createUuidSource({
     target[at + 23] = Ascii.Minus;
     for (let index = 0; index < 6; index++)
       writeByte(target, at + 24 + index * 2, entropy[used + 4 + index]!);
-    used += entropyBytesPerUuid;
+    this.#used = used + entropyBytesPerUuid;
   }
-
-  return { write };
 }
 
 function writeByte(target: Buffer, at: number, byte: number): void {

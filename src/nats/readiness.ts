@@ -75,18 +75,6 @@ export interface StreamMetrics {
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
-export interface StreamStates {
-  readonly all: readonly StreamState[];
-  of(lane: Lane, partition: number): StreamState;
-  /** The whole server or account has no room until that time. */
-  allFullUntil(untilMs: number): void;
-  /**
-   * Why no stream takes events. Undefined when one stream is fit and has room: a full history must
-   * not cost live events, nor the other way round.
-   */
-  refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined;
-}
-
 /** Why nothing may be sent to the stream now. */
 export function refusalNow(
   { refusal, fullUntilMonotonicMs }: StreamState,
@@ -134,43 +122,60 @@ export function silenceNow(state: StreamState, monotonicMs: number): Problem | u
   return undefined;
 }
 
-export function createStreamStates(subjectPrefix: string, partitions: number): StreamStates {
-  // Lane by lane, partition by partition.
-  const all = lanes.flatMap((lane) =>
-    Array.from({ length: partitions }, (_, partition): StreamState => {
-      return {
-        name: streamName(subjectPrefix, lane, partition),
-        lane,
-        fullUntilMonotonicMs: 0,
-        refusal: undefined,
-        messageBytesMax: Number.POSITIVE_INFINITY,
-        domain: undefined,
-        sequence: 0,
-        ackedMonotonicMs: Number.NEGATIVE_INFINITY,
-        silentMonotonicMs: undefined,
-        silence: undefined,
-        probeMonotonicMs: 0,
-        wentBack: undefined,
-        wentBackMonotonicMs: Number.NEGATIVE_INFINITY,
-        askMonotonicMs: Number.POSITIVE_INFINITY,
-        ask: () => {},
-      };
-    }),
-  );
+export class StreamStates {
+  /** Lane by lane, partition by partition. */
+  readonly all: readonly StreamState[];
+  readonly #partitions: number;
+
+  constructor(subjectPrefix: string, partitions: number) {
+    this.#partitions = partitions;
+    this.all = lanes.flatMap((lane) =>
+      Array.from({ length: partitions }, (_, partition) =>
+        newState(streamName(subjectPrefix, lane, partition), lane),
+      ),
+    );
+  }
+
+  of(lane: Lane, partition: number): StreamState {
+    return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
+  }
+
+  /** The whole server or account has no room until that time. */
+  allFullUntil(untilMonotonicMs: number): void {
+    for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
+  }
+
+  /**
+   * Why no stream takes events. Undefined when one stream is fit and has room: a full history must
+   * not cost live events, nor the other way round.
+   */
+  refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
+    let unfit = false;
+    for (const state of this.all) {
+      if (state.refusal !== undefined) unfit = true;
+      else if (state.fullUntilMonotonicMs === 0 || monotonicMs() >= state.fullUntilMonotonicMs)
+        return undefined;
+    }
+    return unfit ? "unavailable" : "store_full";
+  }
+}
+
+function newState(name: string, lane: Lane): StreamState {
   return {
-    all,
-    of: (lane, partition) => all[lanes.indexOf(lane) * partitions + partition]!,
-    allFullUntil(untilMs) {
-      for (const state of all) state.fullUntilMonotonicMs = untilMs;
-    },
-    refusalOfAll(monotonicMs) {
-      let unfit = false;
-      for (const state of all) {
-        if (state.refusal !== undefined) unfit = true;
-        else if (state.fullUntilMonotonicMs === 0 || monotonicMs() >= state.fullUntilMonotonicMs)
-          return undefined;
-      }
-      return unfit ? "unavailable" : "store_full";
-    },
+    name,
+    lane,
+    fullUntilMonotonicMs: 0,
+    refusal: undefined,
+    messageBytesMax: Number.POSITIVE_INFINITY,
+    domain: undefined,
+    sequence: 0,
+    ackedMonotonicMs: Number.NEGATIVE_INFINITY,
+    silentMonotonicMs: undefined,
+    silence: undefined,
+    probeMonotonicMs: 0,
+    wentBack: undefined,
+    wentBackMonotonicMs: Number.NEGATIVE_INFINITY,
+    askMonotonicMs: Number.POSITIVE_INFINITY,
+    ask: () => {},
   };
 }

@@ -18,12 +18,7 @@ import type {
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
-import {
-  createStreamStates,
-  refusalNow,
-  type StreamStates,
-  silenceNow,
-} from "../nats/readiness.ts";
+import { refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Frame, type FrameQueue, frameOf } from "./frame.ts";
@@ -97,7 +92,7 @@ export class GroupPublisher implements Publisher {
     this.#admission = admission;
     this.#memory = new FrameMemory(config.frameBytesMax);
     this.#settlement = new Settlement({ admission, memory: this.#memory, log });
-    this.#streams = options.streams ?? createStreamStates(config.subjectPrefix, config.partitions);
+    this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
     this.#queues = new FrameQueues(config, this.#streams);
     this.#inFlight = new InFlight({
       ...options,

@@ -6,17 +6,6 @@
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
 import type { MetricSnapshot, Sample } from "../base/sample.ts";
 
-interface MergedMetrics {
-  /** Takes newer numbers of a worker: some of its metrics, or all. */
-  heard(worker: number, metrics: readonly MetricSnapshot[]): void;
-  /** The worker's process is gone: its counters and histograms are kept, its gauges are not. */
-  ended(worker: number): void;
-  /** Counts one more worker that was started in place of another. */
-  restarted(): void;
-  /** `supervisor` are the metrics of the supervisor's own process. */
-  all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[];
-}
-
 type Rule = "sum" | "max" | "min";
 
 const combine: Readonly<Record<Rule, (left: number, right: number) => number>> = {
@@ -25,36 +14,49 @@ const combine: Readonly<Record<Rule, (left: number, right: number) => number>> =
   min: Math.min,
 };
 
-export function createMergedMetrics(): MergedMetrics {
-  const latest = new Map<number, Map<string, MetricSnapshot>>();
-  const kept = new Map<string, readonly Sample[]>();
+export class MergedMetrics {
+  readonly #latest = new Map<number, Map<string, MetricSnapshot>>();
+  readonly #kept = new Map<string, readonly Sample[]>();
 
-  function heard(worker: number, metrics: readonly MetricSnapshot[]): void {
-    const known = latest.get(worker) ?? new Map<string, MetricSnapshot>();
+  /** Takes newer numbers of a worker: some of its metrics, or all. */
+  heard(worker: number, metrics: readonly MetricSnapshot[]): void {
+    const known = this.#latest.get(worker) ?? new Map<string, MetricSnapshot>();
     for (const metric of metrics) known.set(metric.name, metric);
-    latest.set(worker, known);
+    this.#latest.set(worker, known);
   }
 
-  function ended(worker: number): void {
-    for (const { name, values } of latest.get(worker)?.values() ?? []) {
-      if (isOwn(name) && metricTable[name].type !== "gauge") keep(name, values);
+  /** The worker's process is gone: its counters and histograms are kept, its gauges are not. */
+  ended(worker: number): void {
+    for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
+      if (isOwn(name) && metricTable[name].type !== "gauge") this.#keep(name, values);
     }
-    latest.delete(worker);
+    this.#latest.delete(worker);
   }
 
-  function keep(name: MetricName, values: readonly Sample[]): void {
-    kept.set(name, merge("sum", [kept.get(name) ?? [], values]));
+  /** Counts one more worker that was started in place of another. */
+  restarted(): void {
+    this.#keep("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  function all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
-    return [...metricNames.flatMap(ownMetric), ...processMetrics(supervisor)];
+  /** `supervisor` are the metrics of the supervisor's own process. */
+  all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
+    return [
+      ...metricNames.flatMap((name) => this.#ownMetric(name)),
+      ...this.#processMetrics(supervisor),
+    ];
   }
 
-  function ownMetric(name: MetricName): MetricSnapshot[] {
+  #keep(name: MetricName, values: readonly Sample[]): void {
+    this.#kept.set(name, merge("sum", [this.#kept.get(name) ?? [], values]));
+  }
+
+  #ownMetric(name: MetricName): MetricSnapshot[] {
     const { type, help, ...row } = metricTable[name];
-    const reported = [...latest.values()].flatMap((metrics) => metrics.get(name)?.values ?? []);
+    const reported = [...this.#latest.values()].flatMap(
+      (metrics) => metrics.get(name)?.values ?? [],
+    );
     const rule = "across" in row ? row.across : "sum";
-    const values = merge(rule, [kept.get(name) ?? [], reported]);
+    const values = merge(rule, [this.#kept.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
     // No worker reports this gauge. Sums and minimums are then 0: nothing is in flight and nothing
     // is connected. Other gauges are left out, because nothing is known of them.
@@ -63,7 +65,7 @@ export function createMergedMetrics(): MergedMetrics {
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
   }
 
-  function processMetrics(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
+  #processMetrics(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     const byName = new Map<string, MetricSnapshot & { values: Sample[] }>();
     const add = (metrics: Iterable<MetricSnapshot>, worker: string): void => {
       for (const metric of metrics) {
@@ -76,16 +78,9 @@ export function createMergedMetrics(): MergedMetrics {
       }
     };
     add(supervisor, "supervisor");
-    for (const [worker, metrics] of latest) add(metrics.values(), String(worker));
+    for (const [worker, metrics] of this.#latest) add(metrics.values(), String(worker));
     return [...byName.values()];
   }
-
-  return {
-    heard,
-    ended,
-    restarted: () => keep("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]),
-    all,
-  };
 }
 
 function isOwn(name: string): name is MetricName {

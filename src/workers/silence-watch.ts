@@ -29,21 +29,31 @@ interface Heard {
   silentChecks: number;
 }
 
-export interface SilenceWatch {
-  stop(): void;
-}
+export class SilenceWatch {
+  readonly #running: SilenceWatchOptions["running"];
+  readonly #log: Pick<Log, "error">;
+  readonly #heard = new WeakMap<object, Heard>();
+  readonly #timer: NodeJS.Timeout;
 
-export function createSilenceWatch({ running, log }: SilenceWatchOptions): SilenceWatch {
-  const heard = new WeakMap<object, Heard>();
+  /** Watches until it is stopped. */
+  constructor({ running, log }: SilenceWatchOptions) {
+    this.#running = running;
+    this.#log = log;
+    this.#timer = setInterval(() => this.#check(), checkEveryMs).unref();
+  }
 
-  function check(): void {
-    for (const [index, worker] of running) {
-      const last = heard.get(worker) ?? { said: 0, silentChecks: 0 };
-      heard.set(worker, last);
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #check(): void {
+    for (const [index, worker] of this.#running) {
+      const last = this.#heard.get(worker) ?? { said: 0, silentChecks: 0 };
+      this.#heard.set(worker, last);
       last.silentChecks = worker.said === last.said ? last.silentChecks + 1 : 0;
       last.said = worker.said;
       if (last.silentChecks >= (worker.said === 0 ? loadingChecksMax : silentChecksMax)) {
-        log.error(
+        this.#log.error(
           { worker: index, pid: worker.pid, checks: last.silentChecks },
           "worker does not answer: killed",
         );
@@ -55,8 +65,4 @@ export function createSilenceWatch({ running, log }: SilenceWatchOptions): Silen
       }
     }
   }
-
-  const timer = setInterval(check, checkEveryMs);
-  timer.unref();
-  return { stop: () => clearInterval(timer) };
 }

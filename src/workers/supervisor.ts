@@ -7,9 +7,9 @@ import type { Log } from "../base/log.ts";
 import { processPauses, restartLoop } from "../base/retry.ts";
 import type { MetricSnapshot } from "../base/sample.ts";
 import type { Config } from "../settings/config.ts";
-import { createMergedMetrics } from "./merged-metrics.ts";
+import { MergedMetrics } from "./merged-metrics.ts";
 import type { WorkerAnswers, WorkerRole } from "./messages.ts";
-import { createSilenceWatch, type SilenceWatch } from "./silence-watch.ts";
+import { SilenceWatch } from "./silence-watch.ts";
 import {
   startWorkerProcess,
   type WorkerProcess,
@@ -47,7 +47,7 @@ export class Supervisor {
   readonly #log: Log;
   readonly #signal: AbortSignal;
   readonly #closing = new AbortController();
-  readonly #merged = createMergedMetrics();
+  readonly #merged = new MergedMetrics();
   readonly #running = new Map<number, WorkerProcess>();
   readonly #kept: Promise<void>[] = [];
   readonly #silence: SilenceWatch;
@@ -58,7 +58,7 @@ export class Supervisor {
     this.#program = program;
     this.#log = log;
     this.#signal = signal;
-    this.#silence = createSilenceWatch({ running: this.#running, log });
+    this.#silence = new SilenceWatch({ running: this.#running, log });
     this.#port = config.port;
   }
 

@@ -3,9 +3,9 @@ import { randomFillSync } from "node:crypto";
 import fc from "fast-check";
 import { v1, v4, v7, validate, version } from "uuid";
 import { describe, expect, test } from "vitest";
-import { createUuidSource, UuidForm, uuidBytes, uuidForm } from "../../src/events/uuid.ts";
+import { UuidForm, UuidSource, uuidBytes, uuidForm } from "../../src/events/uuid.ts";
 
-const source = createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) });
+const source = new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) });
 
 function newUuid(nowMs: number): string {
   const target = Buffer.alloc(uuidBytes + 8, 0x2e);

@@ -13,7 +13,7 @@ import type {
   Publisher,
 } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
+import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { bareExchange } from "./bare-exchange.ts";
@@ -98,7 +98,7 @@ export function intakeOnFrames(
     },
     publisher,
     records: createRecordWriter({
-      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+      uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     metrics: {
       events: (_lane, reason, events) => count(reason, events),

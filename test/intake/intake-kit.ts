@@ -15,7 +15,7 @@ import type {
   Publisher,
 } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
+import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
@@ -80,7 +80,7 @@ export class IntakeKit {
       ]),
     );
     const records = createRecordWriter({
-      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+      uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     });
     this.#intake = createIntake({
       createScanner: (rows) => this.createScanner(rows),

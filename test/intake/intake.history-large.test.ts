@@ -16,7 +16,7 @@ import type {
   Publisher,
 } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
+import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { bareExchange } from "./bare-exchange.ts";
@@ -76,7 +76,7 @@ beforeEach(() => {
     projects: { refusalOf: () => undefined, hasNone: false, byKey: (key) => projects.get(key) },
     publisher: recordingPublisher(),
     records: createRecordWriter({
-      uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+      uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
     monotonicMs: () => performance.now(),

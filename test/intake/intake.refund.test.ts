@@ -16,7 +16,7 @@ import type {
   RequestCost,
 } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
+import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -69,7 +69,7 @@ beforeEach(() => {
   meter = new Meter(() => 0);
   const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
   const records = createRecordWriter({
-    uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+    uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
   });
   intake = createIntake({
     createScanner: createNativeScanner,

@@ -6,7 +6,7 @@ import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { FrameSink } from "../../src/base/types.ts";
 import { createRecordWriter } from "../../src/events/record.ts";
-import { createUuidSource } from "../../src/events/uuid.ts";
+import { UuidSource } from "../../src/events/uuid.ts";
 import { Slips } from "../../src/intake/details/slips.ts";
 import { ItemTaker, type Job } from "../../src/intake/items.ts";
 import { Tally } from "../../src/intake/tally.ts";
@@ -16,7 +16,7 @@ import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table
 import { FakeFrame } from "./fake-frame.ts";
 
 const records = createRecordWriter({
-  uuids: createUuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+  uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const recordBytesMax = 1_048_576;
 const onBug = vi.fn();

@@ -5,7 +5,7 @@
 import type { Msg } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
-import { createStreamStates } from "../../src/nats/readiness.ts";
+import { StreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
@@ -48,7 +48,7 @@ function startInFlight() {
     expired() {},
     storeFull() {},
   });
-  const stream = createStreamStates("test", 1).of("live", 0);
+  const stream = new StreamStates("test", 1).of("live", 0);
   const queue = new FrameQueue("live", stream, {
     subject: "test.live.0.alpha",
     window: 2,

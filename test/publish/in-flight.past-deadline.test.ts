@@ -1,7 +1,7 @@
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
-import { createStreamStates } from "../../src/nats/readiness.ts";
+import { StreamStates } from "../../src/nats/readiness.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
@@ -33,7 +33,7 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     expired() {},
     storeFull() {},
   });
-  const queue = new FrameQueue("live", createStreamStates("test", 1).of("live", 0), {
+  const queue = new FrameQueue("live", new StreamStates("test", 1).of("live", 0), {
     subject: "test.live.0.alpha",
     window: 2,
     background: false,

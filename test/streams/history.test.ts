@@ -4,7 +4,7 @@
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { createStreamStates, doubt } from "../../src/nats/readiness.ts";
+import { doubt, StreamStates } from "../../src/nats/readiness.ts";
 import { StreamHistory } from "../../src/streams/history.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
@@ -228,7 +228,7 @@ interface Reading {
 
 /** A history that is told of one reading after another, without a server. */
 function told() {
-  const state = createStreamStates("test", 1).all[0]!;
+  const state = new StreamStates("test", 1).all[0]!;
   const heard = { causes: [] as string[], errors: 0, nowMs: 0 };
   const history = new StreamHistory({
     state,

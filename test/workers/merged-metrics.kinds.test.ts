@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { MetricSnapshot, Sample } from "../../src/base/sample.ts";
-import { createMergedMetrics } from "../../src/workers/merged-metrics.ts";
+import { MergedMetrics } from "../../src/workers/merged-metrics.ts";
 
 function metric(name: string, ...values: Sample[]): MetricSnapshot {
   return { name, type: "any", help: "Any.", values };
@@ -16,7 +16,7 @@ function valuesOf(metrics: MetricSnapshot[], name: string): Sample[] | undefined
 
 describe("numbers of many are merged by their kind", () => {
   test("counters and histograms are summed, and stay when their worker ends", () => {
-    const merged = createMergedMetrics();
+    const merged = new MergedMetrics();
     const bucket = (value: number) => ({
       metricName: "penstock_frame_events_bucket",
       labels: { le: "1" },
@@ -46,7 +46,7 @@ describe("numbers of many are merged by their kind", () => {
   });
 
   test("gauges are sums, the lowest or the highest, and go with their worker", () => {
-    const merged = createMergedMetrics();
+    const merged = new MergedMetrics();
     for (const [worker, value] of [0, 1].entries()) {
       merged.heard(worker, [
         metric("penstock_inflight_bytes", plain(10 + value)),
@@ -72,7 +72,7 @@ describe("numbers of many are merged by their kind", () => {
   });
 
   test("what is about one process is told apart", () => {
-    const merged = createMergedMetrics();
+    const merged = new MergedMetrics();
     merged.heard(0, [
       metric("process_open_fds", plain(20)),
       metric("nodejs_gc_runs", plain(1, { kind: "minor" })),

@@ -3,7 +3,7 @@
 
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { createSilenceWatch } from "../../src/workers/silence-watch.ts";
+import { SilenceWatch } from "../../src/workers/silence-watch.ts";
 import { ended } from "../../testkit/processes.ts";
 import { natsWithProject, postOne, restartsTotal, workersOn } from "../../testkit/workers.ts";
 
@@ -37,7 +37,7 @@ describe("a worker that hangs is replaced", () => {
     const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];
     loading.said = 0;
     const running = new Map([waiting, silent, loading].map((worker, index) => [index, worker]));
-    const watch = createSilenceWatch({ running, log: { error: () => {} } });
+    const watch = new SilenceWatch({ running, log: { error: () => {} } });
     vi.advanceTimersByTime(9_000);
     expect(silent.kills).toBe(0);
     vi.advanceTimersByTime(3_000);

@@ -7,19 +7,6 @@ import { RateWindow } from "../../base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../../nats/names.ts";
 import { type ShownEvent, shownEvent } from "./shown-event.ts";
 
-export interface Feed {
-  /**
-   * `wasThere`: the message was stored before anybody watched, so events of it that are not shown
-   * do not count as skipped.
-   */
-  take(message: JsMsg, wasThere?: boolean): void;
-  passedOver(messages: number): void;
-  /** The events that have come since the last call, and how many were skipped. */
-  flush(): Batch;
-  /** The events that were shown last, the newest last. */
-  recent(): readonly ShownEvent[];
-}
-
 export interface Batch {
   readonly events: readonly ShownEvent[];
   /**
@@ -33,55 +20,72 @@ const eventsPerSecondMax = 50;
 const recentMax = 50;
 const lineFeed = 0x0a;
 
-/** Without `project` the feed is of all projects. */
-export function createFeed(project: string | undefined, monotonicMs: () => number): Feed {
-  const recent: ShownEvent[] = [];
-  let events: ShownEvent[] = [];
-  let skipped = 0;
-  const rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
+export class Feed {
+  readonly #project: string | undefined;
+  readonly #rate: RateWindow;
+  readonly #recent: ShownEvent[] = [];
+  #events: ShownEvent[] = [];
+  #skipped = 0;
 
-  function take(message: JsMsg, wasThere = false): void {
+  /** Without `project` the feed is of all projects. */
+  constructor(project: string | undefined, monotonicMs: () => number) {
+    this.#project = project;
+    this.#rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
+  }
+
+  /**
+   * `wasThere`: the message was stored before anybody watched, so events of it that are not shown
+   * do not count as skipped.
+   */
+  take(message: JsMsg, wasThere = false): void {
+    const project = this.#project;
     const isShared = isOfManyProjects(message.subject);
     const count = Number(message.headers?.get(eventsHeader));
     // Messages from before the watching are few and come once. They have a limit of their own, so
     // that they use up no room of the events that come now.
-    const room = wasThere ? recentMax : rate.left;
+    const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
       // In a frame of many projects only the events themselves say whose they are. It is not opened
       // here, so for a feed of one project nothing of it is counted.
-      if (project === undefined || !isShared) skipped += count;
+      if (project === undefined || !isShared) this.#skipped += count;
       return;
     }
     const own =
       project !== undefined && isShared ? `"project_id":${JSON.stringify(project)}` : undefined;
     const { lines, passed } = linesOf(message.data, { max: room, own });
-    for (const line of lines) {
-      const event = shownEvent(line);
-      if (event === undefined || (project !== undefined && event.project !== project)) continue;
-      const shown = wasThere ? { ...event, wasThere } : event;
-      events.push(shown);
-      recent.push(shown);
-      if (!wasThere) rate.spend(1);
-    }
-    recent.splice(0, recent.length - recentMax);
+    for (const line of lines) this.#show(line, wasThere);
+    this.#recent.splice(0, this.#recent.length - recentMax);
     if (wasThere) return;
-    if (own === undefined) skipped += Math.max(0, count - lines.length);
-    else skipped += passed;
+    if (own === undefined) this.#skipped += Math.max(0, count - lines.length);
+    else this.#skipped += passed;
   }
 
-  return {
-    take,
-    passedOver(messages) {
-      skipped += messages;
-    },
-    flush() {
-      const batch = { events, skipped };
-      events = [];
-      skipped = 0;
-      return batch;
-    },
-    recent: () => recent,
-  };
+  passedOver(messages: number): void {
+    this.#skipped += messages;
+  }
+
+  /** The events that have come since the last call, and how many were skipped. */
+  flush(): Batch {
+    const batch = { events: this.#events, skipped: this.#skipped };
+    this.#events = [];
+    this.#skipped = 0;
+    return batch;
+  }
+
+  /** The events that were shown last, the newest last. */
+  recent(): readonly ShownEvent[] {
+    return this.#recent;
+  }
+
+  #show(line: Buffer, wasThere: boolean): void {
+    const event = shownEvent(line);
+    if (event === undefined || (this.#project !== undefined && event.project !== this.#project))
+      return;
+    const shown = wasThere ? { ...event, wasThere } : event;
+    this.#events.push(shown);
+    this.#recent.push(shown);
+    if (!wasThere) this.#rate.spend(1);
+  }
 }
 
 /**

@@ -5,19 +5,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isOwnHost, isSameHost } from "./host.ts";
 import { readPage } from "./page.ts";
-import { createViewer } from "./viewer.ts";
+import { BrowserViewer } from "./viewer.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {
   /** The address or name that the admin port listens on. */
   readonly adminHost: string;
-}
-
-export interface LivePage {
-  /** Answers the request. Returns false when its path is none of the page and not `/live`. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Ends all watching, and removes what it has made on the NATS server. */
-  close(): Promise<void>;
 }
 
 const viewersMax = 16;
@@ -32,27 +25,40 @@ function foreignHost({ socket }: IncomingMessage): string {
   return `The live page is there by an address, as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST, and not by other names: pages elsewhere could read it through one of their own.`;
 }
 
-export function createLivePage(options: LivePageOptions): LivePage {
-  const files = readPage();
-  const watch = new Watch(options);
-  let closed = false;
+export class LivePage {
+  readonly #options: LivePageOptions;
+  readonly #files = readPage();
+  readonly #watch: Watch;
+  #isClosed = false;
 
-  function answer(request: IncomingMessage, response: ServerResponse): boolean {
+  constructor(options: LivePageOptions) {
+    this.#options = options;
+    this.#watch = new Watch(options);
+  }
+
+  /** Answers the request. Returns false when its path is none of the page and not `/live`. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
-    const file = files.get(path ?? "");
+    const file = this.#files.get(path ?? "");
     if (file === undefined && path !== "/live") return false;
-    if (!isOwnHost(request.headers.host, options.adminHost))
+    if (!isOwnHost(request.headers.host, this.#options.adminHost))
       refuse(response, 403, foreignHost(request));
     else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
       response.setHeader("Allow", file === undefined ? "GET" : "GET, HEAD");
       refuse(response, 405, "This is to be read");
     } else if (file !== undefined)
       response.writeHead(200, { ...always, ...file.headers }).end(file.body);
-    else begin(request, response, new URLSearchParams(query).get("project") ?? "");
+    else this.#begin(request, response, new URLSearchParams(query).get("project") ?? "");
     return true;
   }
 
-  function begin(request: IncomingMessage, response: ServerResponse, project: string): void {
+  /** Ends all watching, and removes what it has made on the NATS server. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#watch.close();
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, project: string): void {
     // Browsers send these headers by themselves, older ones only Origin. A page of another site
     // could not read the answer, but it could take all the places for viewers.
     const { host = "", origin, "sec-fetch-site": site = "same-origin" } = request.headers;
@@ -62,26 +68,16 @@ export function createLivePage(options: LivePageOptions): LivePage {
     if (isForeign) refuse(response, 403, "Not for pages elsewhere");
     else if (project !== "" && !projectPattern.test(project))
       refuse(response, 400, "There is no such project id");
-    else if (closed || watch.viewers >= viewersMax)
+    else if (this.#isClosed || this.#watch.viewers >= viewersMax)
       refuse(response, 503, `${viewersMax} watch already`);
     else {
       request.socket.setNoDelay(true);
       response.writeHead(200, { ...always, "Content-Type": "text/event-stream; charset=utf-8" });
       response.flushHeaders();
-      const leave = watch.add(
-        createViewer(response, options.monotonicMs),
-        project === "" ? undefined : project,
-      );
-      response.once("close", leave);
+      const viewer = new BrowserViewer(response, this.#options.monotonicMs);
+      response.once("close", this.#watch.add(viewer, project === "" ? undefined : project));
     }
   }
-
-  async function close(): Promise<void> {
-    closed = true;
-    await watch.close();
-  }
-
-  return { answer, close };
 }
 
 function refuse(response: ServerResponse, status: number, text: string): void {

@@ -53,7 +53,7 @@ export function createSnapshots(
     workers: 1,
     reasons: ["not known yet"],
   });
-  const store = remembered(session.snapshot, unknownStore);
+  const store = remembered(() => session.snapshot(), unknownStore);
 
   return async (viewers) => {
     await inTime([

@@ -29,17 +29,6 @@ export interface StoreSnapshot {
   readonly streamsTotal: number;
 }
 
-export interface StoreSession {
-  /**
-   * Fulfilled at the first connection, with undefined when the session ended before that. Never
-   * rejects.
-   */
-  readonly connection: Promise<NatsConnection | undefined>;
-  /** Asks the server for its streams. Rejects when it does not answer. */
-  snapshot(): Promise<StoreSnapshot>;
-  close(): Promise<void>;
-}
-
 interface StoreSessionOptions {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
@@ -49,48 +38,36 @@ const connectAgainMs = 1_000;
 const askTimeoutMs = 2_000;
 const streamsMax = 32;
 
-export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions): StoreSession {
-  const closing = new AbortController();
-  let reason = "connecting";
-  let connected = false;
-  let open: NatsConnection | undefined;
-  const tried = Promise.withResolvers<void>();
-  const connection = keepTrying();
+export class StoreSession {
+  /**
+   * Fulfilled at the first connection, with undefined when the session ended before that. Never
+   * rejects.
+   */
+  readonly connection: Promise<NatsConnection | undefined>;
+  readonly #options: StoreSessionOptions;
+  readonly #closing = new AbortController();
+  readonly #tried = Promise.withResolvers<void>();
+  #reason = "connecting";
+  #isConnected = false;
+  #open: NatsConnection | undefined;
 
-  async function keepTrying(): Promise<NatsConnection | undefined> {
-    while (!closing.signal.aborted) {
-      try {
-        open = await connect();
-        connected = true;
-        tried.resolve();
-        void follow(open);
-        return open;
-      } catch (error) {
-        reason = (error as Error).message;
-        tried.resolve();
-        await pauseUntilAborted(connectAgainMs, closing.signal);
-      }
-    }
-    return undefined;
+  constructor(options: StoreSessionOptions) {
+    this.#options = options;
+    this.connection = this.#connect();
   }
 
-  async function follow(connection: NatsConnection): Promise<void> {
-    for await (const { type } of connection.status()) {
-      if (type === "disconnect" || type === "staleConnection") connected = false;
-      else if (type === "reconnect") connected = true;
-    }
-  }
-
-  async function snapshot(): Promise<StoreSnapshot> {
+  /** Asks the server for its streams. Rejects when it does not answer. */
+  async snapshot(): Promise<StoreSnapshot> {
     // Waits for the first attempt to connect, so that the first snapshot says how that went.
-    await tried.promise;
+    await this.#tried.promise;
+    const open = this.#open;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
-    if (open === undefined || !connected) {
-      const why = open === undefined ? reason : "the connection is lost";
+    if (open === undefined || !this.#isConnected) {
+      const why = open === undefined ? this.#reason : "the connection is lost";
       return { ...server, connected: false, reason: why, streams: [], streamsTotal: 0 };
     }
     const manager = await managerOf(open, { timeoutMs: askTimeoutMs });
-    const page = await manager.streams.list(`${subjectPrefix}.>`).next();
+    const page = await manager.streams.list(`${this.#options.subjectPrefix}.>`).next();
     const streams = page.slice(0, streamsMax).map(({ config, state }) => ({
       name: config.name,
       messages: state.messages,
@@ -101,10 +78,34 @@ export function openStoreSession({ connect, subjectPrefix }: StoreSessionOptions
     return { ...server, connected: true, reason: "", streams, streamsTotal: page.length };
   }
 
-  async function close(): Promise<void> {
-    closing.abort();
-    await (await connection)?.close();
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await (await this.connection)?.close();
   }
 
-  return { connection, snapshot, close };
+  async #connect(): Promise<NatsConnection | undefined> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        const open = await this.#options.connect();
+        this.#open = open;
+        this.#isConnected = true;
+        this.#tried.resolve();
+        void this.#follow(open);
+        return open;
+      } catch (error) {
+        this.#reason = (error as Error).message;
+        this.#tried.resolve();
+        await pauseUntilAborted(connectAgainMs, signal);
+      }
+    }
+    return undefined;
+  }
+
+  async #follow(connection: NatsConnection): Promise<void> {
+    for await (const { type } of connection.status()) {
+      if (type === "disconnect" || type === "staleConnection") this.#isConnected = false;
+      else if (type === "reconnect") this.#isConnected = true;
+    }
+  }
 }

@@ -4,6 +4,9 @@
 import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";
 
+const bytesWaitingMax = 262_144;
+const stuckMs = 30_000;
+
 export interface Viewer {
   /** `data` is one line of JSON. False: too much is still unread, and this was not sent. */
   send(name: string, data: string): boolean;
@@ -15,37 +18,45 @@ export interface Viewer {
   end(): void;
 }
 
-const bytesWaitingMax = 262_144;
-const stuckMs = 30_000;
-
-export function createViewer(response: ServerResponse, monotonicMs: () => number): Viewer {
+export class BrowserViewer implements Viewer {
+  readonly #response: ServerResponse;
+  readonly #monotonicMs: () => number;
   /** How many events this viewer has missed since it was last told. */
-  let missed = 0;
-  let wellMs = monotonicMs();
+  #missed = 0;
+  #wellMonotonicMs: number;
 
-  function hasRoom(): boolean {
-    const isWell = response.writableLength <= bytesWaitingMax;
-    if (isWell) wellMs = monotonicMs();
-    return isWell;
+  constructor(response: ServerResponse, monotonicMs: () => number) {
+    this.#response = response;
+    this.#monotonicMs = monotonicMs;
+    this.#wellMonotonicMs = monotonicMs();
   }
 
-  function send(name: string, data: string): boolean {
-    if (!hasRoom()) return false;
-    response.write(`event: ${name}\ndata: ${data}\n\n`);
+  send(name: string, data: string): boolean {
+    if (!this.#hasRoom()) return false;
+    this.#response.write(`event: ${name}\ndata: ${data}\n\n`);
     return true;
   }
 
-  return {
-    send,
-    push({ events, skipped }) {
-      if (!hasRoom()) {
-        missed += events.length + skipped;
-      } else if (events.length + skipped + missed > 0) {
-        send("events", JSON.stringify({ events, skipped: skipped + missed }));
-        missed = 0;
-      }
-    },
-    isStuck: () => !hasRoom() && monotonicMs() - wellMs > stuckMs,
-    end: () => void response.destroy(),
-  };
+  push({ events, skipped }: Batch): void {
+    if (!this.#hasRoom()) {
+      this.#missed += events.length + skipped;
+    } else if (events.length + skipped + this.#missed > 0) {
+      this.send("events", JSON.stringify({ events, skipped: skipped + this.#missed }));
+      this.#missed = 0;
+    }
+  }
+
+  isStuck(): boolean {
+    return !this.#hasRoom() && this.#monotonicMs() - this.#wellMonotonicMs > stuckMs;
+  }
+
+  end(): void {
+    this.#response.destroy();
+  }
+
+  #hasRoom(): boolean {
+    const isWell = this.#response.writableLength <= bytesWaitingMax;
+    if (isWell) this.#wellMonotonicMs = this.#monotonicMs();
+    return isWell;
+  }
 }

@@ -3,9 +3,9 @@
 // the first viewer and ends with the last.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { createFeed, type Feed } from "./feed.ts";
+import { Feed } from "./feed.ts";
 import { createSnapshots, type LiveSource } from "./snapshot.ts";
-import { openStoreSession, type StoreSession } from "./store-session.ts";
+import { StoreSession } from "./store-session.ts";
 import { type TailSource, tail } from "./tail.ts";
 import type { Viewer } from "./viewer.ts";
 
@@ -82,7 +82,7 @@ export class Watch {
   }
 
   #start(): Running {
-    const session = openStoreSession(this.#options);
+    const session = new StoreSession(this.#options);
     const takeSnapshot = createSnapshots(this.#options, session);
     const show = async (): Promise<void> => {
       const { state, clientWarnings } = await takeSnapshot(this.#viewers.size);
@@ -128,15 +128,15 @@ export class Watch {
   }
 
   #open(project: string | undefined, session: StoreSession): Channel {
-    const feed = createFeed(project, this.#options.monotonicMs);
+    const feed = new Feed(project, this.#options.monotonicMs);
     const stop = new AbortController();
     const ended = session.connection.then(async (connection) => {
       if (connection === undefined || stop.signal.aborted) return;
       await tail({
         connection,
         sources: this.#options.sourcesOf(project),
-        onFrame: feed.take,
-        onPassedOver: feed.passedOver,
+        onFrame: (message, wasThere) => feed.take(message, wasThere),
+        onPassedOver: (messages) => feed.passedOver(messages),
         signal: stop.signal,
       });
     });

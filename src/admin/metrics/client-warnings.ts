@@ -12,11 +12,6 @@ import type {
 import { errorTable, type Problem } from "../../base/errors.ts";
 import { RateWindow } from "../../base/rate-window.ts";
 
-export interface ClientWarnings extends ClientWarningTaker {
-  /** The warnings that are kept, the newest last. */
-  latest(): readonly ClientWarning[];
-}
-
 interface ClientWarningsClock {
   /** Milliseconds since the epoch. */
   wallMs(): number;
@@ -26,18 +21,45 @@ interface ClientWarningsClock {
 const keptMax = 50;
 const perSecondMax = 20;
 
-export function createClientWarnings({ wallMs, monotonicMs }: ClientWarningsClock): ClientWarnings {
-  const kept: ClientWarning[] = [];
-  const rate = new RateWindow({ max: perSecondMax, monotonicMs });
+export class ClientWarnings implements ClientWarningTaker {
+  readonly #clock: ClientWarningsClock;
+  readonly #kept: ClientWarning[] = [];
+  readonly #rate: RateWindow;
 
-  function keep(
+  constructor(clock: ClientWarningsClock) {
+    this.#clock = clock;
+    this.#rate = new RateWindow({ max: perSecondMax, monotonicMs: () => clock.monotonicMs() });
+  }
+
+  get hasRoom(): boolean {
+    return !this.#rate.isSpent;
+  }
+
+  refused(origin: ClientWarningOrigin, { code, detail }: Problem): void {
+    this.#keep(origin, { code, detail, status: errorTable[code].status, events: 0 });
+  }
+
+  notStored(
+    origin: ClientWarningOrigin,
+    { code, detail, events }: Parameters<ClientWarningTaker["notStored"]>[1],
+  ): void {
+    this.#keep(origin, { code, detail, status: 200, events });
+  }
+
+  /** The warnings that are kept, the newest last. */
+  latest(): readonly ClientWarning[] {
+    return [...this.#kept];
+  }
+
+  #keep(
     origin: ClientWarningOrigin,
     what: Pick<ClientWarning, "status" | "code" | "detail" | "events">,
   ): void {
-    if (rate.isSpent) return;
-    rate.spend(1);
+    if (this.#rate.isSpent) return;
+    this.#rate.spend(1);
+    const kept = this.#kept;
     const { projectId, path, client } = origin;
-    const warning = { atMs: wallMs(), projectId, path, client, times: 1, ...what };
+    const warning = { atMs: this.#clock.wallMs(), projectId, path, client, times: 1, ...what };
     const at = kept.findIndex((earlier) => isAlike(earlier, warning));
     const [earlier] = at >= 0 ? kept.splice(at, 1) : [];
     if (kept.length === keptMax) kept.shift();
@@ -47,19 +69,6 @@ export function createClientWarnings({ wallMs, monotonicMs }: ClientWarningsCloc
         : { ...warning, times: earlier.times + 1, events: earlier.events + warning.events },
     );
   }
-
-  return {
-    get hasRoom() {
-      return !rate.isSpent;
-    },
-    refused(origin, { code, detail }: Problem) {
-      keep(origin, { code, detail, status: errorTable[code].status, events: 0 });
-    },
-    notStored(origin, { code, detail, events }) {
-      keep(origin, { code, detail, status: 200, events });
-    },
-    latest: () => [...kept],
-  };
 }
 
 /**

@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { createViewer } from "../../../src/admin/live/viewer.ts";
+import { BrowserViewer } from "../../../src/admin/live/viewer.ts";
 
 const event = {
   project: "p",
@@ -30,7 +30,7 @@ test("slow viewers lose events: memory stays bounded, and the count is right", (
     },
   });
   let nowMs = 0;
-  const viewer = createViewer(socket as unknown as ServerResponse, () => nowMs);
+  const viewer = new BrowserViewer(socket as unknown as ServerResponse, () => nowMs);
   const pushes = 100;
   expect(viewer.send("state", "{}")).toBe(true);
   for (let pushed = 0; pushed < pushes; pushed++) viewer.push(batch);

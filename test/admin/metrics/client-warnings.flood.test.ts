@@ -2,7 +2,7 @@
 // the same way is counted, not kept again.
 
 import { describe, expect, test } from "vitest";
-import { createClientWarnings } from "../../../src/admin/metrics/client-warnings.ts";
+import { ClientWarnings } from "../../../src/admin/metrics/client-warnings.ts";
 
 const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") => ({
   projectId,
@@ -13,7 +13,7 @@ const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") =>
 describe("floods of warnings cost little", () => {
   test("twenty a second, fifty in all", () => {
     let nowMs = 0;
-    const clientWarnings = createClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
+    const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     for (let second = 0; second < 4; second++) {
       nowMs = second * 1_000;
       for (let index = 0; index < 1_000; index++) {
@@ -42,7 +42,7 @@ describe("floods of warnings cost little", () => {
 
   test("the same for the same project, path and client is one warning, with the last words and the last time", () => {
     let nowMs = 0;
-    const clientWarnings = createClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
+    const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     const refused = (origin: ReturnType<typeof from>, detail: string) =>
       clientWarnings.refused(origin, { code: "invalid_json", detail });
     refused(from("shop"), "first");
@@ -61,7 +61,7 @@ describe("floods of warnings cost little", () => {
   });
 
   test("where there is no room, where it came from is not even asked", () => {
-    const clientWarnings = createClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
+    const clientWarnings = new ClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
     let asked = 0;
     const origin = {
       ...from("shop"),
