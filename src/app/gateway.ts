@@ -4,7 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../admin/metrics/client-warnings.ts";
 import type { Metrics } from "../admin/metrics/metrics.ts";
-import { type AdminServer, createAdminServer } from "../admin/server.ts";
+import { AdminServer } from "../admin/server.ts";
 import type { Config } from "../settings/config.ts";
 import { connectionIdentity, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
@@ -89,7 +89,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
     publicPort: () => status.publicPort,
     tryKey,
   });
-  const admin = createAdminServer({
+  const admin = new AdminServer({
     ...{ metrics, log, monotonicMs: clock.monotonicMs },
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),

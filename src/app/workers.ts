@@ -2,7 +2,7 @@
 // all workers.
 
 import { scrapeContentType, scrapeText, watchProcess } from "../admin/metrics/snapshot.ts";
-import { createAdminServer } from "../admin/server.ts";
+import { AdminServer } from "../admin/server.ts";
 import type { Log } from "../base/log.ts";
 import type { CommandContext } from "../cli/context.ts";
 import type { Config } from "../settings/config.ts";
@@ -28,7 +28,7 @@ export async function startWorkers(
     publicPort: () => publicPort,
     tryKey,
   });
-  const admin = createAdminServer({
+  const admin = new AdminServer({
     metrics: {
       contentType: scrapeContentType,
       text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),

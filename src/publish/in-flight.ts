@@ -6,7 +6,7 @@ import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { FrameOutcome } from "../base/types.ts";
-import { createKeptMessage, type KeptMessage } from "../nats/kept-message.ts";
+import { KeptMessages } from "../nats/kept-messages.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import { doubt, heardFrom } from "../nats/readiness.ts";
@@ -49,7 +49,7 @@ export class InFlight {
   readonly #metrics: PublishMetrics;
   readonly #log: Log;
   readonly #report: Pick<InFlightOptions, "settled" | "expired" | "storeFull">;
-  readonly #isKept: KeptMessage;
+  readonly #kept: KeptMessages;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   /** By token, in the order of first sends, which is also the order of retries. */
@@ -64,7 +64,7 @@ export class InFlight {
     this.#metrics = metrics;
     this.#log = log;
     this.#report = options;
-    this.#isKept = createKeptMessage(link, ackTimeoutMs);
+    this.#kept = new KeptMessages(link, ackTimeoutMs);
     this.#inbox = new AckInbox({
       link,
       monotonicMs,
@@ -266,7 +266,7 @@ export class InFlight {
     this.#pause(frame, this.#ackTimeoutMs);
     let kept: boolean;
     try {
-      kept = await this.#isKept(stream.name, sequence, messageId);
+      kept = await this.#kept.has(stream.name, sequence, messageId);
     } catch (error) {
       // The frame is retried after the pause. If it is a duplicate again, this is asked again.
       this.#log.warn(

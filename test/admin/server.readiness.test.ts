@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { type AdminServer, createAdminServer } from "../../src/admin/server.ts";
+import { AdminServer } from "../../src/admin/server.ts";
 
 let admin: AdminServer | undefined;
 let nowMs = 0;
@@ -14,7 +14,7 @@ async function startAdmin(
   readiness: () => Promise<string[]>,
   warnings?: () => Promise<string[]>,
 ): Promise<string> {
-  admin = createAdminServer({
+  admin = new AdminServer({
     ...(warnings === undefined ? {} : { warnings }),
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "penstock_x 1\n" },
     readiness,
@@ -105,7 +105,7 @@ describe("readiness says what is wrong", () => {
 
   test("a taken port is an error that says so", async () => {
     const url = await startAdmin(async () => []);
-    const second = createAdminServer({
+    const second = new AdminServer({
       metrics: { contentType: "", text: async () => "" },
       readiness: async () => [],
       log: { error: () => {} },

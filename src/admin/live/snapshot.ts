@@ -41,29 +41,35 @@ const unknownStore: StoreSnapshot = {
   streamsTotal: 0,
 };
 
-/** The function that takes a snapshot. `viewers` is how many people watch. It never rejects. */
-export function createSnapshots(
-  source: LiveSource,
-  session: StoreSession,
-): (viewers: number) => Promise<PageSnapshot> {
-  const counts = remembered<Counts>(async () => countsOf(await source.counts()), countsOf([]));
-  const clientWarnings = remembered(source.clientWarnings, []);
-  const readiness = remembered(async () => readinessOf(await source.readiness()), {
-    ready: 0,
-    workers: 1,
-    reasons: ["not known yet"],
-  });
-  const store = remembered(() => session.snapshot(), unknownStore);
+export class Snapshots {
+  readonly #source: LiveSource;
+  readonly #counts: Remembered<Counts>;
+  readonly #clientWarnings: Remembered<readonly ClientWarning[]>;
+  readonly #readiness: Remembered<Readiness>;
+  readonly #store: Remembered<StoreSnapshot>;
 
-  return async (viewers) => {
+  constructor(source: LiveSource, session: Pick<StoreSession, "snapshot">) {
+    this.#source = source;
+    this.#counts = new Remembered(async () => countsOf(await source.counts()), countsOf([]));
+    this.#clientWarnings = new Remembered(source.clientWarnings, []);
+    this.#readiness = new Remembered(async () => readinessOf(await source.readiness()), {
+      ready: 0,
+      workers: 1,
+      reasons: ["not known yet"],
+    });
+    this.#store = new Remembered(() => session.snapshot(), unknownStore);
+  }
+
+  /** Takes a snapshot. `viewers` is how many people watch. Never rejects. */
+  async take(viewers: number): Promise<PageSnapshot> {
     await inTime([
-      counts.refresh(),
-      clientWarnings.refresh(),
-      readiness.refresh(),
-      store.refresh(),
+      this.#counts.refresh(),
+      this.#clientWarnings.refresh(),
+      this.#readiness.refresh(),
+      this.#store.refresh(),
     ]);
-    const { upMs, about, showsEvents } = source;
-    const { ready, workers, reasons } = readiness.value();
+    const { upMs, about, showsEvents } = this.#source;
+    const { ready, workers, reasons } = this.#readiness.value;
     const state = {
       upMs: upMs(),
       ...about(),
@@ -72,13 +78,13 @@ export function createSnapshots(
       ready,
       workers,
       reasons,
-      store: store.value(),
+      store: this.#store.value,
     };
     return {
-      state: JSON.stringify({ atMs: Date.now(), ...state, counts: counts.value() }),
-      clientWarnings: JSON.stringify(clientWarnings.value()),
+      state: JSON.stringify({ atMs: Date.now(), ...state, counts: this.#counts.value }),
+      clientWarnings: JSON.stringify(this.#clientWarnings.value),
     };
-  };
+  }
 }
 
 function readinessOf(found: readonly string[] | Readiness): Readiness {
@@ -87,34 +93,35 @@ function readinessOf(found: readonly string[] | Readiness): Readiness {
     : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
 }
 
-interface Remembered<T> {
+/** What was last read, for as long as it cannot be read anew. */
+class Remembered<T> {
+  value: T;
+  readonly #read: () => Promise<T>;
+  #asking: Promise<void> | undefined;
+
+  constructor(read: () => Promise<T>, initial: T) {
+    this.#read = read;
+    this.value = initial;
+  }
+
   /**
    * Reads the value anew, and is fulfilled whether or not that succeeds. While a read is under way
    * no second one begins: callers share it.
    */
-  refresh(): Promise<void>;
-  value(): T;
-}
+  refresh(): Promise<void> {
+    this.#asking ??= this.#ask();
+    return this.#asking;
+  }
 
-function remembered<T>(read: () => Promise<T>, initial: T): Remembered<T> {
-  let value = initial;
-  let asking: Promise<void> | undefined;
-  async function ask(): Promise<void> {
+  async #ask(): Promise<void> {
     try {
-      value = await read();
+      this.value = await this.#read();
     } catch {
       // The old value stays. Why the read failed is among the reasons for not being ready.
     } finally {
-      asking = undefined;
+      this.#asking = undefined;
     }
   }
-  return {
-    refresh() {
-      asking ??= ask();
-      return asking;
-    },
-    value: () => value,
-  };
 }
 
 async function inTime(questions: readonly Promise<void>[]): Promise<void> {

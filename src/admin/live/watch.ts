@@ -4,7 +4,7 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { Feed } from "./feed.ts";
-import { createSnapshots, type LiveSource } from "./snapshot.ts";
+import { type LiveSource, Snapshots } from "./snapshot.ts";
 import { StoreSession } from "./store-session.ts";
 import { type TailSource, tail } from "./tail.ts";
 import type { Viewer } from "./viewer.ts";
@@ -83,9 +83,9 @@ export class Watch {
 
   #start(): Running {
     const session = new StoreSession(this.#options);
-    const takeSnapshot = createSnapshots(this.#options, session);
+    const taken = new Snapshots(this.#options, session);
     const show = async (): Promise<void> => {
-      const { state, clientWarnings } = await takeSnapshot(this.#viewers.size);
+      const { state, clientWarnings } = await taken.take(this.#viewers.size);
       for (const [viewer, sent] of this.#viewers) {
         viewer.send("state", state);
         if (clientWarnings !== sent && viewer.send("clientWarnings", clientWarnings))

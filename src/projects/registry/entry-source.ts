@@ -38,10 +38,14 @@ export async function openEntrySource({
   if (watch !== undefined) return watch;
   const reason = "the server has as many watches of the stream as it allows";
   log.warn({ stream: reader.name, reason }, "the project registry is polled, not watched");
-  return createPoll(reader, Math.min(intervalMs, pollMsMax), async () => {
-    const again = await watchIfAllowed(bucket);
-    again?.stop();
-    return again !== undefined;
+  return new PolledEntries({
+    reader,
+    pollMs: Math.min(intervalMs, pollMsMax),
+    async mayWatch() {
+      const again = await watchIfAllowed(bucket);
+      again?.stop();
+      return again !== undefined;
+    },
   });
 }
 
@@ -54,20 +58,32 @@ async function watchIfAllowed(bucket: KV): Promise<EntrySource | undefined> {
   }
 }
 
+interface PolledEntriesOptions {
+  readonly reader: BucketReader;
+  readonly pollMs: number;
+  readonly mayWatch: () => Promise<boolean>;
+}
+
 /**
  * Ends when `mayWatch` returns true: the reader then opens a new source, which is a watch, and
  * reads everything anew.
  */
-function createPoll(
-  reader: BucketReader,
-  pollMs: number,
-  mayWatch: () => Promise<boolean>,
-): EntrySource {
-  const stopping = new AbortController();
-  const { signal } = stopping;
+class PolledEntries implements EntrySource {
+  readonly #options: PolledEntriesOptions;
+  readonly #stopping = new AbortController();
 
-  async function* entries(): AsyncGenerator<SourcedEntry> {
-    let askedMs = performance.now();
+  constructor(options: PolledEntriesOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<SourcedEntry> {
+    const { reader, pollMs, mayWatch } = this.#options;
+    const { signal } = this.#stopping;
+    let askedMonotonicMs = performance.now();
     for (let sequence = 0; !signal.aborted; ) {
       let entry = await reader.next(sequence + 1);
       while (entry !== undefined && !signal.aborted) {
@@ -77,11 +93,9 @@ function createPoll(
         entry = after;
       }
       await pauseUntilAborted(pollMs, signal);
-      if (signal.aborted || performance.now() - askedMs < watchAgainMs) continue;
-      askedMs = performance.now();
+      if (signal.aborted || performance.now() - askedMonotonicMs < watchAgainMs) continue;
+      askedMonotonicMs = performance.now();
       if (await mayWatch()) return;
     }
   }
-
-  return { stop: () => stopping.abort(), [Symbol.asyncIterator]: entries };
 }
