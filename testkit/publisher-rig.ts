@@ -85,6 +85,11 @@ export const stored: Settled = { outcome: "stored", code: undefined };
 const withinMsDefault = 10_000;
 let prefixes = 0;
 
+/** The name of the rig's first live stream. */
+export function liveStream({ settings }: Pick<Rig, "settings">): string {
+  return streamName(settings.subjectPrefix, "live", 0);
+}
+
 export function projectOf(id: string): Project {
   return { id, name: id, keys: [], enabled: true };
 }

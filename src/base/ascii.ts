@@ -18,3 +18,13 @@ export const Ascii = {
   OpenBrace: 0x7b,
   CloseBrace: 0x7d,
 } as const;
+
+/** Whether the byte is white space in JSON. */
+export function isJsonSpace(byte: number | undefined): boolean {
+  return (
+    byte === Ascii.Space ||
+    byte === Ascii.LineFeed ||
+    byte === Ascii.CarriageReturn ||
+    byte === Ascii.Tab
+  );
+}

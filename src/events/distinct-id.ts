@@ -4,7 +4,8 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
-import { TokenType } from "../scan/table.ts";
+import type { TokenType } from "../scan/table.ts";
+import { isString } from "./item-view.ts";
 import { sequenceBytes, stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 
 /** Counted in code points, as PostHog's capture does. */
@@ -40,10 +41,6 @@ export function distinctIdText(
   const clean = text.replaceAll("\0", "\ufffd").toWellFormed();
   const kept = firstCharacters(clean, distinctIdCharactersMax);
   return { text: kept, cut: kept.length !== clean.length || end - start > tokenBytesRead };
-}
-
-function isString(type: TokenType): boolean {
-  return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
 /**

@@ -4,18 +4,8 @@
 
 import { describe, expect, test } from "vitest";
 import { scannedAtOnceBytesMax } from "../../src/intake/work-size.ts";
+import { randomFrom } from "../../tools/faults/random.ts";
 import { type BodyOf, bodyOf, IntakeKit } from "./intake-kit.ts";
-
-/** Mulberry32: the same numbers for the same seed. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 function nameOf(number: number): string {
   return [...number.toString(4)].map((digit) => "wxyz"[Number(digit)]).join("");

@@ -1,13 +1,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
 import { natsServerForFile } from "../../testkit/for-file.ts";
-import { linesOf, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
+import { linesOf, liveStream, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const server = await natsServerForFile({ maxFileStore: 8 * 1_073_741_824 });
-
-function liveStream(rig: Rig): string {
-  return `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-}
 
 /** Another service that listens where the frames go, and replies. */
 function replyWith(rig: Rig, reply: (times: number) => string): void {

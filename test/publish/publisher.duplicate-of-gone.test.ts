@@ -5,7 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
 import { natsServerForFile } from "../../testkit/for-file.ts";
 import { startNatsServer } from "../../testkit/nats-server.ts";
-import { type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
+import { liveStream, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
@@ -13,7 +13,7 @@ const messageId = "body-hash-0-1-2";
 const duplicate = { outcome: "duplicate", code: undefined };
 
 async function streamsOf(rig: Rig) {
-  const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+  const name = liveStream(rig);
   return { name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 

@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { doubt, StreamStates } from "../../src/nats/readiness.ts";
 import { StreamHistory } from "../../src/streams/history.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
-import { linesOf, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
+import { linesOf, liveStream, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const within = { timeout: 5_000, interval: 50 };
 
@@ -54,7 +54,7 @@ describe("a stream that went back is told", () => {
     await backToAnOlderDisk({ server, rig });
     expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
     await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
-    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    const name = liveStream(rig);
     expect((await rig.streams.check()).join()).toMatch(
       `stream ${name} went back from sequence 3 to `,
     );
@@ -68,7 +68,7 @@ describe("a stream that went back is told", () => {
 
   test("of one that went back while its server ran, events are refused until that is restarted", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
-    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    const name = liveStream(rig);
     for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
     const state = rig.streams.states.of("live", 0);
     await rig.streams.check();
@@ -113,7 +113,7 @@ describe("a stream that went back is told", () => {
   test("a stream that was made anew in memory while it was in use gets no 200", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
-    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    const name = liveStream(rig);
     const { streams } = await jetstreamManager(rig.link.connection);
     const { config } = await streams.info(name);
     await streams.delete(name);
@@ -138,7 +138,7 @@ describe("a stream that went back is told", () => {
     await server.kill();
     rmSync(server.storeDir, { recursive: true });
     await server.restart();
-    const name = `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
+    const name = liveStream(rig);
     const fault = `stream ${name} was made anew: the events it had acknowledged, up to sequence 2, are not in it`;
     await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([fault]), within);
     expect(toldIn(rig)).toEqual([expect.stringContaining(name)]);

@@ -1,13 +1,9 @@
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
 import { natsServerForFile } from "../../testkit/for-file.ts";
-import { linesOf, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
+import { linesOf, liveStream, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const server = await natsServerForFile();
-
-function liveStream(rig: Rig): string {
-  return `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-}
 
 async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.update(liveStream(rig), change);

@@ -8,6 +8,7 @@ import { describe, expect, test, vi } from "vitest";
 import { brokenPromises, wantedConfigs } from "../../src/streams/desired.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
 import {
+  liveStream,
   type Rig,
   type Settled,
   startRig,
@@ -21,10 +22,6 @@ const second = 1_000_000_000;
 const watchEveryMs = 20;
 const within = { timeout: 5_000, interval: 20 };
 const refused: Settled = { outcome: "refused", code: "unavailable" };
-
-function liveStream(rig: Rig): string {
-  return `${rig.settings.subjectPrefix}_LIVE_0`.toUpperCase();
-}
 
 function liveRefusal(rig: Rig): string | undefined {
   return rig.publisher.refusalOf("live", "alpha")?.detail;

@@ -1,6 +1,6 @@
 // What all generated pages share: a table says in plain text what a page shows with links and code.
 
-import { isNameFirst } from "../../src/http/pages/errors-page.ts";
+import { sentence as plainSentence } from "../../src/http/pages/errors-page.ts";
 
 /** Says where a page comes from, so that nobody edits it by hand. */
 export function generatedFrom(source: string): string {
@@ -32,12 +32,9 @@ export function marked(text: string): string {
   return shown;
 }
 
-/** A sentence of what stands in a table as a clause. */
+/** A sentence of what stands in a table as a clause, as Markdown. */
 export function sentence(clause: string): string {
-  const first = isNameFirst(clause)
-    ? clause
-    : `${clause.charAt(0).toUpperCase()}${clause.slice(1)}`;
-  return marked(first.endsWith(".") ? first : `${first}.`);
+  return marked(plainSentence(clause));
 }
 
 /** A number of bytes in the largest unit that it is a whole number of. */

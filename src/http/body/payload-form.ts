@@ -2,7 +2,7 @@
 // around it. The bytes are believed before headers and content types: JSON begins with a brace,
 // gzip with its magic bytes. Decodes no more than a few bytes.
 
-import { Ascii } from "../../base/ascii.ts";
+import { Ascii, isJsonSpace } from "../../base/ascii.ts";
 import { type Compression, looksGzipped } from "./codings.ts";
 import { type FormFields, fieldsOf } from "./form-fields.ts";
 
@@ -50,17 +50,8 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
 function payloadStart(bytes: Buffer): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const end = Math.min(bytes.length, SPACE_BYTES_MAX);
-  while (at < end && isSpace(bytes[at]!)) at++;
+  while (at < end && isJsonSpace(bytes[at])) at++;
   return at;
-}
-
-function isSpace(byte: number): boolean {
-  return (
-    byte === Ascii.Space ||
-    byte === Ascii.LineFeed ||
-    byte === Ascii.CarriageReturn ||
-    byte === Ascii.Tab
-  );
 }
 
 /**

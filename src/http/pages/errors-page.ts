@@ -121,11 +121,12 @@ function retryWords(status: ErrorRow["status"]): string {
  * Whether the words begin with code, or with a name as clients write it: its small letter stays,
  * even where a sentence begins.
  */
-export function isNameFirst(words: string): boolean {
+function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }
 
-function sentence(words: string): string {
+/** A sentence of what stands in a table as a clause. */
+export function sentence(words: string): string {
   const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
   return `${first}${words.endsWith(".") ? "" : "."}`;
 }

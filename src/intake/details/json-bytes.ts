@@ -3,27 +3,18 @@
 // time in proportion to them.
 
 import type { Buffer } from "node:buffer";
-import { Ascii } from "../../base/ascii.ts";
-
-function isSpace(byte: number | undefined): boolean {
-  return (
-    byte === Ascii.Space ||
-    byte === Ascii.LineFeed ||
-    byte === Ascii.CarriageReturn ||
-    byte === Ascii.Tab
-  );
-}
+import { Ascii, isJsonSpace } from "../../base/ascii.ts";
 
 export function spaceEnd(body: Buffer, start: number, end: number): number {
   let at = start;
-  while (at < end && isSpace(body[at])) at++;
+  while (at < end && isJsonSpace(body[at])) at++;
   return at;
 }
 
 /** Where the white space that ends at `end` begins; `end` where there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
-  while (at > start && isSpace(body[at - 1])) at--;
+  while (at > start && isJsonSpace(body[at - 1])) at--;
   return at;
 }
 
@@ -99,7 +90,7 @@ function isWordEnd(byte: number | undefined): boolean {
     byte === Ascii.Comma ||
     byte === Ascii.CloseBrace ||
     byte === Ascii.CloseBracket ||
-    isSpace(byte)
+    isJsonSpace(byte)
   );
 }
 
