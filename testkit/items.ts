@@ -2,7 +2,7 @@
 // around them, so that time and clocks are what a test says, and thousands of bodies take a moment.
 
 import { randomFillSync } from "node:crypto";
-import { createRecordWriter } from "../src/events/record.ts";
+import { JsonRecordWriter } from "../src/events/record.ts";
 import { UuidSource } from "../src/events/uuid.ts";
 import { Slips } from "../src/intake/details/slips.ts";
 import { ItemTaker, type Job } from "../src/intake/items.ts";
@@ -39,7 +39,7 @@ export interface Circumstances {
 }
 
 const scanner = createNativeScanner(4_096);
-const records = createRecordWriter({
+const records = new JsonRecordWriter({
   uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const items = new ItemTaker({

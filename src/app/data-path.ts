@@ -7,7 +7,7 @@ import { lowerBackgroundThreads } from "../base/background-threads.ts";
 import type { Log, ProcessLog } from "../base/log.ts";
 import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
 import type { Admission } from "../base/types.ts";
-import { createRecordWriter } from "../events/record.ts";
+import { JsonRecordWriter } from "../events/record.ts";
 import { UuidSource } from "../events/uuid.ts";
 import { watchCertificate } from "../http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../http/client/address-source.ts";
@@ -106,7 +106,7 @@ type IntakeTools = Pick<
 function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   return {
     ...scanning(log, monotonicMs),
-    records: createRecordWriter({
+    records: new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     monotonicMs,

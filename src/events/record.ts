@@ -70,15 +70,49 @@ export interface RecordWriter {
   write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void;
 }
 
-export function createRecordWriter({ uuids }: { uuids: Pick<UuidSource, "write"> }): RecordWriter {
-  const frames = new RecordFrames();
+interface RecordWriterOptions {
+  readonly uuids: Pick<UuidSource, "write">;
+}
 
-  function write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void {
+export class JsonRecordWriter implements RecordWriter {
+  readonly #uuids: RecordWriterOptions["uuids"];
+  readonly #frames = new RecordFrames();
+
+  constructor({ uuids }: RecordWriterOptions) {
+    this.#uuids = uuids;
+  }
+
+  begin(context: RecordContext): RecordFrame {
+    return this.#frames.frameOf(context);
+  }
+
+  measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame): number {
+    let bytes =
+      frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
+    bytes += frame.endBytes(verdict) + closingBytes;
+    bytes +=
+      verdict.eventText === undefined
+        ? table[row + Row.EventEnd]! - table[row + Row.EventStart]!
+        : verdict.eventText.length + 2;
+    bytes +=
+      verdict.distinctIdText === undefined
+        ? verdict.distinctIdEnd - verdict.distinctIdStart
+        : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
+    if (hasSentTimestamp(verdict) && (frame.hasSentAt || isElsewhen(verdict))) {
+      bytes += beforeTimestampSent.length + storedTimestampBytes;
+    }
+    bytes += hasProperties(table, row)
+      ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
+      : emptyProperties.length;
+    return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
+  }
+
+  write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void {
     const { body, table, row } = item;
     const target = sink.buffer;
     let at = sink.length;
     const end = at + frame.head.copy(target, at);
-    if (verdict.uuid === "new") uuids.write(target, at + uuidAt, frame.receivedAtMs);
+    if (verdict.uuid === "new") this.#uuids.write(target, at + uuidAt, frame.receivedAtMs);
     else writeUuid(item, verdict, target, at + uuidAt);
     at = end;
     at +=
@@ -109,29 +143,6 @@ export function createRecordWriter({ uuids }: { uuids: Pick<UuidSource, "write">
     target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);
   }
-
-  return { begin: (context) => frames.frameOf(context), measure, write };
-}
-
-function measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame): number {
-  let bytes =
-    frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
-  bytes += frame.endBytes(verdict) + closingBytes;
-  bytes +=
-    verdict.eventText === undefined
-      ? table[row + Row.EventEnd]! - table[row + Row.EventStart]!
-      : verdict.eventText.length + 2;
-  bytes +=
-    verdict.distinctIdText === undefined
-      ? verdict.distinctIdEnd - verdict.distinctIdStart
-      : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
-  if (hasSentTimestamp(verdict) && (frame.hasSentAt || isElsewhen(verdict))) {
-    bytes += beforeTimestampSent.length + storedTimestampBytes;
-  }
-  bytes += hasProperties(table, row)
-    ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
-    : emptyProperties.length;
-  return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
 }
 
 /**

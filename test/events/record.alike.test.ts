@@ -2,7 +2,7 @@
 // second record on: so whatever is in a record may not depend on what came before it.
 
 import { describe, expect, test } from "vitest";
-import { createRecordWriter } from "../../src/events/record.ts";
+import { JsonRecordWriter } from "../../src/events/record.ts";
 import { uuidAt } from "../../src/events/record-frame.ts";
 import { type Circumstances, receivedAtMs, type StoredRecord, take } from "../../testkit/items.ts";
 
@@ -66,7 +66,7 @@ describe("records of a request are alike", () => {
 
   test("however many projects send by turns, each record names its own", () => {
     const uuids = { write: () => {} };
-    const records = createRecordWriter({ uuids });
+    const records = new JsonRecordWriter({ uuids });
     const context = {
       lane: "live",
       receivedAtMs,

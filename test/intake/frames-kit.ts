@@ -12,7 +12,7 @@ import type {
   ProjectShares,
   Publisher,
 } from "../../src/base/types.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
+import { JsonRecordWriter } from "../../src/events/record.ts";
 import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -97,7 +97,7 @@ export function intakeOnFrames(
       refusalOf: () => undefined,
     },
     publisher,
-    records: createRecordWriter({
+    records: new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     metrics: {

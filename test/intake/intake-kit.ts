@@ -14,7 +14,7 @@ import type {
   ProjectMeter,
   Publisher,
 } from "../../src/base/types.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
+import { JsonRecordWriter } from "../../src/events/record.ts";
 import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -79,7 +79,7 @@ export class IntakeKit {
         { id, name: id, keys: [`key_${id}`], enabled: true, meter },
       ]),
     );
-    const records = createRecordWriter({
+    const records = new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     });
     this.#intake = createIntake({
@@ -87,7 +87,8 @@ export class IntakeKit {
       projects: { hasNone: false, byKey: (key) => projects.get(key), refusalOf: () => undefined },
       publisher: this.#publisher(),
       records: {
-        ...records,
+        begin: (context) => records.begin(context),
+        measure: (item, verdict, record) => records.measure(item, verdict, record),
         write: (...given) => {
           this.onEvent();
           this.#countEvent();

@@ -15,7 +15,7 @@ import type {
   MeteredProject,
   Publisher,
 } from "../../src/base/types.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
+import { JsonRecordWriter } from "../../src/events/record.ts";
 import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -75,7 +75,7 @@ beforeEach(() => {
     createScanner: createNativeScanner,
     projects: { refusalOf: () => undefined, hasNone: false, byKey: (key) => projects.get(key) },
     publisher: recordingPublisher(),
-    records: createRecordWriter({
+    records: new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
     metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },

@@ -15,7 +15,7 @@ import type {
   Publisher,
   RequestCost,
 } from "../../src/base/types.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
+import { JsonRecordWriter } from "../../src/events/record.ts";
 import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
@@ -68,7 +68,7 @@ beforeEach(() => {
   // Nothing comes back by itself.
   meter = new Meter(() => 0);
   const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
-  const records = createRecordWriter({
+  const records = new JsonRecordWriter({
     uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
   });
   intake = createIntake({
@@ -86,7 +86,8 @@ beforeEach(() => {
     },
     // An event of this name stands for a bug.
     records: {
-      ...records,
+      begin: (context) => records.begin(context),
+      measure: (item, verdict, record) => records.measure(item, verdict, record),
       write(item, verdict, record, sink) {
         if (item.body.includes("bug")) throw new Error("a bug");
         records.write(item, verdict, record, sink);

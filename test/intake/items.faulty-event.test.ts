@@ -5,7 +5,7 @@
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { FrameSink } from "../../src/base/types.ts";
-import { createRecordWriter } from "../../src/events/record.ts";
+import { JsonRecordWriter } from "../../src/events/record.ts";
 import { UuidSource } from "../../src/events/uuid.ts";
 import { Slips } from "../../src/intake/details/slips.ts";
 import { ItemTaker, type Job } from "../../src/intake/items.ts";
@@ -15,7 +15,7 @@ import { createNativeScanner } from "../../src/scan/native.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../src/scan/table.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
-const records = createRecordWriter({
+const records = new JsonRecordWriter({
   uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const recordBytesMax = 1_048_576;
@@ -37,12 +37,19 @@ interface Taken {
   readonly names: string[];
 }
 
-function take(items: string, measure = records.measure): Taken {
+function take(
+  items: string,
+  measure: typeof records.measure = (...given) => records.measure(...given),
+): Taken {
   const body = Buffer.from(`{"batch":[${items}]}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const taker = new ItemTaker({
     slowScanner,
-    records: { ...records, measure },
+    records: {
+      begin: (context) => records.begin(context),
+      measure,
+      write: (...given) => records.write(...given),
+    },
     slips: new Slips(),
     onBug,
   });
