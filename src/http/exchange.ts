@@ -183,8 +183,8 @@ export class HttpExchange implements Exchange {
       return;
     }
     const { origin, headOnly } = this;
-    const writing = this.#beginWriting(response, answer.status);
-    this.#stopWriting = writeFixed(response, answer, { origin, headOnly, ...writing });
+    const { close, sent } = this.#beginWriting(response, answer.status);
+    this.#stopWriting = writeFixed(response, answer, { origin, headOnly, close, sent });
   }
 
   answerResults(text: Buffer, hasRetry: boolean): void {
@@ -296,8 +296,8 @@ export class HttpExchange implements Exchange {
   #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
     this.body.release();
     const writeHead = (): void => writeResultsHead(response, hasRetry, this.origin);
-    const writing = this.#beginWriting(response, 200);
-    this.#stopWriting = this.#shared.long.write(response, text, { writeHead, ...writing });
+    const { close, sent } = this.#beginWriting(response, 200);
+    this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
   /**

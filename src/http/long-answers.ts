@@ -42,14 +42,19 @@ export class LongAnswers {
   }
 
   /** Writes as writePiecewise does, and like it returns the function that stops the writing. */
-  write(response: HttpResponse, body: Uint8Array, options: PiecewiseOptions): () => void {
+  write(
+    response: HttpResponse,
+    body: Uint8Array,
+    { writeHead, close, sent }: PiecewiseOptions,
+  ): () => void {
     const answer = { bytes: body.length, sinceMs: this.#options.monotonicMs(), response };
     this.#add(answer);
     const stop = writePiecewise(response, body, {
-      ...options,
+      writeHead,
+      close,
       sent: (mustClose) => {
         this.#delete(answer);
-        options.sent(mustClose);
+        sent(mustClose);
       },
     });
     return () => {

@@ -111,7 +111,7 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
  * or -1 where its end is not reached.
  */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
-  return walkMembers({ body, ...range }, (member) => {
+  return walkMembers({ body, start: range.start, end: range.end }, (member) => {
     if (isProperties(body, member)) {
       seen.propertiesToken = "";
       const properties = { body, start: member.valueStart, end: member.valueEnd };
