@@ -225,6 +225,16 @@ function replyIn(received: Buffer, headOnly: boolean): { reply: Reply; bytes: nu
 }
 
 /** A POST to /capture/ with a Content-Length. */
+/** A request that the intake holds: it answers when the test says so. */
+export async function heldRequest(): Promise<{ server: TestServer; wire: Wire }> {
+  const server = await startTestServer();
+  server.answer = () => {};
+  const wire = await connectTo(server);
+  wire.write(post("{}"));
+  await until(() => server.taken.length === 1, "it is taken");
+  return { server, wire };
+}
+
 export function post(
   body: string | Uint8Array,
   headers: Readonly<Record<string, string>> = {},

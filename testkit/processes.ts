@@ -37,7 +37,13 @@ export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   return embedded;
 }
 
-export type SpeakingProcess = ChildProcess & { said: { out: string; err: string } };
+/** Standard output and standard error. It grows while the process speaks. */
+interface Said {
+  readonly out: string;
+  readonly err: string;
+}
+
+export type SpeakingProcess = ChildProcess & { said: Said };
 
 /**
  * `node src/main.ts` with the arguments, and no settings from the environment but the nats-server.
@@ -81,8 +87,8 @@ function speaking(
   );
 }
 
-/** Keeps what the process says, and ends the process with the test. */
-export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>): SpeakingProcess {
+/** What the process says from now on. */
+export function saidBy(child: ChildProcessByStdio<null, Readable, Readable>): Said {
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     said.out += text;
@@ -90,6 +96,12 @@ export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>)
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said.err += text;
   });
+  return said;
+}
+
+/** Keeps what the process says, and ends the process with the test. */
+export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>): SpeakingProcess {
+  const said = saidBy(child);
   onTestFinished(() => void child.kill("SIGKILL"));
   return Object.assign(child, { said });
 }

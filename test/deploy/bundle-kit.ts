@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect, onTestFinished } from "vitest";
 import type { TestNatsServer } from "../../testkit/nats-server.ts";
+import { saidBy } from "../../testkit/processes.ts";
 import type { Env } from "./files-kit.ts";
 
 export interface RunningPenstock {
@@ -48,13 +49,7 @@ export function speaking(
 ): { out: string; err: string } {
   const [program, ...args] = command;
   const child = spawn(program, args, { env, cwd: tmpdir(), stdio: ["ignore", "pipe", "pipe"] });
-  const said = { out: "", err: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    said.out += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    said.err += text;
-  });
+  const said = saidBy(child);
   onTestFinished(async () => {
     const ended = new Promise((resolve) => child.once("close", resolve));
     if (child.exitCode === null && child.kill("SIGTERM")) await ended;

@@ -8,6 +8,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../testkit/gateway.ts";
 import { findNatsServer } from "../../testkit/nats-server.ts";
+import { saidBy } from "../../testkit/processes.ts";
 import { type Block, blocksOf, markdownFiles, root, testName } from "./docs-kit.ts";
 
 const dataDir = mkdtempSync(path.join(tmpdir(), "penstock-docs-"));
@@ -55,13 +56,7 @@ function start(program: string, args: readonly string[]): Spoken {
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const said = { out: "", err: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    said.out += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    said.err += text;
-  });
+  const said = saidBy(child);
   const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
     child.once("close", (code, signal) => resolve(code ?? signal));
   });

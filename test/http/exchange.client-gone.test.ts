@@ -6,6 +6,7 @@ import type { Exchange } from "../../src/base/types.ts";
 import {
   connectTo,
   head,
+  heldRequest,
   inflatedBytesMax,
   oneStored,
   post,
@@ -46,11 +47,7 @@ describe("clients may leave at any moment", () => {
   ])(
     "gone before its answer, the intake goes on and its late %s is harmless",
     async (_, answer) => {
-      const server = await startTestServer();
-      server.answer = () => {};
-      const wire = await connectTo(server);
-      wire.write(post("{}"));
-      await until(() => server.taken.length === 1, "it is taken");
+      const { server, wire } = await heldRequest();
       wire.socket.destroy();
       await until(() => server.aborted.length === 1, "it is gone");
       expect(server.aborted).toEqual(["answer"]);
@@ -82,11 +79,7 @@ describe("clients may leave at any moment", () => {
   });
 
   test("an answer past a client that closed its sending side reaches nobody, and harms nothing", async () => {
-    const server = await startTestServer();
-    server.answer = () => {};
-    const wire = await connectTo(server);
-    wire.write(post("{}"));
-    await until(() => server.taken.length === 1, "it is taken");
+    const { server, wire } = await heldRequest();
     wire.socket.end();
     await until(() => server.aborted.length === 1, "uWS takes a half-closed connection for closed");
     server.taken[0]!.exchange.answerStored(oneStored);

@@ -2,8 +2,6 @@
 // evicted: a body that wants its room in the same turn must not have it answered a second time.
 
 import { expect, test } from "vitest";
-import type { MeteredProject } from "../../src/base/types.ts";
-import { createPeek } from "../../src/intake/peek.ts";
 import {
   codeIn,
   connectTo,
@@ -12,13 +10,9 @@ import {
   startTestServer,
   until,
 } from "../../testkit/http-server.ts";
+import { peekOfOneProject } from "../../testkit/peek.ts";
 
-const project = { id: "a", enabled: true } as MeteredProject;
-const peek = createPeek({
-  hasNone: false,
-  byKey: (key) => (key === "ka" ? project : undefined),
-  refusalOf: () => undefined,
-});
+const peek = peekOfOneProject();
 
 test("an answer that waits is the only one: a body that lacks room, right behind one that is being answered", async () => {
   for (let time = 0; time < 10; time++) {

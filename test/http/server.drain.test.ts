@@ -3,6 +3,7 @@ import {
   codeIn,
   connectTo,
   head,
+  heldRequest,
   oneStored,
   post,
   startTestServer,
@@ -95,22 +96,14 @@ describe("a server drains before it closes", () => {
   });
 
   test("past its time, it says what is left", async () => {
-    const server = await startTestServer();
-    server.answer = () => {};
-    const wire = await connectTo(server);
-    wire.write(post("{}"));
-    await until(() => server.taken.length === 1, "it is taken");
+    const { server, wire } = await heldRequest();
     expect(await server.http.drain(20)).toBe(1);
     server.taken[0]!.exchange.answerStored(oneStored);
     expect((await wire.reply()).status).toBe(200);
   });
 
   test("closing drops every connection, and late answers are harmless", async () => {
-    const server = await startTestServer();
-    server.answer = () => {};
-    const wire = await connectTo(server);
-    wire.write(post("{}"));
-    await until(() => server.taken.length === 1, "it is taken");
+    const { server, wire } = await heldRequest();
     server.http.close();
     await wire.ended();
     expect(server.aborted).toEqual(["answer"]);

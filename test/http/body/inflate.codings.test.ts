@@ -1,8 +1,6 @@
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { MeteredProject } from "../../../src/base/types.ts";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../../src/http/body/inflate.ts";
-import { createPeek } from "../../../src/intake/peek.ts";
 import {
   bodyBytesMax,
   codeIn,
@@ -12,6 +10,7 @@ import {
   startTestServer,
   until,
 } from "../../../testkit/http-server.ts";
+import { peekOfOneProject } from "../../../testkit/peek.ts";
 
 const small = JSON.stringify({ event: "a", properties: { text: "äöü".repeat(50) } });
 const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(120_000) } }).slice(
@@ -162,12 +161,7 @@ describe("encoded bodies are inflated", () => {
   test.each([1, 2])(
     "whose a compressed body is, is known when it comes in %i pieces",
     async (pieces) => {
-      const project = { id: "a", enabled: true } as MeteredProject;
-      const peek = createPeek({
-        hasNone: false,
-        byKey: (key) => (key === "ka" ? project : undefined),
-        refusalOf: () => undefined,
-      });
+      const peek = peekOfOneProject();
       const events = Array.from({ length: 2_000 }, (_, n) => ({
         event: "e",
         distinct_id: `u${n * 7_919}`,

@@ -3,8 +3,6 @@
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { MeteredProject } from "../../../src/base/types.ts";
-import { createPeek } from "../../../src/intake/peek.ts";
 import { codeIn, connectTo, startTestServer, until } from "../../../testkit/http-server.ts";
 import { lzBomb, lzEncode } from "../../../testkit/lz.ts";
 import {
@@ -15,6 +13,7 @@ import {
   requestOf,
   type Sent,
 } from "../../../testkit/payload-forms.ts";
+import { peekOfOneProject } from "../../../testkit/peek.ts";
 
 const MIB = 1_048_576;
 const large = { bodyBytesMax: 8 * MIB, inflatedBytesMax: 20 * MIB, inflightBytesMax: 64 * MIB };
@@ -80,12 +79,7 @@ describe("every form of a payload is read", () => {
   });
 
   test.each(forms)("whose it is shows as it arrives: %s", async (_name, send) => {
-    const project = { id: "a", enabled: true } as MeteredProject;
-    const peek = createPeek({
-      hasNone: false,
-      byKey: (key) => (key === "ka" ? project : undefined),
-      refusalOf: () => undefined,
-    });
+    const peek = peekOfOneProject();
     const seen: (string | undefined)[] = [];
     const server = await startTestServer({
       ...large,
@@ -380,12 +374,7 @@ describe("every form of a payload is read", () => {
   });
 
   test("of what browsers send as gzip that no header names, the first kilobyte shows whose it is", async () => {
-    const project = { id: "a", enabled: true } as MeteredProject;
-    const peek = createPeek({
-      hasNone: false,
-      byKey: (key) => (key === "ka" ? project : undefined),
-      refusalOf: () => undefined,
-    });
+    const peek = peekOfOneProject();
     let seen: string | undefined;
     const server = await startTestServer({
       ...large,
