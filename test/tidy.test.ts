@@ -253,6 +253,22 @@ test.each(filesBelow("tools/**/*.ts", "testkit/**/*.ts", "scripts/**/*.mjs", "sr
   },
 );
 
+test("nothing is exported that no other file names", () => {
+  const files = filesBelow("*.ts", "*.mjs", "*.js");
+  const naming = new Map<string, Set<string>>();
+  for (const file of files) {
+    for (const word of new Set(read(file).match(/[\w$]+/g)))
+      naming.set(word, (naming.get(word) ?? new Set()).add(file));
+  }
+  const declared = /^export (?:async )?(?:function\*?|class|const|let|interface|type) ([\w$]+)/gm;
+  const unused = files.flatMap((file) =>
+    [...read(file).matchAll(declared)]
+      .filter(([, name = ""]) => naming.get(name)?.size === 1)
+      .map(([, name]) => `${file}: ${name}`),
+  );
+  expect(unused).toEqual([]);
+});
+
 test("one place imports the HTTP library, so that another build of it is swapped in there", () => {
   const importing = sources.filter((file) =>
     /(?:from|import\() ?"uWebSockets\.js"/.test(read(file)),

@@ -28,7 +28,7 @@ const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
 
-export interface StreamsOptions {
+interface StreamsOptions {
   readonly link: NatsLink;
   readonly settings: StreamSettings;
   readonly log: Log;

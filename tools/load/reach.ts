@@ -5,7 +5,7 @@ import { Client } from "undici";
 import { CommandError } from "../../src/cli/context.ts";
 import { neverSent } from "./client.ts";
 
-export interface Reach {
+interface Reach {
   readonly url: string;
   readonly timeoutMs: number;
 }
