@@ -46,9 +46,14 @@ export function isPast(
   return true;
 }
 
+/** Takes the place of a waiter that was told `unknown`: its lines stay in the frame. */
+const told: FrameWaiter = { frameSettled: () => {} };
+const toldDeadlineMs = Number.NEGATIVE_INFINITY;
+
 /**
  * Takes out the waiters whose deadline is past. Where the outcome is `refused`, their lines go too,
- * and so do the lines that no waiter has joined with.
+ * and so do the lines that no waiter has joined with. Where it is `unknown`, each leaves its place
+ * and its share, because the lines of the others are found by the shares before them.
  */
 export function takeExpired(
   frame: ExpiringFrame,
@@ -68,13 +73,18 @@ export function takeExpired(
   for (const [place, waiter] of waiters.entries()) {
     const at = place * shareWords;
     const [deadlineMs, events, bytes] = [shares[at]!, shares[at + 1]!, shares[at + 2]!];
-    const isGone = deadlineMs <= monotonicMs;
-    (isGone ? gone : frame.waiters).push(waiter);
-    (isGone ? goneShares : frame.shares).push(deadlineMs, events, bytes);
-    if (!isGone) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
-    if (cuts && isGone) {
+    const isGone = deadlineMs <= monotonicMs && waiter !== told;
+    if (isGone) {
+      gone.push(waiter);
+      goneShares.push(deadlineMs, events, bytes);
+    }
+    if (isGone && cuts) {
       frame.joinedEvents -= events;
     } else {
+      const isTold = isGone || waiter === told;
+      frame.waiters.push(isTold ? told : waiter);
+      frame.shares.push(isTold ? toldDeadlineMs : deadlineMs, events, bytes);
+      if (!isTold) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
       if (to < from) buffer.copyWithin(to, from, from + bytes);
       to += bytes;
     }

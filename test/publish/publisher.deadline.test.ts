@@ -3,6 +3,8 @@
 // that has; the others of the frame notice nothing.
 
 import { describe, expect, test } from "vitest";
+import { managerOf } from "../../src/nats/api.ts";
+import { streamName } from "../../src/nats/names.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
 import { linesOf, nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
 
@@ -24,6 +26,25 @@ describe("a deadline concerns its own request", () => {
     server.thaw();
     expect(await Promise.all(patient)).toEqual([stored, stored]);
     expect(linesOf(await rig.stored("live"))).toEqual(["first", "third", "second"]);
+    await rig.close();
+  });
+
+  test("one is told unknown, the next refused once the store has answered, and the last is stored", async () => {
+    const rig = await startRig(server, { ackTimeoutMs: 5_000 });
+    const jetStream = await managerOf(rig.link.connection, { timeoutMs: 2_000 });
+    await jetStream.streams.delete(streamName(rig.settings.subjectPrefix, "live", 0));
+    server.freeze();
+    const hasty = rig.send("live", "hasty-1", { withinMs: 200 });
+    const late = rig.send("live", "late--2", { withinMs: 1_500 });
+    const patient = rig.send("live", "patient");
+    expect(await hasty).toEqual(unknown);
+    server.thaw();
+    expect(await late).toEqual({ outcome: "refused", code: "unavailable" });
+    await rig.streams.ensure();
+    expect(await patient).toEqual(stored);
+    const [frame] = await rig.stored("live");
+    expect(frame!.lines).toEqual(["hasty-1", "patient"]);
+    expect(frame!.header("Penstock-Events")).toBe("2");
     await rig.close();
   });
 
