@@ -3,14 +3,16 @@
 // there is nothing to do, and may be interrupted at any point and run again: nothing that it
 // started is left running.
 
+import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
+import { addonBuilds, addonsNotBuilt, compilersMax, isPlain } from "./lib/addon.mjs";
 import { arePackagesCurrent, buildDist, installPackages, isDistCurrent } from "./lib/install.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { bringNatsServer, requireNatsServer } from "./lib/nats-server.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
-import { announce, root, SetupError } from "./lib/project.mjs";
+import { announce, modulesDir, root, SetupError } from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
+import { compileSimdjsonAhead, removeSimdjsonAhead } from "./lib/simdjson-ahead.mjs";
 
 /** Tests, benches and the other tools have packages of their own, which `up` does not install. */
 const withTools = process.argv.includes("--tools");
@@ -23,15 +25,26 @@ async function setUp() {
   try {
     if (!arePackagesCurrent({ withTools }) || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
-    await runner.together([
-      () => bringNatsServer(runner),
-      async () => {
-        await installPackages(runner, { withTools });
-        await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
-      },
-    ]);
+    await runner.together([() => bringNatsServer(runner), () => installAndBuild()]);
   } finally {
     giveBack();
+  }
+}
+
+async function installAndBuild() {
+  const isAhead = !existsSync(modulesDir) && isPlain(root) && compilersMax() > 1;
+  let simdjson;
+  try {
+    await runner.together([
+      () => installPackages(runner, { withTools }),
+      async () => {
+        if (isAhead) simdjson = await compileSimdjsonAhead(runner);
+      },
+    ]);
+    const builds = addonBuilds(runner, { simdjson });
+    await runner.together([...builds, () => buildDist(runner)], compilersMax());
+  } finally {
+    removeSimdjsonAhead();
   }
 }
 

@@ -58,10 +58,10 @@ export function addonsNotBuilt() {
 
 /**
  * The builds of what is not current, longest first. A failure is not fatal: the gateway does
- * without, more slowly.
+ * without, more slowly. `simdjson` is its object file, where it is compiled already.
  */
-export function addonBuilds(runner) {
-  return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
+export function addonBuilds(runner, { simdjson } = {}) {
+  return addonsNotBuilt().map((addon) => () => buildAddon({ ...addon, simdjson }, runner));
 }
 
 function isCurrent(addon) {
@@ -95,7 +95,7 @@ async function buildAddon(addon, runner) {
 }
 
 /** True when make and the shell take the path as it is. */
-function isPlain(path) {
+export function isPlain(path) {
   return !/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(path);
 }
 
@@ -149,6 +149,7 @@ function buildIn(tree, addon, runner) {
     directory,
     `--jobs=${compilersMax()}`,
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
+    ...(addon.simdjson === undefined ? [] : ["--", `-Dsimdjson_object=${addon.simdjson}`]),
   ];
   return runner.run(runtimeNode(), args, {
     env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },

@@ -3,6 +3,8 @@
 {
   "variables": {
     "simdjson_dir": "../../../node_modules/@nozbe/simdjson/src",
+    # Its object file, where it is compiled already.
+    "simdjson_object%": "",
   },
   "target_defaults": {
     # Hidden, or the loader would bind the addon's simdjson to the other version of it that node itself exports.
@@ -22,17 +24,23 @@
       },
     },
   },
+  "conditions": [
+    ["simdjson_object==''", {
+      "targets": [
+        {
+          "target_name": "simdjson",
+          "type": "static_library",
+          "sources": ["<(simdjson_dir)/simdjson.cpp"],
+          "include_dirs": ["<(simdjson_dir)"],
+          "cflags": ["-w"],
+          "xcode_settings": {
+            "WARNING_CFLAGS": ["-w"],
+          },
+        },
+      ],
+    }],
+  ],
   "targets": [
-    {
-      "target_name": "simdjson",
-      "type": "static_library",
-      "sources": ["<(simdjson_dir)/simdjson.cpp"],
-      "include_dirs": ["<(simdjson_dir)"],
-      "cflags": ["-w"],
-      "xcode_settings": {
-        "WARNING_CFLAGS": ["-w"],
-      },
-    },
     {
       "target_name": "event_scan",
       "sources": [
@@ -52,7 +60,13 @@
         "texts.cc",
         "utf8_repair.cc",
       ],
-      "dependencies": ["simdjson"],
+      "conditions": [
+        ["simdjson_object==''", {
+          "dependencies": ["simdjson"],
+        }, {
+          "libraries": ["<(simdjson_object)"],
+        }],
+      ],
       "include_dirs": ["<(simdjson_dir)"],
       # Warnings are asked for, as errors, by `npm run check:cpp`; a build is not to fail of them.
       "defines": ["NAPI_VERSION=8"],
