@@ -4,7 +4,6 @@
 
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Lane } from "../base/types.ts";
-import { version } from "../base/version.ts";
 import type { CommandContext } from "../cli/context.ts";
 import { gather } from "../cli/gather.ts";
 import {
@@ -32,6 +31,7 @@ import { tail } from "../cli/tail.ts";
 import { lanes } from "../nats/names.ts";
 import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
 import { workerCommand } from "../workers/worker-process.ts";
+import { version } from "./version.ts";
 
 export function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")

@@ -3,7 +3,6 @@
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { lowerBackgroundThreads } from "../base/background-threads.ts";
 import type { Log, ProcessLog } from "../base/log.ts";
 import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
 import type { Admission } from "../base/types.ts";
@@ -24,6 +23,7 @@ import { createNativeScanner, loadAddon } from "../scan/native.ts";
 import { createReferenceScanner } from "../scan/reference.ts";
 import type { Config } from "../settings/config.ts";
 import { WatchedShares } from "../streams/project-shares.ts";
+import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 

@@ -6,11 +6,11 @@ import { isLoopback } from "../admin/live/host.ts";
 import { LivePage } from "../admin/live/live-page.ts";
 import type { LiveSource } from "../admin/live/snapshot.ts";
 import type { TailSource } from "../admin/live/tail.ts";
-import { version } from "../base/version.ts";
 import { accessOptions, connectFault, type NatsAccess } from "../nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
+import { version } from "./version.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   /** The port that takes events; undefined until it is known. */
