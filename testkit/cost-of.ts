@@ -3,5 +3,5 @@
 import type { RequestCost } from "../src/base/types.ts";
 
 export function costOf(events: number, bytes: number): RequestCost {
-  return { events, bytes, eventsTaken: 0, bytesTaken: 0 };
+  return { events, bytes, expansion: 0, eventsTaken: 0, bytesTaken: 0, expansionTaken: 0 };
 }

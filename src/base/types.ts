@@ -35,13 +35,16 @@ export interface ProjectQuota {
   readonly burstSeconds: number;
 }
 
-/** What a request costs its project, and how much `admit` has taken from the quota for it. */
+/** What a request costs its project, and how much of that `admit` has taken for it. */
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** What `admit` took; 0 where there was no limit. */
+  /** Bytes to be stored, where these are far more than were sent; else 0. Set before `admit`. */
+  expansion: number;
+  /** What `admit` took and was not given back since; 0 where there was no limit. */
   eventsTaken: number;
   bytesTaken: number;
+  expansionTaken: number;
 }
 
 /** The way in which a request is larger than its project's quota ever lets through at once. */
@@ -69,19 +72,18 @@ export interface ProjectMeter {
    */
   rateHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
   /**
-   * For a request of which far more would be stored than was sent: whether it may be stored. If so,
-   * takes the bytes out of what the project has for such requests.
+   * For a request of which far more would be stored than was sent: how many milliseconds until the
+   * project has room for it, which `admit` then takes; Infinity if it never has.
    */
-  takesExpansion(bytes: number): boolean;
+  expansionWaitMs(bytes: number): number;
   /**
    * Whether the request is larger than the quota ever lets through at once, and in what. To be
    * asked before `admit`.
    */
   exceeds(cost: RequestCost): Excess | undefined;
   /**
-   * At most once for a request that `admit` let through: it ended in a 503, and will be sent again.
-   * `kept` of its events are stored or may be, and keep their cost. The cost of the others is given
-   * back.
+   * Gives back, once, the cost of the events that will be sent again: of all but `kept`, which are
+   * stored or may be, or have no retry. Only for a request that `admit` let through.
    */
   giveBack(cost: RequestCost, kept: number): void;
   /**
@@ -93,7 +95,7 @@ export interface ProjectMeter {
   countUnknown(events: number): void;
   /**
    * Counts events left out or in error, of a request that ended in a 200 or a 4xx. They cost the
-   * bytes of their request, but no events.
+   * bytes of their request, but no events, and no expansion, since nothing of them is stored.
    */
   countDropped(events: number, cost: RequestCost): void;
 }

@@ -228,9 +228,11 @@ export class PendingRequest implements FrameWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // The quota of events that are not stored is given back, so that their retry has room.
+    // What the events cost that are not stored is given back, so that their retry has room. Events
+    // that the client is told were left out have no retry.
     if (this.#failure !== undefined || this.#abandoned) {
-      meter.giveBack(this.#cost, this.#stored + this.#unknown);
+      const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
+      meter.giveBack(this.#cost, this.#stored + this.#unknown + leftOut);
     }
   }
 }

@@ -13,7 +13,7 @@ export interface RequestCaps {
   readonly eventsMax: number;
   /**
    * The most bytes to be stored for each byte sent. A request beyond this passes only while the
-   * project's meter takes its expansion.
+   * project's meter has room for its expansion.
    */
   readonly expansionMax: number;
 }
@@ -38,8 +38,9 @@ export function overCaps(
 }
 
 /**
- * To be called once a request: where it is beyond the cap, the bytes it may store are taken out of
- * what the project has for such requests.
+ * Where the request is beyond the cap, notes in its cost the bytes that it may store, for `admit` to
+ * take. Refuses a request that the project never has room for, and one that it has no room for now:
+ * the latter is sent again, and must not be told that it is too large.
  */
 export function expandsTooFar(
   work: CappedWork,
@@ -52,11 +53,18 @@ export function expandsTooFar(
   // Person fields inside `properties` are once in the body, and twice in the line. To sum them up
   // takes time, so it is done only where it can decide.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
-  if (likely > expandedMax && !project.meter.takesExpansion(likely)) {
-    const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
-    return { code: "expands_too_far", detail };
-  }
-  return undefined;
+  if (likely <= expandedMax) return undefined;
+  cost.expansion = likely;
+  const waitMs = project.meter.expansionWaitMs(likely);
+  if (waitMs === 0) return undefined;
+  const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
+  return waitMs === Number.POSITIVE_INFINITY
+    ? { code: "expands_too_far", detail }
+    : {
+        code: "project_full",
+        detail: `${detail}, and of that the project may store 8 MiB a minute: send the request again later`,
+        retryAfterMs: waitMs,
+      };
 }
 
 /**

@@ -155,8 +155,10 @@ export class Work implements RequestFacts {
     this.cost = {
       events: this.table[Header.ItemCount]!,
       bytes: this.body.length,
+      expansion: 0,
       eventsTaken: 0,
       bytesTaken: 0,
+      expansionTaken: 0,
     };
   }
 

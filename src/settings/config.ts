@@ -213,7 +213,7 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: "what a request may store for the bytes that were sent; what comes to more has 8 MiB a minute for each project, past that 413 expands_too_far",
+    why: "what a request may store for the bytes that were sent; what comes to more has 8 MiB a minute for each project, past that 503 project_full, for a request of more than 8 MiB 413 expands_too_far",
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),

@@ -9,6 +9,7 @@ import type {
   FrameOutcome,
   FrameSink,
   FrameWaiter,
+  ProjectMeter,
   ProjectShares,
   Publisher,
 } from "../../src/base/types.ts";
@@ -41,9 +42,9 @@ export interface SentHow {
 
 /** An intake whose frames the test settles, in the order it likes. */
 export function intakeOnFrames(
-  options: { shares?: ProjectShares; monotonicMs?: () => number } = {},
+  options: { shares?: ProjectShares; monotonicMs?: () => number; meter?: ProjectMeter } = {},
 ) {
-  const { monotonicMs = () => performance.now(), ...more } = options;
+  const { monotonicMs = () => performance.now(), meter, ...more } = options;
   const frames: Submitted[] = [];
   /** By reason of events, and code of warnings. */
   const counted: Record<string, number> = {};
@@ -51,10 +52,10 @@ export function intakeOnFrames(
     counted[what] = (counted[what] ?? 0) + by;
   };
   const given = { stored: 0, dropped: 0, unknown: 0, givenBack: 0 };
-  const meter = {
+  const noted: ProjectMeter = {
     ...{
       admit: () => 0,
-      takesExpansion: () => true,
+      expansionWaitMs: () => 0,
       exceeds: () => undefined,
       rateHit: () => ({ what: "events" as const, perSecond: 1 }),
     },
@@ -69,7 +70,7 @@ export function intakeOnFrames(
       given.dropped += events;
     },
   };
-  const project = { id: "a", name: "a", keys: ["key_a"], enabled: true, meter };
+  const project = { id: "a", name: "a", keys: ["key_a"], enabled: true, meter: meter ?? noted };
   const publisher: Publisher = {
     ...{ frameBytesMax: 524_288, recordBytesMaxOf: () => 4_194_304, refusalOf: () => undefined },
     ...{
@@ -130,7 +131,7 @@ export function intakeOnFrames(
     const items = batch.map((item) => JSON.stringify(item)).join(between);
     const body = Buffer.from(`{"created_at":"2026-01-01T00:00:00Z","batch":[${items}]}`);
     const work = intake(exchange, { memory: "borrowed", bytes: body }) ?? Promise.resolve();
-    return { answer: answer.promise, work };
+    return { answer: answer.promise, work, bodyBytes: body.length };
   }
 
   return { frames, given, counted, send };

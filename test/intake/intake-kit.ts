@@ -69,7 +69,7 @@ export class IntakeKit {
   constructor(options: { createScanner?: (rows?: number) => BackgroundScanner } = {}) {
     if (options.createScanner !== undefined) this.createScanner = options.createScanner;
     const meter: ProjectMeter = {
-      ...{ admit: () => 0, takesExpansion: () => true, exceeds: () => undefined, giveBack() {} },
+      ...{ admit: () => 0, expansionWaitMs: () => 0, exceeds: () => undefined, giveBack() {} },
       ...{ countStored() {}, countUnknown() {}, countDropped() {} },
       rateHit: () => ({ what: "events", perSecond: 1 }),
     };

@@ -25,6 +25,7 @@ import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 let meter: Meter;
+let meterMs: number;
 let intake: Intake;
 /** Of the next frames, then of all others. */
 let outcomes: [FrameOutcome, ErrorCode | undefined][];
@@ -66,7 +67,8 @@ beforeEach(() => {
   outcomes = [];
   otherwise = ["stored", undefined];
   // Nothing comes back by itself.
-  meter = new Meter(() => 0);
+  meterMs = 0;
+  meter = new Meter(() => meterMs);
   const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
   const records = new JsonRecordWriter({
     uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
@@ -75,6 +77,7 @@ beforeEach(() => {
     createScanner: createNativeScanner,
     projects: { refusalOf: () => undefined, hasNone: false, byKey: () => project },
     publisher: publisher(),
+    caps: { eventsMax: Number.POSITIVE_INFINITY, expansionMax: 256 },
     shares: {
       refusalOf: () => undefined,
       addUnderWay(_lane, _project, bytes) {
@@ -111,10 +114,11 @@ function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}
 }
 
 /** The code of the answer, or "stored", or "threw". */
-async function send(batch: object[]): Promise<string> {
+async function send(batch: object[], bytesArrived = bareExchange.bytesArrived): Promise<string> {
   const answer = Promise.withResolvers<string>();
   const exchange = {
     ...bareExchange,
+    bytesArrived,
     deadlineMs: 1_000,
     answerStored: () => answer.resolve("stored"),
     answerProblem: ({ code }: Problem) => answer.resolve(code),
@@ -257,6 +261,62 @@ describe("a 503 costs a project nothing", () => {
     expect(await send([wrong, wrong])).toBe("invalid_properties");
     expect(await send([wrong])).toBe("rate_limited");
     expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
+  });
+
+  describe("what expands far", () => {
+    /** Of the 8 MiB that a project has a minute. */
+    const fiveMegabytes = () => batchOf(20, 250_000);
+    const sendPacked = (batch: object[]) => send(batch, 1_000);
+
+    test("takes nothing of what the project has a minute by a 503, and something by a 200", async () => {
+      otherwise = ["refused", "store_full"];
+      for (let tries = 0; tries < 3; tries++)
+        expect(await sendPacked(fiveMegabytes())).toBe("store_full");
+      otherwise = ["stored", undefined];
+      expect(await sendPacked(fiveMegabytes())).toBe("stored");
+      expect(await sendPacked(fiveMegabytes())).toBe("project_full");
+      expect(await send(fiveMegabytes())).toBe("stored");
+    });
+
+    test("takes nothing by a bug, a 429, or events that are all in error", async () => {
+      for (let tries = 0; tries < 3; tries++)
+        expect(await sendPacked([...fiveMegabytes(), { event: "bug", distinct_id: "u" }])).toBe(
+          "threw",
+        );
+      const wrong = fiveMegabytes().map((event) => ({ ...event, $set: 1 }));
+      for (let tries = 0; tries < 3; tries++)
+        expect(await sendPacked(wrong)).toBe("invalid_properties");
+      leave(0);
+      for (let tries = 0; tries < 3; tries++)
+        expect(await sendPacked(fiveMegabytes())).toBe("rate_limited");
+      meter.setQuota(undefined);
+      expect(await sendPacked(fiveMegabytes())).toBe("stored");
+    });
+
+    test("what may be stored of it keeps its cost, yet no retry is told that it is too large", async () => {
+      otherwise = ["unknown", "timeout"];
+      let code: string;
+      do code = await sendPacked(fiveMegabytes());
+      while (code === "timeout");
+      expect(code).toBe("project_full");
+      expect(meter.counts.unknown * 250_000).toBeLessThan(8_388_608);
+      meterMs += 60_000;
+      otherwise = ["stored", undefined];
+      expect(await sendPacked(fiveMegabytes())).toBe("stored");
+    });
+
+    test("what is stored of it and what is not share its cost", async () => {
+      outcomes = [
+        ["stored", undefined],
+        ["refused", "store_full"],
+      ];
+      expect(await sendPacked(fiveMegabytes())).toBe("store_full");
+      const { accepted } = meter.counts;
+      expect(accepted).toBeGreaterThan(0);
+      const keptBytes = accepted * 250_000;
+      expect(meter.expansionWaitMs(8_388_608 - keptBytes + 10_000)).toBeGreaterThan(0);
+      expect(meter.expansionWaitMs(8_388_608 - keptBytes - 10_000)).toBe(0);
+    });
   });
 
   test("what is given back never comes to more than a burst, nor than what was taken", () => {

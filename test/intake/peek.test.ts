@@ -8,7 +8,7 @@ import { createPeek, peekedBytesMax } from "../../src/intake/peek.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,
-  takesExpansion: () => true,
+  expansionWaitMs: () => 0,
   exceeds: () => undefined,
   rateHit: () => ({ what: "events", perSecond: 1 }),
   giveBack: () => {},

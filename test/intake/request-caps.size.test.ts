@@ -17,7 +17,9 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   const table = new Uint32Array(Header.Words);
   const cost = costOf(events, bytes);
   const work = { cost, exchange: { bytesArrived }, project, table, additions: undefined };
-  return overCaps(work, caps) ?? expandsTooFar(work, caps);
+  const problem = overCaps(work, caps) ?? expandsTooFar(work, caps);
+  if (problem === undefined) meter.admit(cost);
+  return problem;
 }
 
 /** The same of a real batch of `count` events, which came as so many bytes. */
@@ -65,6 +67,11 @@ describe("a request has a size that its bytes do not show", () => {
     const passed = (tries: number) =>
       Array.from({ length: tries }, send).filter((code) => code === undefined).length;
     expect(passed(1_000)).toBe(29);
+    // It is not told that it is too large, since it may come again.
+    const refused = problemOf(1_000, 29_000, 74, meter);
+    expect(refused?.code).toBe("project_full");
+    nowMs += refused?.retryAfterMs ?? 0;
+    expect(passed(1_000)).toBe(1);
     nowMs += 60_000;
     expect(passed(1_000)).toBe(29);
     // What does not expand so far takes nothing of it, and is not refused for it.

@@ -36,52 +36,67 @@ export const noCounts: Counts = {
  */
 const burstEventsMin = 100;
 const burstBytesMin = 65_536;
-const burstsARequestMax = 2;
 
 /**
  * A project may store this many bytes a minute even where far fewer were sent for them: equal
  * events compress a thousand times and more.
  */
 const expansionBytesAMinute = 8_388_608;
-const minuteMs = 60_000;
 
-/** A rate, and how many tokens a burst has. */
+/** A rate, how many tokens a burst has, and how large a debt one request may leave. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
+  readonly debtMax: number;
+}
+
+const expansionRate: Rate = {
+  perSecond: expansionBytesAMinute / 60,
+  burst: expansionBytesAMinute,
+  debtMax: 0,
+};
+
+/** The part of a request's cost that it goes on owing. */
+interface KeptCost {
+  readonly events: number;
+  readonly bytes: number;
+  readonly expansion: number;
 }
 
 /**
  * Tokens that come back at a rate, up to a burst. A request that finds a token may take more tokens
  * than there are, so that one larger than the burst gets through. The debt is paid off before the
- * next request. Everything that passes is paid for in full, so the rate holds. The debt is at most
- * a burst, because keys are public, and one request of a stranger must not shut a project out for
- * hours.
+ * next request. Everything that passes is paid for in full, so the rate holds. The debt of a quota
+ * is at most a burst, because keys are public, and one request of a stranger must not shut a
+ * project out for hours.
  */
 class TokenBucket {
   #perSecond: number;
   #burst: number;
+  #debtMax: number;
   #level: number;
   #filledMonotonicMs: number;
 
-  constructor({ perSecond, burst }: Rate, monotonicMs: number) {
+  constructor({ perSecond, burst, debtMax }: Rate, monotonicMs: number) {
     this.#perSecond = perSecond;
     this.#burst = burst;
+    this.#debtMax = debtMax;
     this.#level = burst;
     this.#filledMonotonicMs = monotonicMs;
   }
 
   /** Tokens and debt stay, so that a change of the quota gives nobody a second burst. */
-  change({ perSecond, burst }: Rate, monotonicMs: number): void {
+  change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#perSecond = perSecond;
     this.#burst = burst;
-    this.#level = Math.max(-burst, Math.min(this.#level, burst));
+    this.#debtMax = debtMax;
+    this.#level = Math.max(-debtMax, Math.min(this.#level, burst));
   }
 
   /** The most tokens that one request may ever take. */
   get requestMax(): number {
-    return this.#burst * burstsARequestMax;
+    return this.#burst + this.#debtMax;
   }
 
   get perSecond(): number {
@@ -89,12 +104,12 @@ class TokenBucket {
   }
 
   /**
-   * 0 while there is a token and taking `tokens` would leave a debt of at most a burst. Else the
+   * 0 while there is a token and taking `tokens` would leave a debt that is allowed. Else the
    * milliseconds until that is so, at least 1.
    */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
-    const due = Math.max(0, tokens - this.#burst);
+    const due = Math.max(0, tokens - this.#debtMax);
     return this.#level > 0 && this.#level >= due
       ? 0
       : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
@@ -125,8 +140,8 @@ export class Meter implements ProjectMeter {
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
-  #expansionBytesLeft = expansionBytesAMinute;
-  #expansionMonotonicMs = Number.NEGATIVE_INFINITY;
+  /** Undefined until the first body that expands far. */
+  #expansion: TokenBucket | undefined = undefined;
   #stored = 0;
   #storedBytes = 0;
   #unknown = 0;
@@ -156,36 +171,35 @@ export class Meter implements ProjectMeter {
     return bucket;
   }
 
-  takesExpansion(bytes: number): boolean {
+  expansionWaitMs(bytes: number): number {
     const monotonicMs = this.#monotonicMs();
-    const back = ((monotonicMs - this.#expansionMonotonicMs) / minuteMs) * expansionBytesAMinute;
-    this.#expansionBytesLeft = Math.min(
-      expansionBytesAMinute,
-      this.#expansionBytesLeft + Math.max(0, back),
-    );
-    this.#expansionMonotonicMs = monotonicMs;
-    if (bytes > this.#expansionBytesLeft) return false;
-    this.#expansionBytesLeft -= bytes;
-    return true;
+    this.#expansion ??= new TokenBucket(expansionRate, monotonicMs);
+    return bytes > this.#expansion.requestMax
+      ? Number.POSITIVE_INFINITY
+      : this.#expansion.waitMs(bytes, monotonicMs);
   }
 
   admit(cost: RequestCost): number {
-    if (this.#events === undefined && this.#bytes === undefined) return 0;
-    const monotonicMs = this.#monotonicMs();
-    const tokens = eventTokens(cost.events);
-    const waitMs = Math.max(
-      this.#events?.waitMs(tokens, monotonicMs) ?? 0,
-      this.#bytes?.waitMs(cost.bytes, monotonicMs) ?? 0,
-    );
+    const waitMs = this.#quotaWaitMs(cost);
     if (waitMs > 0) {
       this.#rateLimitedRequests++;
       this.#rateLimitedEvents += cost.events;
       this.#rateLimitedBytes += cost.bytes;
       return waitMs;
     }
-    if (this.#events !== undefined) cost.eventsTaken = this.#events.take(tokens);
+    if (this.#events !== undefined) cost.eventsTaken = this.#events.take(eventTokens(cost.events));
     if (this.#bytes !== undefined) cost.bytesTaken = this.#bytes.take(cost.bytes);
+    if (cost.expansion > 0) cost.expansionTaken = this.#expansion?.take(cost.expansion) ?? 0;
     return 0;
+  }
+
+  #quotaWaitMs({ events, bytes }: RequestCost): number {
+    if (this.#events === undefined && this.#bytes === undefined) return 0;
+    const monotonicMs = this.#monotonicMs();
+    return Math.max(
+      this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0,
+      this.#bytes?.waitMs(bytes, monotonicMs) ?? 0,
+    );
   }
 
   rateHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
@@ -201,14 +215,13 @@ export class Meter implements ProjectMeter {
     return excessOf("events", this.#events, events) ?? excessOf("bytes", this.#bytes, bytes);
   }
 
-  giveBack({ events, bytes, eventsTaken, bytesTaken }: RequestCost, kept: number): void {
-    if (this.#events === undefined && this.#bytes === undefined) return;
-    const monotonicMs = this.#monotonicMs();
-    this.#events?.giveBack(eventsTaken - kept, monotonicMs);
-    this.#bytes?.giveBack(
-      kept === 0 ? bytesTaken : bytesTaken - (bytes * kept) / events,
-      monotonicMs,
-    );
+  giveBack(cost: RequestCost, kept: number): void {
+    const share = kept === 0 ? 0 : kept / cost.events;
+    this.#keep(cost, {
+      events: kept,
+      bytes: cost.bytes * share,
+      expansion: cost.expansion * share,
+    });
   }
 
   countStored(events: number, bytes: number): void {
@@ -222,10 +235,25 @@ export class Meter implements ProjectMeter {
 
   countDropped(events: number, cost: RequestCost): void {
     this.#dropped += events;
-    this.#events?.giveBack(
-      cost.eventsTaken - eventTokens(cost.events - events),
-      this.#monotonicMs(),
-    );
+    const { eventsTaken, bytesTaken, expansionTaken } = cost;
+    this.#keep(cost, {
+      events: eventTokens(eventsTaken - events),
+      bytes: bytesTaken,
+      expansion: Math.max(0, expansionTaken - (cost.expansion * events) / cost.events),
+    });
+  }
+
+  /** Gives back what the request has taken and is not to keep. */
+  #keep(cost: RequestCost, kept: KeptCost): void {
+    const { eventsTaken, bytesTaken, expansionTaken } = cost;
+    if (eventsTaken + bytesTaken + expansionTaken === 0) return;
+    const monotonicMs = this.#monotonicMs();
+    cost.eventsTaken = Math.min(eventsTaken, kept.events);
+    cost.bytesTaken = Math.min(bytesTaken, kept.bytes);
+    cost.expansionTaken = Math.min(expansionTaken, kept.expansion);
+    this.#events?.giveBack(eventsTaken - cost.eventsTaken, monotonicMs);
+    this.#bytes?.giveBack(bytesTaken - cost.bytesTaken, monotonicMs);
+    this.#expansion?.giveBack(expansionTaken - cost.expansionTaken, monotonicMs);
   }
 
   get counts(): Counts {
@@ -248,9 +276,9 @@ function rateOf(
   burstSeconds: number,
   burstMin: number,
 ): Rate | undefined {
-  return perSecond === undefined
-    ? undefined
-    : { perSecond, burst: Math.max(perSecond * burstSeconds, burstMin) };
+  if (perSecond === undefined) return undefined;
+  const burst = Math.max(perSecond * burstSeconds, burstMin);
+  return { perSecond, burst, debtMax: burst };
 }
 
 function excessOf(

@@ -5,6 +5,8 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { FrameOutcome, ProjectShares } from "../../../src/base/types.ts";
 import { UuidList } from "../../../src/intake/v1/uuid-list.ts";
+import { Meter } from "../../../src/projects/quota/meter.ts";
+import { costOf } from "../../../testkit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("each event of a request has its own outcome", () => {
@@ -120,6 +122,30 @@ describe("each event of a request has its own outcome", () => {
     await settleAll(frames, work, (at) => (at === 0 ? "stored" : "refused"));
     await answer;
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
+  });
+
+  test("stored and dropped events keep their cost, and what is to be sent again gets it back once", async () => {
+    const burst = { events: 1_000, bytes: 10_000_000 };
+    const meter = new Meter(() => 0);
+    meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
+    const { frames, send } = intakeOnFrames({ meter });
+    const drops = Array.from({ length: 20 }, dropped);
+    const sent = [...drops, ...Array.from({ length: 20 }, () => event(60_000))];
+    const { answer, work, bodyBytes } = send(sent);
+    await settleAll(frames, work, (at) => (at === 0 ? "stored" : "refused"));
+    await answer;
+    const stored = frames[0]?.uuids.length ?? 0;
+    expect(stored).toBeGreaterThan(0);
+    expect(stored).toBeLessThan(20);
+    expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
+    // What is left is read from how long a request of two bursts would have to wait.
+    const leftOf = (rate: "events" | "bytes", perSecond: number) => {
+      const waitMs = meter.admit({ ...costOf(0, 0), [rate]: 2 * burst[rate] });
+      return burst[rate] - (waitMs * perSecond) / 1_000;
+    };
+    // Of what was dropped the bytes were work, and there is no retry to pay them with.
+    expect(leftOf("events", 1)).toBeCloseTo(burst.events - stored);
+    expect(leftOf("bytes", 10_000)).toBeCloseTo(burst.bytes - (bodyBytes * (stored + 20)) / 40);
   });
 
   test("ids of frames are those of the events in them: a part that is sent again is known, other events are not", async () => {
