@@ -64,6 +64,7 @@ export class InflateQueue {
   #unknownSteps = 0;
   #memoryBytes = 0;
   #unknownMemoryBytes = 0;
+  #isStarting = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(limits: InflateQueueLimits, monotonicMs: () => number) {
@@ -84,7 +85,8 @@ export class InflateQueue {
 
   /**
    * Takes out a work that is done or given up, of which nothing is on the pool any more. Does
-   * nothing for a work that was taken out before.
+   * nothing for a work that was taken out before. Others get their steps only after the caller, who
+   * may be in the middle of another body: a step may evict that.
    */
   leave(work: QueuedWork): void {
     const place = this.#places.get(work);
@@ -93,7 +95,12 @@ export class InflateQueue {
     this.#endStep(place);
     if (place.hasBegun) this.#countBegun(place, -1);
     this.#takeFrom(place);
-    this.#startSteps();
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    queueMicrotask(() => {
+      this.#isStarting = false;
+      this.#startSteps();
+    });
   }
 
   #startSteps(): void {
