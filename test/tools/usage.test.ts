@@ -20,6 +20,12 @@ test.each([
   ["tools/bench/main.ts", ["--bogus"], "unknown option '--bogus'"],
   ["tools/faults/run.ts", ["no-such-scenario"], "no such scenario"],
   ["tools/faults/run.ts", ["--soak", "long", "--network", "proxies"], "a soak has one nats-server"],
+  ["tools/faults/run.ts", ["--delay-ms", "far"], "must be a whole number up to 10000"],
+  [
+    "tools/faults/run.ts",
+    ["--delay-ms", "30", "--network", "namespaces"],
+    "namespaces cannot delay",
+  ],
   ["scripts/fuzz.mjs", ["--bogus"], "Unknown option '--bogus'"],
   ["scripts/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
   ["scripts/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],

@@ -228,9 +228,9 @@ function startNode({
       ? `nats://127.0.0.1:${port}`
       : network.routeUrl(node, other),
   );
-  // Nodes tell one another and their clients addresses. Those would be ways around the network.
-  const untold =
-    network === undefined ? [] : ["  no_advertise: true", '  advertise: "127.0.0.1:1"'];
+  // Nodes tell one another and their clients addresses. Those would be ways around the network, and
+  // around proxies before the nodes.
+  const untold = network === undefined ? [] : ['  advertise: "127.0.0.1:1"'];
   return startNatsServer({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
@@ -244,6 +244,7 @@ function startNode({
       "  name: penstock",
       `  listen: "${place.innerHost}:${routePorts[node]}"`,
       `  routes: [${routes.map((route) => `"${route}"`).join(", ")}]`,
+      "  no_advertise: true",
       ...untold,
       "}",
     ].join("\n"),

@@ -13,6 +13,7 @@ import { emptyStreams, fillStreams } from "./filler.ts";
 import { leftoversOf } from "./leftovers.ts";
 import { lostAnswers } from "./lost-answers.ts";
 import { isOlder } from "./nats-version.ts";
+import { randomFrom } from "./random.ts";
 import { differencesOf } from "./replicas.ts";
 import type {
   GatewayProcess,
@@ -42,6 +43,8 @@ interface RunOptions {
   readonly faultMs?: number;
   /** The kind of network, for a scenario that cuts it. */
   readonly network: NetworkKind;
+  /** How far the gateway is from the store, each way. Default: as the scenario says. */
+  readonly delayMs?: number;
 }
 
 export interface RunResult extends ScenarioResult {
@@ -90,8 +93,9 @@ const recoveryWatchMs = 20_000;
 
 /** Rejects only when the scenario itself cannot be run. */
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
-  const site = await createSite(scenario, options);
-  const notes: string[] = [];
+  const delayMs = distanceOf(scenario, options);
+  const site = await createSite(scenario, { ...options, delayMs });
+  const notes = delayMs === 0 ? [] : [`the gateway is ${delayMs} ms from the store, each way`];
   try {
     return await attack(scenario, site, { ...options, notes });
   } catch (error) {
@@ -104,6 +108,16 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   } finally {
     await site.remove();
   }
+}
+
+/** Chance of its own, so that a seed's sequence in the scenario is the same at any distance. */
+function distanceOf(
+  { topology, delayMs }: Scenario,
+  { network, seed, ...options }: RunOptions,
+): number {
+  // A gateway in a namespace of its own finds no proxy, and an embedded store is always next door.
+  if (topology === "embedded" || (topology === "networked" && network === "namespaces")) return 0;
+  return options.delayMs ?? delayMs?.(randomFrom(seed + 1)) ?? 0;
 }
 
 interface Attack extends RunOptions {

@@ -30,10 +30,12 @@ interface Options {
   readonly walk?: string;
   readonly seed: number;
   readonly network?: NetworkKind;
+  readonly delayMs?: number;
 }
 
 const recoveryMsDefault = 3_000;
 const seedEnd = 2 ** 32;
+const delayMsMax = 10_000;
 const loads: readonly LoadName[] = ["singles", "batches", "mixed"];
 const loadsDefault: readonly LoadName[] = ["singles", "batches"];
 
@@ -78,6 +80,12 @@ function commandLine(): Command {
         "what is cut between nodes: network namespaces lose packets, TCP proxies hold bytes back; default: namespaces where they can be made (as root), or proxies",
       ).choices(networkKinds),
     )
+    .addOption(
+      new Option(
+        "--delay-ms <number>",
+        "how late bytes pass between gateway and store, each way, through proxies; default: as the scenario says, most are next door",
+      ).argParser(delayOf),
+    )
     .option("--json <file>", "write the results there too")
     .option("--list", "only name the scenarios", false)
     .option("--walk <duration>", `instead: ${clusterRandomWalk.name} alone, for so long (90s, 10m)`)
@@ -109,6 +117,13 @@ function seedOf(text: string): number {
     throw new InvalidArgumentError(`must be a whole number below ${seedEnd}`);
   }
   return seed;
+}
+
+function delayOf(text: string): number {
+  const delayMs = Number(text);
+  if (!/^\d+$/.test(text) || delayMs > delayMsMax)
+    throw new InvalidArgumentError(`must be a whole number up to ${delayMsMax}`);
+  return delayMs;
 }
 
 async function main(): Promise<number> {
@@ -158,11 +173,16 @@ function chosen(program: Command, names: readonly string[]): readonly Scenario[]
  * The kind of network to run on. Prints which one it is, and why namespaces cannot be had where
  * they cannot.
  */
-function networkOf(program: Command, { network, soak: duration }: Options): NetworkKind {
+function networkOf(program: Command, { network, soak: duration, delayMs }: Options): NetworkKind {
+  if (duration !== undefined && delayMs !== undefined)
+    program.error("--delay-ms: a soak is next door");
+  if (network === "namespaces" && delayMs !== undefined)
+    program.error("--delay-ms: namespaces cannot delay; it takes --network proxies");
   if (duration !== undefined && network !== undefined)
     program.error("--network: a soak has one nats-server");
   if (duration !== undefined) return "proxies";
-  const why = network === "proxies" ? "as told" : whyNoNamespaces();
+  const told = delayMs === undefined ? "as told" : "they cannot delay";
+  const why = network === "proxies" || delayMs !== undefined ? told : whyNoNamespaces();
   if (network === "namespaces" && why !== undefined)
     program.error(`--network: no namespaces can be made here: ${why}`);
   const kind = why === undefined ? "namespaces" : "proxies";
@@ -186,7 +206,16 @@ interface Plan extends Options {
 }
 
 async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
-  const { binaries, faultMs, short, json, recoveryMs: recoveryMsMax, seed, network } = plan;
+  const {
+    binaries,
+    faultMs,
+    short,
+    json,
+    recoveryMs: recoveryMsMax,
+    seed,
+    network,
+    delayMs,
+  } = plan;
   const results: RunResult[] = [];
   const failures: string[] = [];
   for (const binary of binaries) {
@@ -199,10 +228,11 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
         try {
           const form = short ? "short" : "full";
           const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
-          const result = await runScenario(
-            scenario,
-            faultMs === undefined ? common : { ...common, faultMs },
-          );
+          const result = await runScenario(scenario, {
+            ...common,
+            ...(faultMs === undefined ? {} : { faultMs }),
+            ...(delayMs === undefined ? {} : { delayMs }),
+          });
           results.push(result);
           for (const note of result.notes) process.stderr.write(`  ${note}\n`);
           for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);

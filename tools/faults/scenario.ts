@@ -5,6 +5,7 @@
 import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import type { Place } from "./cluster-network.ts";
 import type { Closing } from "./lost-answers.ts";
+import type { Random } from "./random.ts";
 import type { LoadShape } from "./senders.ts";
 
 /** Where the events go. All of it is real nats-servers, as processes of their own on loopback. */
@@ -173,6 +174,11 @@ export interface Scenario {
    * `cluster` only.
    */
   readonly onDisk?: boolean;
+  /**
+   * How far the gateway is from the store: bytes pass so many milliseconds late, each way. Default:
+   * next door. Not for topology `embedded`.
+   */
+  readonly delayMs?: (random: Random) => number;
   /** What is sent, in place of the form's. */
   readonly shape?: LoadShape;
   /**

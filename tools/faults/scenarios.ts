@@ -20,6 +20,7 @@ import { clusterPagesLostAtOnce } from "./scenarios/cluster-pages-lost-at-once.t
 import { clusterPagesLostWhileGrowing } from "./scenarios/cluster-pages-lost-while-growing.ts";
 import { clusterPowerCutWhileLagging } from "./scenarios/cluster-power-cut-while-lagging.ts";
 import { clusterQuorumLost } from "./scenarios/cluster-quorum-lost.ts";
+import { clusterQuorumLostFarAway } from "./scenarios/cluster-quorum-lost-far-away.ts";
 import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { clusterRollingRestart } from "./scenarios/cluster-rolling-restart.ts";
 import { clusterTroubleWithoutEnd } from "./scenarios/cluster-trouble-without-end.ts";
@@ -69,6 +70,7 @@ export const scenarios: readonly Scenario[] = [
   clusterLeaderStepsDown,
   clusterPowerCutWhileLagging,
   clusterQuorumLost,
+  clusterQuorumLostFarAway,
   clusterRandomWalk,
   clusterRollingRestart,
   clusterTroubleWithoutEnd,

@@ -43,6 +43,11 @@ export interface LoadShape {
    * other pauses are meant likewise.
    */
   readonly singlePauseMs: number;
+  /**
+   * The last of these connections pauses so much longer, each one before it less, so that they do
+   * not send in step. Default 0.
+   */
+  readonly singlePauseSpreadMs?: number;
   readonly batchConnections: number;
   readonly batchPauseMs: number;
   readonly batchEvents: number;
@@ -66,6 +71,7 @@ export function createSenders(events: Events, load: LoadName, shape: LoadShape):
 
 function singleSenders(events: Events, shape: LoadShape): Sender[] {
   const kind = events.of.single;
+  const moreMs = (shape.singlePauseSpreadMs ?? 0) / shape.singleConnections;
   return Array.from({ length: shape.singleConnections }, (_, connection) => ({
     name: `single ${kind.projectOf(0)} ${connection % 3}`,
     next: () => {
@@ -73,7 +79,7 @@ function singleSenders(events: Events, shape: LoadShape): Sender[] {
       const body = singleBody(kind, first, { paddingBytes: smallPaddingBytes });
       return { body, gzip: false, kind, first, events: 1, expected: "200" };
     },
-    pauseMs: shape.singlePauseMs,
+    pauseMs: shape.singlePauseMs + Math.round(connection * moreMs),
     retries: connection % 2 === 0,
     steady: true,
   }));

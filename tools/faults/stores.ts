@@ -6,6 +6,7 @@ import { readConfig } from "../../src/settings/read-config.ts";
 import type { NetworkKind } from "./cluster-network.ts";
 import { createClusterStore } from "./cluster-store.ts";
 import { createEmbeddedStore } from "./embedded-store.ts";
+import { farStore } from "./far-store.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { diskFolder } from "./page-cache.ts";
 import { createProxiedStore } from "./proxied-store.ts";
@@ -31,12 +32,14 @@ interface SiteMeans {
   readonly binary: string;
   /** The kind of network for topology `networked`. */
   readonly network: NetworkKind;
+  /** How far the gateway is from the store, each way. */
+  readonly delayMs: number;
 }
 
 /** Rejects when a part does not start; what has started is taken down then. */
 export async function createSite(options: SiteOptions, means: SiteMeans): Promise<Site> {
   if (options.topology === "embedded") return await createEmbeddedSite(options, means);
-  const store = await createStore(options, means);
+  const store = await createStoreAt(options, means);
   const env = {
     PENSTOCK_NATS_URL: store.gatewayUrl,
     PENSTOCK_REPLICAS: String(store.replicas),
@@ -47,6 +50,17 @@ export async function createSite(options: SiteOptions, means: SiteMeans): Promis
     if (options.inProcess) return { store, ...(await startInProcess(env, store)) };
     const gateway = await startGatewayProcess({ command: "serve", env, place: store.gatewayPlace });
     return { store, gateway, remove: () => removeBoth(gateway, store) };
+  } catch (error) {
+    await store.remove();
+    throw error;
+  }
+}
+
+async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<Store> {
+  const store = await createStore(options, means);
+  if (means.delayMs === 0) return store;
+  try {
+    return await farStore(store, means.delayMs);
   } catch (error) {
     await store.remove();
     throw error;

@@ -173,6 +173,13 @@ export const clusterRuns: readonly ShortRun[] = [
     timeoutMs: 180_000,
   },
   {
+    scenario: "cluster-quorum-lost-far-away",
+    shows: "the deadline of one request takes no line from another in the same frame",
+    timeoutMs: 180_000,
+    answers: { "200": "over 100", "503": "some" },
+    events: { lost: "none" },
+  },
+  {
     scenario: "cluster-random-walk",
     shows:
       "several troubles at a time lose nothing, turn no valid key away, and leave all replicas equal",

@@ -14,6 +14,8 @@ import { diskLost, type Step, type StepKind, stepKinds } from "../walk.ts";
 const togetherMax = 3;
 const stepsBetweenCalms = 8;
 const diskLossChance = 0.5;
+/** Of the gateway from the store, each way; every other walk is next door. */
+const delayMsMax = 50;
 const oldestThatBearsMore = "2.12.0";
 
 export const clusterRandomWalk: Scenario = {
@@ -39,6 +41,7 @@ export const clusterRandomWalk: Scenario = {
     importPauseMs: 20,
     largeImportEvery: 25,
   },
+  delayMs: (random) => (random() < 0.5 ? 0 : Math.round(random() * delayMsMax)),
   mayRefuse: true,
   mustRecover: true,
   async run(context) {

@@ -1,0 +1,43 @@
+// Two nodes of three die, the leader among them, and the gateway is far from all of them. Frames
+// that many requests share are sent again and again meanwhile, so that some requests come to their
+// deadline while a reply is on its way, and others of the same frame when it was just refused: the
+// first may be stored, the second may not, and neither may cost the others a byte.
+
+import { whole } from "../cluster-watch.ts";
+import type { Scenario } from "../scenario.ts";
+import { clusterQuorumLost } from "./cluster-quorum-lost.ts";
+
+const delayMs = 30;
+
+export const clusterQuorumLostFarAway: Scenario = {
+  ...clusterQuorumLost,
+  name: "cluster-quorum-lost-far-away",
+  title: `cluster of three, ${delayMs} ms away each way: two nodes are killed, and restarted, twice`,
+  env: {
+    ...clusterQuorumLost.env,
+    PENSTOCK_FRAME_SCOPE: "partition",
+    PENSTOCK_ACK_TIMEOUT_MS: "700",
+    PENSTOCK_REQUEST_TIMEOUT_MS: "2000",
+  },
+  faultMs: { short: 3_500, full: 7_000 },
+  // Many connections that each send seldom: a frame has many waiters, each with its own deadline.
+  shape: {
+    singleConnections: 400,
+    singlePauseMs: 100,
+    singlePauseSpreadMs: 2_000,
+    batchConnections: 4,
+    batchPauseMs: 200,
+    batchEvents: 20,
+    largePauseMs: 1_000,
+    importPauseMs: 50,
+    largeImportEvery: 50,
+  },
+  delayMs: () => delayMs,
+  async run(context) {
+    // When the first of the 200s comes within the life of a frame is chance: so, twice.
+    for (let time = 0; time < 2; time++) {
+      await clusterQuorumLost.run(context);
+      await whole(context);
+    }
+  },
+};
