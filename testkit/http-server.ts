@@ -150,6 +150,11 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   }
 }
 
+/** A drain stops to listen in its second turn of the event loop, and waits from then on. */
+export async function untilItListensNoMore(): Promise<void> {
+  for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
+}
+
 export interface Reply {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;

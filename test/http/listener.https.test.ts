@@ -15,6 +15,7 @@ import {
   type TestServer,
   type TestServerConfig,
   until,
+  untilItListensNoMore,
 } from "../../testkit/http-server.ts";
 
 const authority = await createAuthority();
@@ -129,6 +130,7 @@ describe("HTTPS is spoken with a certificate", () => {
     const answer = answerTo(socket, post("{}"));
     await until(() => server.taken.length === 1, "it is taken");
     const drained = server.http.drain(5_000);
+    await untilItListensNoMore();
     await expect(secure(server, { ca: authority.ca })).rejects.toThrow("ECONNREFUSED");
     server.taken[0]!.exchange.answerStored(oneStored);
     expect(await answer).toMatch(/^HTTP\/1.1 200 OK/);

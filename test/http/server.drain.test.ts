@@ -8,12 +8,8 @@ import {
   post,
   startTestServer,
   until,
+  untilItListensNoMore,
 } from "../../testkit/http-server.ts";
-
-/** A drain stops to listen in its second turn of the event loop, and waits from then on. */
-async function untilItListensNoMore(): Promise<void> {
-  for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
-}
 
 describe("a server drains before it closes", () => {
   test("what is in flight is answered, later requests are refused, no connection is taken", async () => {
