@@ -1,4 +1,4 @@
-// The bytes of JSON's punctuation, and of what dates and uuids are written with.
+// The bytes of JSON's punctuation, and of what dates, uuids and queries are written with.
 
 export const Ascii = {
   Tab: 0x09,
@@ -6,12 +6,14 @@ export const Ascii = {
   CarriageReturn: 0x0d,
   Space: 0x20,
   Quote: 0x22,
+  Ampersand: 0x26,
   Plus: 0x2b,
   Comma: 0x2c,
   Minus: 0x2d,
   Dot: 0x2e,
   Slash: 0x2f,
   Colon: 0x3a,
+  Equals: 0x3d,
   OpenBracket: 0x5b,
   Backslash: 0x5c,
   CloseBracket: 0x5d,

@@ -9,10 +9,11 @@
 const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
 /**
  * The value after a name that keys have. A name with an escaped letter counts as such a name,
- * because the escape may stand for any letter.
+ * because the escape may stand for any letter. No two neighbours of the pattern match the same
+ * character: in a run of backslashes, a second one would have the engine try every split.
  */
 const byName =
-  /((?:key|token|secret|password|authorization|\\u00[2-7][\da-f][\w$\\]{0,64})\\*["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;
+  /((?:(?:key|token|secret|password|authorization)\\*|\\u00[2-7][\da-f][\w$\\]{0,64})["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;
 const longWord = /[\w+/=-]{9,}/g;
 /** A longer run of such characters is no word of a language. */
 const wordLengthMax = 20;

@@ -6,8 +6,25 @@
  * number.
  */
 export function percentDecoded(text: string): string {
-  if (!text.includes("%")) return text;
-  return text.replaceAll(/%([\da-f]{2})/gi, (_whole, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
+  let decoded = "";
+  let from = 0;
+  for (let at = text.indexOf("%"); at >= 0; at = text.indexOf("%", at)) {
+    const high = hexDigit(text.charCodeAt(at + 1));
+    const low = hexDigit(text.charCodeAt(at + 2));
+    if (high < 0 || low < 0) {
+      at++;
+      continue;
+    }
+    decoded += text.slice(from, at) + String.fromCharCode(high * 16 + low);
+    at += 3;
+    from = at;
+  }
+  return from === 0 ? text : decoded + text.slice(from);
+}
+
+/** Returns -1 for what is no digit, such as the NaN past the end of a text. */
+function hexDigit(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const lower = code | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }

@@ -2,6 +2,7 @@
 // when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy
 // adds) are ignored.
 
+import { Ascii } from "../base/ascii.ts";
 import { type Compression, compressionNamed } from "./body/codings.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
@@ -16,18 +17,25 @@ const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The last millisecond that a date can have. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
+/** The longest name that means something, with each of its characters as an escape. */
+const NAME_LENGTH_MAX = 3 * "compression".length;
+
 /**
  * Notes what the query says. Where a parameter comes more than once, its first usable value counts.
+ * A query may have 16 kB and is read before anything else of a request, so each of its characters
+ * is looked at once, and nothing is decoded that means nothing.
  */
 export function readQuery(query: string, target: QueryTarget): void {
-  for (let start = 0; start < query.length; ) {
-    let end = query.indexOf("&", start);
-    if (end < 0) end = query.length;
-    const equals = query.indexOf("=", start);
-    if (equals > start && equals < end) {
-      note(target, percentDecoded(query.slice(start, equals)), query.slice(equals + 1, end));
-    }
-    start = end + 1;
+  let start = 0;
+  let equals = -1;
+  for (let at = 0; at <= query.length; at++) {
+    const code = at === query.length ? Ascii.Ampersand : query.charCodeAt(at);
+    if (code === Ascii.Equals && equals < 0) equals = at;
+    if (code !== Ascii.Ampersand) continue;
+    if (equals > start && equals - start <= NAME_LENGTH_MAX)
+      note(target, percentDecoded(query.slice(start, equals)), query.slice(equals + 1, at));
+    start = at + 1;
+    equals = -1;
   }
 }
 
@@ -36,22 +44,20 @@ export function readQuery(query: string, target: QueryTarget): void {
  * is unpacked.
  */
 function note(target: QueryTarget, name: string, encoded: string): void {
-  if (name === "data") {
-    if (target.body.queryData === "") target.body.queryData = encoded;
-    return;
-  }
-  const value = percentDecoded(encoded);
   switch (name) {
+    case "data":
+      if (target.body.queryData === "") target.body.queryData = encoded;
+      break;
     case "_":
     case "sent_at":
       if (!Number.isFinite(target.querySentAtMs))
-        target.querySentAtMs = sentAtMsOf(value, target.querySentAtMs);
+        target.querySentAtMs = sentAtMsOf(percentDecoded(encoded), target.querySentAtMs);
       break;
     case "compression":
-      target.body.compression ??= compressionNamed(value);
+      target.body.compression ??= compressionNamed(percentDecoded(encoded));
       break;
     case "beacon":
-      if (value === "1") target.answersNothing = true;
+      if (percentDecoded(encoded) === "1") target.answersNothing = true;
       break;
   }
 }

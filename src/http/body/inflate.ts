@@ -74,7 +74,7 @@ export const peekedFarBytes = 1_000;
  * stands.
  */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
-const peekedInflatedBytesMax = 16_384;
+export const peekedInflatedBytesMax = 16_384;
 
 interface BufferWithEngine {
   readonly buffer: Buffer;

