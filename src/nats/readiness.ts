@@ -38,7 +38,7 @@ export interface StreamState {
    * request is let through at times all the same. An acknowledgement ends this.
    */
   silence: Problem | undefined;
-  /** The first request from this time on is let through to the silent stream. */
+  /** From this time on requests are let through to the silent stream, until one brings lines. */
   probeMonotonicMs: number;
   /**
    * Set when an acknowledgement shows that what the stream had before is gone. Stays until what a
@@ -103,23 +103,29 @@ export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.silence = undefined;
 }
 
-/** How often a request is let through to a stream that is silent. */
+/** How often the lines of a request go to a stream that is silent. */
 const probeEveryMs = 1_000;
 
 /**
- * From now on requests to the stream are refused. One request a second is let through, to find out
- * whether that is still right.
+ * From now on requests to the stream are refused. One request with lines for it is let through a
+ * second, to find out whether that is still right.
  */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/** Why a request to a silent stream is refused; undefined for the request that is let through. */
+/** Why a request to a silent stream is refused; undefined for one that is let through. */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
-  if (monotonicMs < state.probeMonotonicMs) return state.silence;
-  state.probeMonotonicMs = monotonicMs + probeEveryMs;
-  return undefined;
+  return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
+}
+
+/**
+ * Notes that a request brings lines for the stream: it is the probe of a silent one. Others that
+ * are let through may bring none, as one without events, or one over its quota.
+ */
+export function noteLines(state: StreamState, monotonicMs: () => number): void {
+  if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
 
 export class StreamStates {

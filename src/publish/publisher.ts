@@ -18,7 +18,7 @@ import type {
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
-import { refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
+import { noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Frame, type FrameQueue, frameOf } from "./frame.ts";
@@ -207,6 +207,7 @@ export class GroupPublisher implements Publisher {
   }
 
   #addWaiter(frame: Frame, waiter: FrameWaiter, deadlineMs: number): void {
+    noteLines(frame.queue.stream, this.#monotonicMs);
     const { queue } = frame;
     this.#admission.take(frame.join(waiter, deadlineMs));
     if (!queue.busy) {

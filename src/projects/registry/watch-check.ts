@@ -43,6 +43,11 @@ const silentMsMax = 5_000;
 const laggingMsMax = 1_000;
 const laggingStepMs = 20;
 const unansweredInARowMax = 3;
+/**
+ * While a question has no answer for this long, nothing is confirmed: the store may have been cut
+ * off from this gateway, and go on taking projects from others.
+ */
+const unansweredMsMax = 250;
 
 /**
  * Ends the watch when the bucket is ahead of it, ends before it or holds fewer entries; when the
@@ -60,7 +65,7 @@ export function checkOften(
     // know of them.
     const { revision, keys } = progress;
     const entriesMin = keys.size;
-    const state = await reader.state();
+    const state = await stateOf(reader, progress);
     if (state?.created !== progress.created || state.lastSequence < revision) return true;
     // A purge, or an age limit, takes entries away and tells nobody.
     if (state.entries < entriesMin) return true;
@@ -105,4 +110,16 @@ export function checkOften(
   // The caller awaits `ended` only when the watch has ended, which may be after a rejection.
   ended.catch(() => {});
   return { stop: () => stopping.abort(), ended };
+}
+
+/** Asks the bucket. Until a late answer is there, the watch counts as unconfirmed. */
+async function stateOf(reader: BucketReader, progress: WatchProgress) {
+  const late = setTimeout(() => {
+    progress.isConfirmed = false;
+  }, unansweredMsMax);
+  try {
+    return await reader.state();
+  } finally {
+    clearTimeout(late);
+  }
 }

@@ -107,4 +107,23 @@ describe("a slow store keeps the watch", () => {
     await expect.poll(() => asked.info, soon).toBeGreaterThan(before + 3);
     expect(asked.watches).toBe(1);
   });
+
+  test("while a question waits for its answer, an unknown key is in doubt", async () => {
+    const place = newPlace();
+    await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
+    let gate: Promise<void> | undefined;
+    const { connection } = slowConnection({ answered: async () => await gate });
+    const log = { info: () => {}, warn: () => {}, error: () => {} };
+    const registry = await openRegistry({ connection, ...place, checkIntervalMs: 10, log });
+    onTestFinished(() => registry.close());
+    await expect.poll(() => registry.refusalOf("phc_other"), soon).toBe(undefined);
+    let open = () => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    await expect.poll(() => registry.refusalOf("phc_other"), soon).toBeDefined();
+    expect(registry.byKey("phc_first")?.id).toBe("first");
+    open();
+    await expect.poll(() => registry.refusalOf("phc_other"), soon).toBe(undefined);
+  });
 });
