@@ -136,9 +136,11 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
+  // What is stored once this has said that it follows is shown: so it first finds where to begin.
+  const starts = await Promise.all(sources.map((source) => placeOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
-  await Promise.all(sources.map((source) => follow(tailing, source)));
+  await Promise.all(sources.map((source, at) => follow(tailing, source, starts[at]!)));
   if (!context.stop.aborted) throw new Error("the streams went silent");
 }
 
@@ -172,10 +174,9 @@ async function streamsOf(
 }
 
 /** Ends when told to stop, and when the server falls silent. */
-async function follow(tailing: Tail, source: Source): Promise<void> {
+async function follow(tailing: Tail, source: Source, place: Place): Promise<void> {
   const { js, context, options } = tailing;
   const { stdout, stop } = context;
-  const place = await placeOf(tailing, source);
   const consumer = await js.consumers.get(source.stream, {
     filter_subjects: source.subject,
     deliver_policy: DeliverPolicy.StartSequence,
