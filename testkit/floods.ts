@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import { request } from "undici";
+import { expect } from "vitest";
 
 export interface Sent {
   /** 0: the connection ended without an answer. */
@@ -57,6 +58,12 @@ export function send(
       });
     });
   });
+}
+
+/** Waits until the gateway takes requests under the key. */
+export async function untilKeyIsKnown(port: number, key: string): Promise<void> {
+  const empty = Buffer.from(`{"api_key":"${key}","batch":[]}`);
+  await expect.poll(async () => (await send(port, empty)).status, { timeout: 10_000 }).toBe(200);
 }
 
 const pieceBytes = 262_144;

@@ -10,6 +10,7 @@ import {
   type Sent,
   send,
   startSmallRequests,
+  untilKeyIsKnown,
 } from "../../testkit/floods.ts";
 import { key, natsWithProject, type TestWorkers, workersOn } from "../../testkit/workers.ts";
 
@@ -78,10 +79,7 @@ test("floods leave room for small requests: 200 bodies of 20 MB at once, then 20
 }, async () => {
   const gateway = await startGateway(await natsWithProject());
   const pid = gateway.process.pid!;
-  const probe = Buffer.from(`{"api_key":"${key}","batch":[]}`);
-  await expect
-    .poll(async () => (await send(gateway.port, probe)).status, { timeout: 10_000 })
-    .toBe(200);
+  await untilKeyIsKnown(gateway.port, key);
   const startBytes = residentBytes(pid);
 
   const large = batchOf(bodyBytesMax);

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { constants, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { peakBytes, residentBytes, send } from "../../testkit/floods.ts";
+import { peakBytes, residentBytes, send, untilKeyIsKnown } from "../../testkit/floods.ts";
 import { key, natsWithProject, workersOn } from "../../testkit/workers.ts";
 
 const MIB = 1_048_576;
@@ -42,10 +42,7 @@ test("windows of zstd decoders are freed with their bodies, however these end", 
     ...["--inflated-bytes-max", String(44 * MIB)],
   );
   const pid = gateway.process.pid!;
-  const probe = Buffer.from(`{"api_key":"${key}","batch":[]}`);
-  await expect
-    .poll(async () => (await send(gateway.port, probe)).status, { timeout: 10_000 })
-    .toBe(200);
+  await untilKeyIsKnown(gateway.port, key);
   const startBytes = residentBytes(pid);
 
   const cases: [body: Buffer, code: string][] = [
