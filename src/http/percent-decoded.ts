@@ -1,6 +1,12 @@
 // Decodes percent-encoding in short texts (paths, queries, names in a form), which are ASCII where
 // they mean anything. Payloads are decoded elsewhere: see body/step-decoder.ts.
 
+/** The value of each byte as a hexadecimal digit; -1 for what is none. */
+export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
+  const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
+  return byte < 0x80 ? digit : -1;
+});
+
 /**
  * Leaves what is no percent-encoding as it is. A byte past ASCII becomes the character of the same
  * number.
@@ -9,8 +15,8 @@ export function percentDecoded(text: string): string {
   let decoded = "";
   let from = 0;
   for (let at = text.indexOf("%"); at >= 0; at = text.indexOf("%", at)) {
-    const high = hexDigit(text.charCodeAt(at + 1));
-    const low = hexDigit(text.charCodeAt(at + 2));
+    const high = hexValues[text.charCodeAt(at + 1)] ?? -1;
+    const low = hexValues[text.charCodeAt(at + 2)] ?? -1;
     if (high < 0 || low < 0) {
       at++;
       continue;
@@ -20,11 +26,4 @@ export function percentDecoded(text: string): string {
     from = at;
   }
   return from === 0 ? text : decoded + text.slice(from);
-}
-
-/** Returns -1 for what is no digit, such as the NaN past the end of a text. */
-function hexDigit(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const lower = code | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }

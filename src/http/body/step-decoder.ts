@@ -4,6 +4,7 @@
 
 import { Ascii } from "../../base/ascii.ts";
 import type { Problem } from "../../base/errors.ts";
+import { hexValues } from "../percent-decoded.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 
@@ -75,11 +76,6 @@ export class PercentDecoder implements StepDecoder {
 
   free(): void {}
 }
-
-const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
-  const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
-  return byte < 0x80 ? digit : -1;
-});
 
 /**
  * Decodes base64 of the usual alphabet or that for URLs, with its padding or without. A space
