@@ -1,9 +1,26 @@
-// Chooses the queue whose frame leaves next. Live queues go first. Bulk and history wait, so that a
-// live frame never has all of their frames before it in the store: only one or two of them, or some
-// small ones of each project. Must not look into frames.
+// Chooses the queue whose frame leaves next for a stream. Live queues go first. Bulk and history
+// wait, so that a live frame never has all of their frames before it in the store: only one or two
+// of them, or some small ones of each project. Each stream has its own departures, so that one
+// which acknowledges nothing holds up nobody's frames but its own. Must not look into frames.
 
+import type { Lane } from "../base/types.ts";
 import { Fifo } from "./fifo.ts";
-import type { Frame, FrameQueue } from "./frame.ts";
+
+/** What is known here of a queue. */
+interface Queue {
+  readonly lane: Lane;
+  readonly window: number;
+  readonly background: boolean;
+  unacked: number;
+  unackedBytes: number;
+}
+
+/** What is known here of a frame of the queue. */
+interface Departing {
+  readonly queue: Queue;
+  readonly length: number;
+  departedBytes: number;
+}
 
 /**
  * Another background frame leaves while fewer bytes than this of background frames are
@@ -19,10 +36,16 @@ const backgroundBytesUnackedMax = 393_216;
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
-export class Departures {
-  readonly #live = new Fifo<FrameQueue>();
-  readonly #background = new Fifo<FrameQueue>();
+export class Departures<Waiting extends Queue> {
+  readonly #framesUnackedMax: number;
+  readonly #live = new Fifo<Waiting>();
+  readonly #background = new Fifo<Waiting>();
+  #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
+
+  constructor(framesUnackedMax: number) {
+    this.#framesUnackedMax = framesUnackedMax;
+  }
 
   /** Whether a live frame may find background ones before it in the store. */
   get backgroundUnderWay(): boolean {
@@ -31,11 +54,12 @@ export class Departures {
 
   /** Whether a frame could leave now. */
   get waiting(): boolean {
-    return this.#live.length > 0 || this.#backgroundMayLeave();
+    const hasQueue = this.#live.length > 0 || this.#backgroundMayLeave();
+    return hasQueue && this.#framesUnacked < this.#framesUnackedMax;
   }
 
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
-  mayLeave(queue: FrameQueue): boolean {
+  mayLeave(queue: Waiting): boolean {
     if (queue.unacked < queue.window) return true;
     // A live queue may have one frame more than its window unacknowledged while background frames
     // are under way: its frames that have left may be waiting behind one of those in the store, and
@@ -51,32 +75,35 @@ export class Departures {
   /**
    * Adds a queue that has a frame to send. It must not be added again until `next` has answered it.
    */
-  push(queue: FrameQueue): void {
+  push(queue: Waiting): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /**
-   * The queue whose frame leaves next. When no background frame is under way, one goes first, so
-   * that background queues get on however busy the live lane is.
+   * The queue whose frame leaves next; undefined if none may leave now. When no background frame is
+   * under way, one goes first, so that background queues get on however busy the live lane is.
    */
-  next(): FrameQueue | undefined {
+  next(): Waiting | undefined {
+    if (this.#framesUnacked >= this.#framesUnackedMax) return undefined;
     const background =
       this.#backgroundMayLeave() && (this.#backgroundBytesUnacked === 0 || this.#live.length === 0);
     return background ? this.#background.shift() : this.#live.shift();
   }
 
-  left(frame: Frame): void {
+  left(frame: Departing): void {
     const { queue } = frame;
     queue.unacked++;
+    this.#framesUnacked++;
     if (!queue.background) return;
     frame.departedBytes = frame.length;
     queue.unackedBytes += frame.length;
     this.#backgroundBytesUnacked += frame.length;
   }
 
-  settled(frame: Frame): void {
+  settled(frame: Departing): void {
     const { queue } = frame;
     queue.unacked--;
+    this.#framesUnacked--;
     if (!queue.background) return;
     queue.unackedBytes -= frame.departedBytes;
     this.#backgroundBytesUnacked -= frame.departedBytes;

@@ -5,7 +5,8 @@
 import type { Lane } from "../base/types.ts";
 import type { FrameScope } from "../nats/names.ts";
 import { manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
-import type { StreamStates } from "../nats/readiness.ts";
+import type { StreamState, StreamStates } from "../nats/readiness.ts";
+import { Departures } from "./departures.ts";
 import { FrameQueue } from "./frame.ts";
 
 /**
@@ -19,6 +20,8 @@ interface FrameQueuesConfig {
   readonly subjectPrefix: string;
   readonly partitions: number;
   readonly frameScope: FrameScope;
+  /** Of one stream. */
+  readonly framesUnackedMax: number;
 }
 
 /**
@@ -44,6 +47,7 @@ export class FrameQueues {
     historical: new Map(),
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
+  readonly #departures: ReadonlyMap<StreamState, Departures<FrameQueue>>;
   // The queue that was asked for last, because a request asks several times for the same.
   #last: FrameQueue | undefined = undefined;
   #lastWay: Way = "live";
@@ -52,6 +56,10 @@ export class FrameQueues {
   constructor(config: FrameQueuesConfig, streams: StreamStates) {
     this.#config = config;
     this.#streams = streams;
+    const { framesUnackedMax } = config;
+    this.#departures = new Map(
+      streams.all.map((stream) => [stream, new Departures<FrameQueue>(framesUnackedMax)]),
+    );
   }
 
   of(way: Way, projectId: string): FrameQueue {
@@ -84,7 +92,9 @@ export class FrameQueues {
   #create(way: Way, partition: number, projectId: string): FrameQueue {
     const lane = way === "historical" ? "historical" : "live";
     const subject = subjectOf(this.#config.subjectPrefix, lane, { partition, projectId });
-    return new FrameQueue(lane, this.#streams.of(lane, partition), {
+    const stream = this.#streams.of(lane, partition);
+    return new FrameQueue(stream, this.#departures.get(stream)!, {
+      lane,
       subject,
       window: windows[way],
       background: way !== "live",

@@ -5,6 +5,7 @@ import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
 import { eventsHeader, messageIdHeader } from "../nats/names.ts";
 import type { StreamState } from "../nats/readiness.ts";
+import type { Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 
@@ -13,6 +14,8 @@ export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
+  /** What leaves for that stream, shared by all its queues. */
+  readonly departures: Departures<FrameQueue>;
   /** How many frames may be unacknowledged at a time; see Departures for when there may be more. */
   readonly window: number;
   /** True for bulk and history: their frames wait for live ones. */
@@ -30,12 +33,13 @@ export class FrameQueue {
   busy = false;
 
   constructor(
-    lane: Lane,
     stream: StreamState,
-    options: { subject: string; window: number; background: boolean },
+    departures: Departures<FrameQueue>,
+    options: { lane: Lane; subject: string; window: number; background: boolean },
   ) {
-    this.lane = lane;
     this.stream = stream;
+    this.departures = departures;
+    this.lane = options.lane;
     this.subject = options.subject;
     this.window = options.window;
     this.background = options.background;

@@ -19,8 +19,8 @@ import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
 import { noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
-import { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
+import { Flushes } from "./flushes.ts";
 import { Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
@@ -69,18 +69,16 @@ export class GroupPublisher implements Publisher {
   readonly #settlement: Settlement;
   readonly #streams: StreamStates;
   readonly #queues: FrameQueues;
-  readonly #departures = new Departures();
+  readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
   /** The queues that have anything under way. */
   readonly #busy = new Set<FrameQueue>();
   #lastSharedId = 0;
-  #isFlushScheduled = false;
   #tickTimer: NodeJS.Timeout | undefined;
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // Made once, so that a flush or a tick makes no closure.
-  readonly #flushNow = (): void => this.#flush();
+  // Made once, so that a tick makes no closure.
   readonly #tickNow = (): void => this.#tick();
 
   constructor(options: PublisherOptions) {
@@ -98,13 +96,17 @@ export class GroupPublisher implements Publisher {
       ...options,
       ackTimeoutMs: config.ackTimeoutMs,
       settled: (frame, outcome, code) => {
-        this.#departures.settled(frame);
+        frame.queue.departures.settled(frame);
         this.#settle(frame, outcome, code);
       },
       expired: (frame, monotonicMs, expiry) => this.#settlement.expire(frame, monotonicMs, expiry),
       storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
     });
-    link.onChange((connected) => connected && this.#scheduleFlush());
+    this.#flushes = new Flushes({
+      link,
+      monotonicMs: options.monotonicMs,
+      sendNext: (queue, monotonicMs) => this.#sendNext(queue, monotonicMs),
+    });
   }
 
   /** Largest record the server takes, in bytes of payload; a stream may take less. */
@@ -215,44 +217,13 @@ export class GroupPublisher implements Publisher {
       this.#busy.add(queue);
       this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
     }
-    this.#markReady(queue);
+    this.#flushes.markReady(queue);
   }
 
-  #markReady(queue: FrameQueue): void {
-    if (!queue.ready) {
-      if (!this.#departures.mayLeave(queue)) return;
-      queue.ready = true;
-      this.#departures.push(queue);
-    }
-    this.#scheduleFlush();
-  }
-
-  #scheduleFlush(): void {
-    if (this.#isFlushScheduled || !this.#departures.waiting || !this.#maySend) return;
-    this.#isFlushScheduled = true;
-    setImmediate(this.#flushNow);
-  }
-
-  get #maySend(): boolean {
-    return this.#link.connected && this.#inFlight.count < this.#config.framesUnackedMax;
-  }
-
-  /** Sends one frame of each queue that waits, in turn, until a window is full. */
-  #flush(): void {
-    this.#isFlushScheduled = false;
-    const monotonicMs = this.#monotonicMs();
-    while (this.#maySend) {
-      const queue = this.#departures.next();
-      if (queue === undefined) return;
-      queue.ready = false;
-      const frame = this.#nextFrame(queue);
-      if (frame === undefined) {
-        this.#restIfIdle(queue);
-        continue;
-      }
-      this.#sendOrRefuse(frame, monotonicMs);
-      if (queue.hasFrame) this.#markReady(queue);
-    }
+  #sendNext(queue: FrameQueue, monotonicMs: number): void {
+    const frame = this.#nextFrame(queue);
+    if (frame === undefined) this.#restIfIdle(queue);
+    else this.#sendOrRefuse(frame, monotonicMs);
   }
 
   #sendOrRefuse(frame: Frame, monotonicMs: number): void {
@@ -266,7 +237,7 @@ export class GroupPublisher implements Publisher {
       return;
     }
     this.#expireSome(frame, monotonicMs);
-    this.#departures.left(frame);
+    frame.queue.departures.left(frame);
     this.#inFlight.send(frame, monotonicMs);
   }
 
@@ -292,10 +263,10 @@ export class GroupPublisher implements Publisher {
   #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const { queue } = frame;
     this.#settlement.release(frame, code === undefined);
-    if (queue.hasFrame) this.#markReady(queue);
-    // The frame's place in the process's window is free for any queue now, even if this one may
-    // not send yet.
-    this.#scheduleFlush();
+    if (queue.hasFrame) this.#flushes.markReady(queue);
+    // The frame's place in the stream's window is free for any of its queues now, even if this one
+    // may not send yet.
+    this.#flushes.wake(queue.departures);
     this.#restIfIdle(queue);
     this.#settlement.tell(frame, outcome, code);
   }

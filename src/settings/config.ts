@@ -236,8 +236,8 @@ export const settings = {
   framesUnackedMax: setting({
     parse: wholeNumber(1, 65_536),
     fallback: "64",
-    unit: "frames per process",
-    why: "the window: while it is full, lines gather",
+    unit: "frames per stream",
+    why: "the window of a process: while it is full, lines for that stream gather",
   }),
   ackTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),

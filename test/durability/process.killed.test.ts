@@ -22,19 +22,30 @@ async function expectKept(dataDir: string, told: Told): Promise<void> {
   expect(await ended(next.child)).toBe(0);
 }
 
+async function framesUnacked(adminUrl: string): Promise<number> {
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
+  return Number(/^penstock_frames_unacked (\d+)$/m.exec(metrics)?.[1]);
+}
+
 describe("what was acknowledged outlives the process", () => {
   test("SIGTERM: it answers what it has taken, ends with 0, and all of it is there", async () => {
     const dataDir = temporaryFolder();
-    const { child, url } = await upOn(dataDir);
+    const { child, url, adminUrl } = await upOn(dataDir);
+    const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
     const { told, ended: loadEnded } = startLoad(url);
     await expect
       .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
       .toBeGreaterThan(storedBefore);
+    // While nats-server stands still, what the gateway has taken waits for it.
+    process.kill(serverPid, "SIGSTOP");
+    await expect
+      .poll(() => framesUnacked(adminUrl), { timeout: 5_000, interval: 10 })
+      .toBeGreaterThan(0);
     const atSignal = told.stored.size;
     child.kill("SIGTERM");
+    process.kill(serverPid, "SIGCONT");
     expect(await ended(child)).toBe(0);
     await loadEnded;
-    // It was in the middle of work.
     expect(told.stored.size).toBeGreaterThan(atSignal);
     expect(told.refused.size).toBeGreaterThan(0);
     await expectKept(dataDir, told);

@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { StreamStates } from "../../src/nats/readiness.ts";
+import { Departures } from "../../src/publish/departures.ts";
 import { takeExpired } from "../../src/publish/expiry.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 
-const queue = new FrameQueue("live", new StreamStates("test", 1).of("live", 0), {
+const queue = new FrameQueue(new StreamStates("test", 1).of("live", 0), new Departures(64), {
+  lane: "live",
   subject: "test.live.0.alpha",
   window: 2,
   background: false,

@@ -6,6 +6,7 @@ import type { Msg } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
 import { StreamStates } from "../../src/nats/readiness.ts";
+import { Departures } from "../../src/publish/departures.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
@@ -49,7 +50,8 @@ function startInFlight() {
     storeFull() {},
   });
   const stream = new StreamStates("test", 1).of("live", 0);
-  const queue = new FrameQueue("live", stream, {
+  const queue = new FrameQueue(stream, new Departures(64), {
+    lane: "live",
     subject: "test.live.0.alpha",
     window: 2,
     background: false,

@@ -2,6 +2,7 @@ import type { MsgHdrs } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import type { NatsLink } from "../../src/nats/link.ts";
 import { StreamStates } from "../../src/nats/readiness.ts";
+import { Departures } from "../../src/publish/departures.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
@@ -33,7 +34,8 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     expired() {},
     storeFull() {},
   });
-  const queue = new FrameQueue("live", new StreamStates("test", 1).of("live", 0), {
+  const queue = new FrameQueue(new StreamStates("test", 1).of("live", 0), new Departures(64), {
+    lane: "live",
     subject: "test.live.0.alpha",
     window: 2,
     background: false,

@@ -192,7 +192,6 @@ export const networkRuns: readonly ShortRun[] = [
     scenario: "acks-lost",
     shows:
       "frames are sent again for want of an acknowledgement, and not one of them is stored twice",
-    answers: { "503": "none" },
     events: { duplicated: "none" },
   },
   {

@@ -14,20 +14,20 @@ describe("latency counts from when a request was due", () => {
     const project = await gateway.project();
     const running = load(
       ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
-      ...["--rate", "400", "--duration", "3", "--warm-up", "0", "--connections", "4"],
+      ...["--rate", "100", "--duration", "3", "--warm-up", "0", "--connections", "4"],
     );
-    await until(async () => (await gateway.events(project)).length > 100);
+    await until(async () => (await gateway.events(project)).length > 30);
     gateway.nats.freeze();
     setTimeout(() => gateway.nats.thaw(), frozenMs);
     const { code, result } = await running;
     expect(result.failures).toEqual([]);
     expect(code).toBe(0);
-    expect(result.requests.late).toBeGreaterThan(300);
+    expect(result.requests.late).toBeGreaterThan(75);
     // A third of all were due while it stood still.
     expect(result.latencyFromDueMs?.p90).toBeGreaterThan(0.5 * frozenMs);
     expect(result.latencyFromDueMs?.max).toBeGreaterThan(0.9 * frozenMs);
     expect(result.latencyFromSentMs?.p90).toBeLessThan(0.5 * frozenMs);
-    expect(result.stored).toMatchObject({ storedOnce: 1_200, lost: 0 });
+    expect(result.stored).toMatchObject({ storedOnce: 300, lost: 0 });
   });
 
   test("a gateway too slow for the rate does not hold it, and what the backlog cannot take is not sent", async () => {

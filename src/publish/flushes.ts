@@ -1,0 +1,81 @@
+// When frames leave: at the end of the event-loop turn in which a queue may send, and while the
+// link is up. Nothing is sent from within a caller's call. Must not choose which frame leaves:
+// each stream's departures do.
+
+import type { NatsLink } from "../nats/link.ts";
+import type { Departures } from "./departures.ts";
+import type { FrameQueue } from "./frame.ts";
+
+interface FlushesOptions {
+  readonly link: Pick<NatsLink, "connected" | "onChange">;
+  readonly monotonicMs: () => number;
+  /** Sends the next frame of the queue, if it has one. */
+  readonly sendNext: (queue: FrameQueue, monotonicMs: number) => void;
+}
+
+export class Flushes {
+  readonly #link: FlushesOptions["link"];
+  readonly #monotonicMs: () => number;
+  readonly #sendNext: FlushesOptions["sendNext"];
+  /** Of the streams for which a frame could leave. */
+  readonly #leaving = new Set<Departures<FrameQueue>>();
+  #isScheduled = false;
+  // Made once, so that a flush makes no closure.
+  readonly #flushNow = (): void => this.#flush();
+
+  constructor({ link, monotonicMs, sendNext }: FlushesOptions) {
+    this.#link = link;
+    this.#monotonicMs = monotonicMs;
+    this.#sendNext = sendNext;
+    link.onChange((connected) => connected && this.#schedule());
+  }
+
+  /** The queue has a frame. It leaves at the end of the turn if the windows have room. */
+  markReady(queue: FrameQueue): void {
+    if (this.#isReady(queue)) this.wake(queue.departures);
+  }
+
+  /** A frame of that stream may leave now that could not before. */
+  wake(departures: Departures<FrameQueue>): void {
+    if (!departures.waiting) return;
+    this.#leaving.add(departures);
+    this.#schedule();
+  }
+
+  /** Puts a queue that may send among those of its stream. */
+  #isReady(queue: FrameQueue): boolean {
+    if (queue.ready) return true;
+    if (!queue.departures.mayLeave(queue)) return false;
+    queue.ready = true;
+    queue.departures.push(queue);
+    return true;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#leaving.size === 0 || !this.#link.connected) return;
+    this.#isScheduled = true;
+    setImmediate(this.#flushNow);
+  }
+
+  #flush(): void {
+    this.#isScheduled = false;
+    const monotonicMs = this.#monotonicMs();
+    for (const departures of this.#leaving) {
+      this.#flushStream(departures, monotonicMs);
+      // What is left leaves after the reconnect.
+      if (!this.#link.connected) return;
+      this.#leaving.delete(departures);
+    }
+  }
+
+  /** Sends one frame of each of the stream's queues that wait, in turn, until a window is full. */
+  #flushStream(departures: Departures<FrameQueue>, monotonicMs: number): void {
+    while (this.#link.connected) {
+      const queue = departures.next();
+      if (queue === undefined) return;
+      queue.ready = false;
+      this.#sendNext(queue, monotonicMs);
+      if (queue.hasFrame) this.#isReady(queue);
+    }
+  }
+}
