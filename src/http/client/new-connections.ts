@@ -1,7 +1,9 @@
 // Decides which new connections are read in one turn of the event loop. Once a connection is being
 // read, nobody can hold back what comes first on it: a head, and with it as much of a body as the
 // kernel has. So where many connections open at once, only some are read in each turn, and their
-// addresses take turns. Knows nothing of requests.
+// addresses take turns, and of one address the oldest and the newest: behind a proxy, or a flood
+// that opened first, a connection need not wait for all that opened before it. Knows nothing of
+// requests.
 
 export interface NewConnection {
   pause(): void;
@@ -14,13 +16,28 @@ export interface NewConnection {
  */
 export const readPerTurnMax = 16;
 
+/** A paused connection, between those of its address that were opened before and after it. */
+interface Paused<Connection> {
+  readonly id: number;
+  readonly connection: Connection;
+  readonly line: Line<Connection>;
+  older: Paused<Connection> | undefined;
+  newer: Paused<Connection> | undefined;
+}
+
+/** The paused connections of an address. Never empty. */
+interface Line<Connection> {
+  readonly address: string;
+  oldest: Paused<Connection> | undefined;
+  newest: Paused<Connection> | undefined;
+  isNewestNext: boolean;
+}
+
 export class NewConnections<Connection extends NewConnection> {
   readonly #nextTurn: (run: () => void) => void;
-  /**
-   * The paused connections by address; the address that has waited longest for its turn is first.
-   */
-  readonly #waiting = new Map<string, Map<number, Connection>>();
-  readonly #addresses = new Map<number, string>();
+  /** The address that has waited longest for its turn is first. */
+  readonly #lines = new Map<string, Line<Connection>>();
+  readonly #paused = new Map<number, Paused<Connection>>();
   #left = readPerTurnMax;
   #isTurnAwaited = false;
 
@@ -30,7 +47,7 @@ export class NewConnections<Connection extends NewConnection> {
 
   /** How many new connections are paused, and not read yet. */
   get size(): number {
-    return this.#addresses.size;
+    return this.#paused.size;
   }
 
   /**
@@ -43,29 +60,38 @@ export class NewConnections<Connection extends NewConnection> {
       return;
     }
     connection.pause();
-    this.#addresses.set(id, address);
-    const ofAddress = this.#waiting.get(address);
-    if (ofAddress === undefined) this.#waiting.set(address, new Map([[id, connection]]));
-    else ofAddress.set(id, connection);
+    const line = this.#lineOf(address);
+    const paused = { connection, id, line, older: line.newest, newer: undefined };
+    if (line.newest === undefined) line.oldest = paused;
+    else line.newest.newer = paused;
+    line.newest = paused;
+    this.#paused.set(id, paused);
   }
 
   /** Forgets the connection, which is not touched any more. */
   closed(id: number): void {
-    const address = this.#addresses.get(id);
-    if (address === undefined) return;
-    this.#addresses.delete(id);
-    const ofAddress = this.#waiting.get(address)!;
-    ofAddress.delete(id);
-    if (ofAddress.size === 0) this.#waiting.delete(address);
+    const paused = this.#paused.get(id);
+    if (paused === undefined) return;
+    this.#paused.delete(id);
+    const { line, older, newer } = paused;
+    if (older === undefined) line.oldest = newer;
+    else older.newer = newer;
+    if (newer === undefined) line.newest = older;
+    else newer.older = older;
+    if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
   /** Has all paused connections read now: `closed` will not tell any more which of them close. */
   letGo(): void {
-    for (const ofAddress of this.#waiting.values()) {
-      for (const connection of ofAddress.values()) connection.resume();
-    }
-    this.#waiting.clear();
-    this.#addresses.clear();
+    for (const { connection } of this.#paused.values()) connection.resume();
+    this.#paused.clear();
+    this.#lines.clear();
+  }
+
+  #lineOf(address: string): Line<Connection> {
+    const line = this.#lines.get(address) ?? newLine<Connection>(address);
+    this.#lines.set(address, line);
+    return line;
   }
 
   #awaitTurn(): void {
@@ -76,13 +102,18 @@ export class NewConnections<Connection extends NewConnection> {
 
   #turn(): void {
     this.#isTurnAwaited = false;
-    for (this.#left = readPerTurnMax; this.#left > 0 && this.#waiting.size > 0; this.#left--) {
-      const [address, ofAddress] = this.#waiting.entries().next().value!;
-      const [id, connection] = ofAddress.entries().next().value!;
+    for (this.#left = readPerTurnMax; this.#left > 0 && this.#lines.size > 0; this.#left--) {
+      const line = this.#lines.values().next().value!;
+      const { connection, id } = line.isNewestNext ? line.newest! : line.oldest!;
+      line.isNewestNext = !line.isNewestNext;
       this.closed(id);
-      if (this.#waiting.delete(address)) this.#waiting.set(address, ofAddress);
+      if (this.#lines.delete(line.address)) this.#lines.set(line.address, line);
       connection.resume();
     }
     if (this.#left < readPerTurnMax) this.#awaitTurn();
   }
+}
+
+function newLine<Connection>(address: string): Line<Connection> {
+  return { address, oldest: undefined, newest: undefined, isNewestNext: false };
 }

@@ -42,14 +42,20 @@ class Kit {
 const range = (start: number, end: number): number[] =>
   Array.from({ length: end - start }, (_, index) => start + index);
 
+const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
+
 describe("new connections are read in turn", () => {
-  test("a few are read at once, and of many so many a turn, in the order in which they came", () => {
+  test("a few are read at once, and of many so many a turn, of an address the oldest and the newest", () => {
     const kit = new Kit();
-    const [first, second, third] = [1, 2, 3].map((times) => times * readPerTurnMax);
-    for (const id of range(0, third! - 4)) kit.open(id);
-    expect(kit.paused).toEqual(range(first!, third! - 4));
-    expect(kit.turn()).toEqual(range(first!, second!));
-    expect(kit.turn()).toEqual(range(second!, third! - 4));
+    const half = readPerTurnMax / 2;
+    const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];
+    for (const id of range(0, last)) kit.open(id);
+    expect(kit.paused).toEqual(range(first, last));
+    expect(inOrder(kit.turn())).toEqual([
+      ...range(first, first + half),
+      ...range(last - half, last),
+    ]);
+    expect(inOrder(kit.turn())).toEqual(range(first + half, last - half));
     // What was let go counts for the turn in which it is read.
     for (const id of range(1_000, 1_005)) kit.open(id);
     expect(kit.paused.at(-1)).toBe(1_004);
@@ -81,9 +87,7 @@ describe("new connections are read in turn", () => {
     const kit = new Kit();
     for (const id of range(0, 3 * readPerTurnMax)) kit.open(id);
     kit.connections.letGo();
-    expect(kit.resumed.toSorted((left, right) => left - right)).toEqual(
-      range(readPerTurnMax, 3 * readPerTurnMax),
-    );
+    expect(inOrder(kit.resumed)).toEqual(range(readPerTurnMax, 3 * readPerTurnMax));
     expect(kit.connections.size).toBe(0);
     kit.resumed = [];
     expect(kit.turn()).toEqual([]);
