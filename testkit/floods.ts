@@ -63,7 +63,7 @@ export function send(
 /** Waits until the gateway takes requests under the key. */
 export async function untilKeyIsKnown(port: number, key: string): Promise<void> {
   const empty = Buffer.from(`{"api_key":"${key}","batch":[]}`);
-  await expect.poll(async () => (await send(port, empty)).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await send(port, empty)).status, { timeout: 30_000 }).toBe(200);
 }
 
 const pieceBytes = 262_144;

@@ -222,7 +222,7 @@ function storedFrame(message: JsMsg): StoredFrame {
 /** Polls until the condition holds; throws past the deadline. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  timeoutMs = 10_000,
+  timeoutMs = 30_000,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!(await condition())) {

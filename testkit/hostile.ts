@@ -28,7 +28,7 @@ export async function startTarget(...settings: string[]): Promise<Target> {
   const gateway = await asWorkers(process);
   const { port } = gateway;
   await expect
-    .poll(async () => (await raw(port, [request(event("first"))])).statuses, { timeout: 10_000 })
+    .poll(async () => (await raw(port, [request(event("first"))])).statuses, { timeout: 30_000 })
     .toEqual([200]);
   const pid = process.pid!;
   return { nats, gateway, said: process.said, port, pid, residentBytes: residentBytes(pid) };
@@ -162,11 +162,11 @@ export async function expectUnharmed({
         const metrics = await gateway.metrics();
         return [metrics.get("penstock_inflight_bytes"), metrics.get("penstock_requests_inflight")];
       },
-      { timeout: 15_000 },
+      { timeout: 30_000 },
     )
     .toEqual([0, 0]);
   await expect
-    .poll(() => residentBytes(pid), { timeout: 15_000 })
+    .poll(() => residentBytes(pid), { timeout: 30_000 })
     .toBeLessThan(before + 96 * 1_048_576);
   expect(said.err).not.toMatch(/"level":[56]0/);
 }

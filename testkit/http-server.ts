@@ -16,7 +16,7 @@ import { createAdmission } from "../src/intake/admission.ts";
 export const bodyBytesMax = 100_000;
 export const inflatedBytesMax = 1_000_000;
 export const inflightBytesMax = 8_000_000;
-const WAIT_MS = 5_000;
+const WAIT_MS = 20_000;
 
 export const oneStored: IntakeReport = {
   accepted: 1,

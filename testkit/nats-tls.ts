@@ -56,7 +56,7 @@ export function tryToConnect(access: NatsAccess): Attempt {
  */
 export async function waitingReason({ log, link }: Attempt): Promise<string> {
   const line = vi.waitUntil(() => log.find((said) => said.includes("waiting for NATS")), {
-    timeout: 10_000,
+    timeout: 30_000,
   });
   const connected = link.then(() => {
     throw new Error("it is connected");

@@ -59,7 +59,7 @@ export async function startConfigured(
     rmSync(folder, { recursive: true, force: true });
   });
   await expect
-    .poll(() => accepts(port), { timeout: 10_000, message: `start ${name}: ${said}` })
+    .poll(() => accepts(port), { timeout: 30_000, message: `start ${name}: ${said}` })
     .toBe(true);
   expect([name, child.exitCode, said]).toEqual([name, null, expect.any(String)]);
   return port;

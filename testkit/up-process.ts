@@ -22,7 +22,7 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
   await expect
     .poll(() => child.said.out.includes("npm run penstock -- tail") || child.exitCode, {
-      timeout: 20_000,
+      timeout: 30_000,
     })
     .toBe(true);
   const url = /is up at (\S+)/.exec(child.said.out)?.[1] ?? "";

@@ -17,7 +17,7 @@ describe("large headers are taken", () => {
       "--admin-port",
       "0",
     );
-    await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("curl ");
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("curl ");
     const url = /(http:\S+\/capture\/)/.exec(gateway.said.out)?.[1] ?? "";
     const body = JSON.stringify({ api_key: "phc_demo", event: "e", distinct_id: "u" });
     const post = async (bytes: number): Promise<number> =>

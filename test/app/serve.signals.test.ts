@@ -10,7 +10,7 @@ const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "
 describe("signals end it once", () => {
   test("three SIGINT in one moment are one", async () => {
     const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start);
-    await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("Penstock is up");
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     for (let times = 0; times < 3; times++) gateway.kill("SIGINT");
     expect(await ended(gateway)).toBe(0);
   });
@@ -18,7 +18,7 @@ describe("signals end it once", () => {
   test("a second SIGTERM ends a stop that hangs", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
-    await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("Penstock is up");
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
     process.kill(serverPid, "SIGSTOP");
     try {
@@ -26,11 +26,11 @@ describe("signals end it once", () => {
       // Sent again and again: the early ones are the first one's echo, the first after that ends
       // it.
       await expect
-        .poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 8_000, interval: 100 })
+        .poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 30_000, interval: 100 })
         .toBe(143);
     } finally {
       process.kill(serverPid, "SIGKILL");
     }
-    await expect.poll(() => isRunning(serverPid), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => isRunning(serverPid), { timeout: 30_000 }).toBe(false);
   });
 });

@@ -25,13 +25,13 @@ describe("up works as it says", () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect
-      .poll(() => gateway.said.out, { timeout: 15_000 })
+      .poll(() => gateway.said.out, { timeout: 30_000 })
       .toContain("npm run penstock -- tail");
     const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
     expect(curl(line)).toMatch(/200 OK[\s\S]*"accepted":1/);
 
     const tail = penstock("tail", "--data-dir", dataDir, "--from-start", "--lane", "live");
-    await expect.poll(() => tail.said.out, { timeout: 10_000 }).toContain("\n");
+    await expect.poll(() => tail.said.out, { timeout: 30_000 }).toContain("\n");
     expect(JSON.parse(tail.said.out)).toMatchObject({
       project_id: "demo",
       event: "hello",
@@ -64,7 +64,7 @@ describe("up works as it says", () => {
     const listening = (said: string): unknown =>
       /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
     const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
-    await expect.poll(() => listening(alone.said.err), { timeout: 15_000 }).toBe("127.0.0.1");
+    await expect.poll(() => listening(alone.said.err), { timeout: 30_000 }).toBe("127.0.0.1");
     const told = penstockWith(
       { PENSTOCK_HOST: "0.0.0.0" },
       "up",
@@ -72,7 +72,7 @@ describe("up works as it says", () => {
       temporaryFolder(),
       ...start,
     );
-    await expect.poll(() => listening(told.said.err), { timeout: 15_000 }).toBe("0.0.0.0");
+    await expect.poll(() => listening(told.said.err), { timeout: 30_000 }).toBe("0.0.0.0");
     const help = penstock("up", "--help");
     expect(await ended(help)).toBe(0);
     expect(help.said.out.replaceAll(/\s+/g, " ")).toContain("[PENSTOCK_HOST, default 127.0.0.1]");
@@ -95,10 +95,10 @@ describe("up works as it says", () => {
   test("tail ends well when its reader goes", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
-    await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("curl ");
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("curl ");
     const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
     const tail = penstock("tail", "--data-dir", dataDir);
-    await expect.poll(() => tail.said.err, { timeout: 10_000 }).toContain("following");
+    await expect.poll(() => tail.said.err, { timeout: 30_000 }).toContain("following");
     tail.stdout?.destroy();
     await expect
       .poll(
@@ -106,7 +106,7 @@ describe("up works as it says", () => {
           curl(line);
           return tail.exitCode;
         },
-        { timeout: 10_000, interval: 50 },
+        { timeout: 30_000, interval: 50 },
       )
       .toBe(0);
     expect(tail.said.err).not.toContain("EPIPE");
@@ -122,7 +122,7 @@ describe("up works as it says", () => {
       "--admin-port",
       "0",
     );
-    await expect.poll(() => gateway.said.err, { timeout: 15_000 }).toContain("waiting for NATS");
+    await expect.poll(() => gateway.said.err, { timeout: 30_000 }).toContain("waiting for NATS");
     gateway.kill("SIGTERM");
     expect(await ended(gateway)).toBe(0);
   });

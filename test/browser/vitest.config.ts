@@ -10,7 +10,7 @@ export default defineConfig({
     include: ["test/browser/**/*.browser.ts"],
     pool: "forks",
     maxWorkers: 1,
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 30_000 } },
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

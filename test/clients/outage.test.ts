@@ -20,7 +20,7 @@ const { python } = await findPythonClient();
 const stage = startStage();
 
 test("an outage costs no client anything: ten seconds without NATS", {
-  timeout: 90_000,
+  timeout: 120_000,
 }, async () => {
   const complained = vi.spyOn(console, "error");
   const probe = await stage.gateway.project();

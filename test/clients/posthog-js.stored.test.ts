@@ -43,7 +43,7 @@ describe("posthog-js is stored", () => {
     posthog.alias("alias-1");
   `);
       await expect
-        .poll(async () => (await stage.gateway.events(project)).length, { timeout: 10_000 })
+        .poll(async () => (await stage.gateway.events(project)).length, { timeout: 30_000 })
         .toBe(7);
       await page.evaluate('posthog.capture("just before it was left")');
       await page.goto(`${stage.site.origin}/elsewhere`);
@@ -89,7 +89,7 @@ describe("posthog-js is stored", () => {
         posthogJs({ host: stage.gateway.url, key: project.key, options }),
       );
       await expect
-        .poll(async () => (await stage.gateway.events(project)).length, { timeout: 10_000 })
+        .poll(async () => (await stage.gateway.events(project)).length, { timeout: 30_000 })
         .toBe(1);
       await page.evaluate('posthog.capture("in a form, with + and / and é")');
       await page.goto(`${stage.site.origin}/elsewhere`);

@@ -88,7 +88,7 @@ export async function startPenstock(
   const listening = (): Record<string, unknown> | undefined =>
     log().find(({ msg }) => msg === "listening");
   await expect
-    .poll(() => listening() ?? child.exitCode, { timeout: 20_000, message: "listens" })
+    .poll(() => listening() ?? child.exitCode, { timeout: 30_000, message: "listens" })
     .not.toBeNull();
   if (child.exitCode !== null)
     throw new Error(`start ${program}: it ended with ${child.exitCode}: ${text}`);

@@ -55,7 +55,7 @@ function largeBody(event: string): string {
 
 describe("the bundle runs by itself", () => {
   test("it stores large and gzipped bodies with both addons, and nothing in it reaches back", {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const env = bundleEnv(nats);
     // The command of the systemd unit, through a link as somebody might put it on PATH.
@@ -154,7 +154,7 @@ describe("the bundle runs by itself", () => {
   });
 
   test("npm takes nothing out of it, whatever it is told to install in it", {
-    timeout: 60_000,
+    timeout: 120_000,
   }, () => {
     const copy = path.join(parent, "with-npm");
     cpSync(folder, copy, { recursive: true, verbatimSymlinks: true });
@@ -183,13 +183,13 @@ describe("the bundle runs by itself", () => {
     const alone = { PATH: process.env["PATH"] ?? "", PENSTOCK_NATS_SERVER: findNatsServer() };
     const args = ["up", "--data-dir", data, "--port", "0", "--admin-port", "0"];
     const up = speaking([path.join(folder, "bin", "penstock"), ...args], alone);
-    await expect.poll(() => up.out, { timeout: 20_000 }).toMatch(/ tail .*\n/);
+    await expect.poll(() => up.out, { timeout: 30_000 }).toMatch(/ tail .*\n/);
     const [, event = ""] = /^ {2}(curl .*)$/m.exec(up.out) ?? [];
     runCommand(["sh", "-c", `${event} --silent --max-time 10`], alone);
     const [, tail = ""] = /^ {2}(\S.* tail .*)$/m.exec(up.out) ?? [];
     const tailing = speaking(["sh", "-c", `exec ${tail} --from-start`], alone);
     await expect
-      .poll(() => tailing.out + tailing.err, { timeout: 10_000 })
+      .poll(() => tailing.out + tailing.err, { timeout: 30_000 })
       .toContain('"event":"hello"');
   });
 

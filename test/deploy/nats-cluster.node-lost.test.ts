@@ -31,7 +31,7 @@ test("a cluster goes on without one node: one of three nodes stops: events go on
   const connection = await connect({ servers: nodes[2]!.url, token: nodes[2]!.token ?? "" });
   // The reader's consumer may have been given to the node that is gone, until the others notice.
   const frames = await vi.waitFor(() => readFrames(connection, `penstock.live.*.${project.id}`), {
-    timeout: 20_000,
+    timeout: 30_000,
     interval: 200,
   });
   await connection.close();

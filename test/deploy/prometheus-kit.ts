@@ -95,7 +95,7 @@ export async function startPrometheus(adminUrl: string): Promise<TestPrometheus>
   const address = (): string | undefined =>
     /msg="?Listening on"? .*?address="?(127\.0\.0\.1:\d+)/i.exec(log)?.[1];
   await expect
-    .poll(() => address() ?? child.exitCode, { timeout: 20_000, message: "start Prometheus" })
+    .poll(() => address() ?? child.exitCode, { timeout: 30_000, message: "start Prometheus" })
     .not.toBeNull();
   if (child.exitCode !== null) throw new Error(`start Prometheus: it ended: ${log}`);
   const api = `http://${address()}/api/v1`;

@@ -66,7 +66,7 @@ test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   const prometheus = await startPrometheus(gateway.adminUrl);
   const numbers = async (expr: string) =>
     (await prometheus.query(expr)).map(({ value }) => Number(value[1])).filter(Number.isFinite);
-  const within = { timeout: 20_000, interval: 200 };
+  const within = { timeout: 30_000, interval: 200 };
 
   const scrapes = "count_over_time(penstock_requests_total{route='batch',status='200'}[1m])";
   await expect.poll(() => numbers(`${scrapes} >= 3`), within).toHaveLength(1);

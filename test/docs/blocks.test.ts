@@ -160,39 +160,39 @@ describe("against a gateway", () => {
     }
   });
 
-  test.each(blocks("v1"))("%s", { timeout: 60_000 }, async (_, block) => {
+  test.each(blocks("v1"))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = startShell(block);
     await run.ended;
     expect(JSON.parse(run.said.out)).toEqual(JSON.parse(answerBelow(block)));
   });
 
-  test.each(blocks("sdk"))("%s", { timeout: 60_000 }, async (_, block) => {
+  test.each(blocks("sdk"))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = startProgram(block);
     expect([await run.ended, run.said.err]).toEqual([0, ""]);
   });
 });
 
 describe("what goes on until it is ended", () => {
-  test.each(blocks("tail"))("%s", { timeout: 90_000 }, async (at, block) => {
+  test.each(blocks("tail"))("%s", { timeout: 120_000 }, async (at, block) => {
     const run = startShell(block);
     onTestFinished(() => interrupt(run, "SIGKILL"));
-    await expect.poll(() => run.said.err, { timeout: 60_000 }).toContain("following");
+    await expect.poll(() => run.said.err, { timeout: 120_000 }).toContain("following");
     await send(`seen by tail of ${at}`);
-    await expect.poll(() => run.said.out, { timeout: 20_000 }).toContain(`"seen by tail of ${at}"`);
+    await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain(`"seen by tail of ${at}"`);
     interrupt(run);
     await run.ended;
   });
 
   test.each([...blocks("reader"), ...blocks("once")])(
     "%s",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async (_, block) => {
       const run = startProgram(block);
       onTestFinished(() => interrupt(run, "SIGKILL"));
       // What the SDK of the blocks above sent is read too: reading begins with the first event.
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
       await send("read by a program");
-      await expect.poll(() => run.said.out, { timeout: 20_000 }).toContain("read by a program");
+      await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
       expect(run.said.err).toBe("");
     },
   );

@@ -34,12 +34,12 @@ describe("what was acknowledged outlives the process", () => {
     const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
     const { told, ended: loadEnded } = startLoad(url);
     await expect
-      .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
+      .poll(() => told.stored.size, { timeout: 30_000, interval: 10 })
       .toBeGreaterThan(storedBefore);
     // While nats-server stands still, what the gateway has taken waits for it.
     process.kill(serverPid, "SIGSTOP");
     await expect
-      .poll(() => framesUnacked(adminUrl), { timeout: 5_000, interval: 10 })
+      .poll(() => framesUnacked(adminUrl), { timeout: 30_000, interval: 10 })
       .toBeGreaterThan(0);
     const atSignal = told.stored.size;
     child.kill("SIGTERM");
@@ -60,7 +60,7 @@ describe("what was acknowledged outlives the process", () => {
       expect(isRunning(serverPid)).toBe(true);
       const { told, ended: loadEnded } = startLoad(url);
       await expect
-        .poll(() => told.stored.size, { timeout: 15_000, interval: 10 })
+        .poll(() => told.stored.size, { timeout: 30_000, interval: 10 })
         .toBeGreaterThan(storedBefore);
       child.kill("SIGKILL");
       if (which.includes("nats-server")) process.kill(serverPid, "SIGKILL");

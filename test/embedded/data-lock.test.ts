@@ -62,7 +62,7 @@ describe("a data folder has one owner", () => {
   test("a gateway of another pid namespace is seen, and refused the folder until the first one is gone", async () => {
     const dataDir = temporaryFolder();
     const first = inPidNamespace("up", "--data-dir", dataDir, "--port", "0", "--admin-port", "0");
-    await expect.poll(() => first.said.out, { timeout: 20_000 }).toContain("Penstock is up");
+    await expect.poll(() => first.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     const store = readdirSync(path.join(dataDir, "jetstream"));
     for (const second of [penstock("up", ...own(dataDir)), inPidNamespace("up", ...own(dataDir))]) {
       expect(await ended(second), second.said.err).toBe(1);
@@ -89,7 +89,7 @@ describe("a data folder has one owner", () => {
   test("a nats-server that outlives its gateway keeps the folder, whatever the claims say", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", ...own(dataDir));
-    await expect.poll(() => gateway.said.out, { timeout: 20_000 }).toContain("Penstock is up");
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     const { pid } = readConnectionNote(dataDir)!;
     // It cannot follow its leash while it stands still.
     process.kill(pid, "SIGSTOP");
@@ -133,7 +133,7 @@ describe("a data folder has one owner", () => {
   test("deleting the lock file and the claims under a gateway lets nobody in", async () => {
     const dataDir = temporaryFolder();
     const first = inPidNamespace("up", ...own(dataDir));
-    await expect.poll(() => first.said.out, { timeout: 20_000 }).toContain("Penstock is up");
+    await expect.poll(() => first.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     rmSync(path.join(dataDir, "penstock.lock"));
     await expect(lockDataDir(dataDir, process)).rejects.toThrow(
       /in use by process \d+ of another container/,

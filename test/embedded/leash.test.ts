@@ -9,7 +9,7 @@ const small = ["--stream-bytes-max", "1048576", "--port", "0", "--admin-port", "
 test("a killed gateway takes its server along: the server ends, and the folder can be used again", async () => {
   const dataDir = temporaryFolder();
   const gateway = penstock("up", "--data-dir", dataDir, ...small);
-  await expect.poll(() => gateway.said.out, { timeout: 15_000 }).toContain("Penstock is up");
+  await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
   const pid = readConnectionNote(dataDir)?.pid ?? 0;
   expect(isRunning(pid)).toBe(true);
   gateway.kill("SIGKILL");

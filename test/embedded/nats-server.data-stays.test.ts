@@ -60,7 +60,7 @@ describe("data stays between runs", () => {
         () => true,
         () => false,
       );
-    await expect.poll(answers, { timeout: 10_000 }).toBe(true);
+    await expect.poll(answers, { timeout: 30_000 }).toBe(true);
     await reader.close();
   });
 

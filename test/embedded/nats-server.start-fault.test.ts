@@ -20,7 +20,7 @@ async function withoutShell<T>(action: () => T | Promise<T>): Promise<T> {
 
 async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
   process.kill(embedded.pid, "SIGKILL");
-  await expect.poll(() => embedded.restarts, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+  await expect.poll(() => embedded.restarts, { timeout: 30_000 }).toBeGreaterThanOrEqual(2);
 }
 
 describe("a server that cannot start is an error", () => {

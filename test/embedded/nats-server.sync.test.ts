@@ -58,7 +58,7 @@ describe("what is acknowledged is on disk", () => {
     const embedded = await embeddedOn(dataDir);
     const killed = embedded.pid;
     process.kill(killed, "SIGKILL");
-    await expect.poll(() => embedded.pid !== killed, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => embedded.pid !== killed, { timeout: 30_000 }).toBe(true);
     const text = readFileSync(path.join(dataDir, "nats", "nats-server.conf"), "utf8");
     expect(uncommented(text)).toMatch(/^\s*sync_interval: always$/m);
     expect(text).toContain(`listen: "127.0.0.1:${new URL(embedded.url).port}"`);

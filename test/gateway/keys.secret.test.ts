@@ -152,9 +152,9 @@ describe("keys stay secret", () => {
       ).text();
     // Each worker hears of a change by itself.
     for (let times = 0; times < 16; times++) {
-      await expect.poll(async () => await post(good), { timeout: 10_000 }).toContain("Ok");
+      await expect.poll(async () => await post(good), { timeout: 30_000 }).toContain("Ok");
       await expect
-        .poll(async () => await post(disabled), { timeout: 10_000 })
+        .poll(async () => await post(disabled), { timeout: 30_000 })
         .toContain("project_disabled");
     }
 
@@ -248,14 +248,14 @@ describe("keys stay secret", () => {
     const refused = run({ PENSTOCK_NATS_TOKEN: wrongToken }, "serve", ...ports);
     for (const child of unsuccessful) expect(await ended(child)).toBe(1);
     expect(unsuccessful[1]?.said.err).toMatch(/Authorization Violation/i);
-    await expect.poll(() => refused.said.err, { timeout: 15_000 }).toContain("waiting for NATS");
+    await expect.poll(() => refused.said.err, { timeout: 30_000 }).toContain("waiting for NATS");
     refused.kill("SIGTERM");
     expect(await ended(refused)).toBe(0);
 
     const gateway = run({ NODE_OPTIONS: crashOnSignal }, "serve", ...ports, "--workers", "2");
     const listening = () =>
       /"adminPort":(\d+),"workers":2,"msg":"all workers listen"/.exec(gateway.said.err);
-    await expect.poll(listening, { timeout: 20_000 }).not.toBeNull();
+    await expect.poll(listening, { timeout: 30_000 }).not.toBeNull();
     const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*all workers listen/.exec(gateway.said.err)?.[1]}`;
     const adminUrl = `http://127.0.0.1:${listening()?.[1]}`;
     const operator = async (...args: string[]): Promise<void> => {
@@ -278,7 +278,7 @@ describe("keys stay secret", () => {
       ).text();
     };
     const untilStored = async (): Promise<void> => {
-      await expect.poll(async () => await post({}), { timeout: 20_000 }).toContain("Ok");
+      await expect.poll(async () => await post({}), { timeout: 30_000 }).toContain("Ok");
     };
     await untilStored();
 
@@ -293,13 +293,13 @@ describe("keys stay secret", () => {
       [...commandLines(gateway.pid ?? 0).values()].join("\n"),
     );
     process.kill(workers()[0] ?? 0, "SIGKILL");
-    await expect.poll(() => workers().length, { timeout: 20_000 }).toBe(3);
+    await expect.poll(() => workers().length, { timeout: 30_000 }).toBe(3);
     process.kill(workers()[2] ?? 0, "SIGUSR2");
-    await expect.poll(() => workers().length, { timeout: 20_000 }).toBe(4);
+    await expect.poll(() => workers().length, { timeout: 30_000 }).toBe(4);
     expect(gateway.said.err).toContain("boom");
 
     await nats.kill();
-    await expect.poll(async () => await post({}), { timeout: 20_000 }).toContain("unavailable");
+    await expect.poll(async () => await post({}), { timeout: 30_000 }).toContain("unavailable");
     shown.push(await post({ note: "x" }), await (await fetch(`${adminUrl}/readyz`)).text());
     await nats.restart({ token, extraConfig: tls });
     await untilStored();
@@ -308,7 +308,7 @@ describe("keys stay secret", () => {
     shown.push(nats.log());
 
     const tail = run({}, "tail", "--from-start", "--project", "good");
-    await expect.poll(() => tail.said.out, { timeout: 20_000 }).toContain('"event":"e"');
+    await expect.poll(() => tail.said.out, { timeout: 30_000 }).toContain('"event":"e"');
     tail.kill("SIGTERM");
     expect(await ended(tail)).toBe(0);
     gateway.kill("SIGUSR2");

@@ -25,7 +25,7 @@ describe("an edited stream is 503", () => {
       batch: [{ event: "old", distinct_id: "u" }],
     };
     await edit({ discard: DiscardPolicy.Old, max_msgs: 2 });
-    await until(async () => (await gateway.post("/capture/", event)).status === 503, 5_000);
+    await until(async () => (await gateway.post("/capture/", event)).status === 503);
     const answer = await gateway.post("/capture/", event);
     expect(answer.json).toMatchObject({ status: 503, code: "unavailable" });
     expect(answer.json["detail"]).toContain(
@@ -39,7 +39,7 @@ describe("an edited stream is 503", () => {
     expect(await gateway.metrics()).toContain("penstock_streams_refused 1");
     expect((await gateway.post("/batch/", imported)).status).toBe(200);
     await edit({ discard: DiscardPolicy.New, max_msgs: -1 });
-    await until(async () => (await gateway.post("/capture/", event)).status === 200, 5_000);
+    await until(async () => (await gateway.post("/capture/", event)).status === 200);
   });
 
   test("an event that the stream does not take in one message is an error of its own, and its neighbours are stored", async () => {
@@ -52,7 +52,7 @@ describe("an edited stream is 503", () => {
     await until(async () => {
       const { json } = await gateway.post("/batch/", { api_key: project.key, batch });
       return json["accepted"] === 2;
-    }, 5_000);
+    });
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });
     expect(answer).toMatchObject({
       status: 200,

@@ -9,7 +9,7 @@ import { framingCases } from "./framing-cases.ts";
 const waitMsMax = 20_000;
 
 describe("a request ends in one place", () => {
-  test("what is behind an odd request is not stored", { timeout: 90_000 }, async () => {
+  test("what is behind an odd request is not stored", { timeout: 120_000 }, async () => {
     const target = await startTarget("--body-bytes-max", "1048576");
     const { port } = target;
     const forwarded = "X-Forwarded-For: 192.0.2.1";
@@ -41,7 +41,7 @@ describe("a request ends in one place", () => {
     await expectUnharmed(target);
   });
 
-  test("alone, it is answered and its connection ends", { timeout: 90_000 }, async () => {
+  test("alone, it is answered and its connection ends", { timeout: 120_000 }, async () => {
     const target = await startTarget();
     const { port } = target;
     const cases = [...framingCases()].filter(([, { hears }]) => hears.length > 0);

@@ -173,7 +173,7 @@ const cases: Record<string, Case> = {
 };
 
 test("hostile bodies are judged as what they are: each is answered for what it is, and stored as what it is or not at all", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const target = await startTarget();
   const heard = await Promise.all(

@@ -84,7 +84,7 @@ function slowly(port: number, first: Uint8Array, last: Uint8Array): Promise<stri
 }
 
 test("hostile requests are refused or cut off: each is refused or cut off, and the gateway is as before", {
-  timeout: 90_000,
+  timeout: 120_000,
 }, async () => {
   const target = await startTarget("--body-bytes-max", "1048576");
   const { port } = target;

@@ -73,7 +73,7 @@ describe("hostile bodies cost little", () => {
   test.each([
     [
       "a batch of millions of items that are no events",
-      (key: string) => `{"api_key":"${key}","batch":[${"1,".repeat(20 * MIB)}1]}`,
+      (key: string) => `{"api_key":"${key}","batch":[${"1,".repeat(14 * MIB)}1]}`,
       [413, "too_many_events"],
       [200],
     ],
@@ -106,7 +106,7 @@ describe("hostile bodies cost little", () => {
       await expectCheap(asSet, body, expected);
       const statusOfEmpty = async () =>
         (await allowing.post("/batch/", { api_key: key, batch: [] })).status;
-      await expect.poll(statusOfEmpty, { timeout: 10_000 }).toBe(200);
+      await expect.poll(statusOfEmpty, { timeout: 30_000 }).toBe(200);
       await expectCheap(allowing, body, expectedWhereAllowed);
     },
   );

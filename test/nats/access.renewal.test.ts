@@ -18,7 +18,7 @@ import { startNatsServer } from "../../testkit/nats-server.ts";
 import { mutualTls, startTlsServer, tlsUrl, tryToConnect } from "../../testkit/nats-tls.ts";
 import { temporaryFolder } from "../../testkit/processes.ts";
 
-const waitMs = { timeout: 20_000 };
+const waitMs = { timeout: 30_000 };
 
 describe("what is renewed counts at the next reconnect", () => {
   test("certificates", async () => {

@@ -35,7 +35,7 @@ describe("a full stream refuses and recovers", () => {
     await vi.waitFor(
       async () => expect(await rig.send("historical", "room again")).toEqual(stored),
       {
-        timeout: 5_000,
+        timeout: 30_000,
         interval: 100,
       },
     );

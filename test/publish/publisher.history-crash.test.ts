@@ -50,7 +50,7 @@ describe("history keeps its order through a crash", () => {
     await jsm.streams.delete(name);
     const first = rig.send("historical", "first");
     await vi.waitFor(() => expect(rig.heard.failures).toContain("no_responders"), {
-      timeout: 5_000,
+      timeout: 30_000,
       interval: 1,
     });
     await jsm.streams.add(config);

@@ -12,7 +12,7 @@ test("a silent stream is probed by a request with lines, however many others are
   refuseSilent(rig.streams.states.of("live", 0), silence, performance.now());
   const refusal = () => rig.publisher.refusalOf("live", "alpha");
   expect(refusal()).toEqual(silence);
-  await expect.poll(refusal, { timeout: 5_000, interval: 5 }).toBe(undefined);
+  await expect.poll(refusal, { timeout: 30_000, interval: 5 }).toBe(undefined);
   // Requests without events, or over their quota, ask and send nothing.
   for (let asked = 0; asked < 1_000; asked++) expect(refusal()).toBe(undefined);
 

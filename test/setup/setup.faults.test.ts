@@ -20,7 +20,7 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
     cwd: folder,
     env: setupEnvironment(folder),
     encoding: "utf8",
-    timeout: 60_000,
+    timeout: 120_000,
   } as const;
   return spawnSync(wrapped[0]!, wrapped.slice(1), options);
 }

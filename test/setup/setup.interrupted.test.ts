@@ -39,7 +39,7 @@ function slowProject(): string {
 
 async function pidsOfNpm(folder: string): Promise<number[]> {
   const file = path.join(folder, "pids");
-  await expect.poll(() => existsSync(file), { interval: 5, timeout: 10_000 }).toBe(true);
+  await expect.poll(() => existsSync(file), { interval: 5, timeout: 30_000 }).toBe(true);
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 

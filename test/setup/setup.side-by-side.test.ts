@@ -53,7 +53,7 @@ function end(folder: string, program: Program): void {
 /** The stand-in and its helper, once they run. */
 async function pidsOf(folder: string, program: Program): Promise<number[]> {
   const file = path.join(folder, `${program}.pids`);
-  await expect.poll(() => existsSync(file), { interval: 5, timeout: 10_000 }).toBe(true);
+  await expect.poll(() => existsSync(file), { interval: 5, timeout: 30_000 }).toBe(true);
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
@@ -103,7 +103,7 @@ describe("fetching and installing side by side", () => {
     const second = start(folder);
     const waitsFor = (pid: number | undefined) =>
       expect
-        .poll(second.said, { interval: 5, timeout: 10_000 })
+        .poll(second.said, { interval: 5, timeout: 30_000 })
         .toContain(`waiting for what a killed set-up left running as process ${pid}\n`);
     // In the order in which they started: apt-get runs after dpkg.
     await waitsFor(npm);

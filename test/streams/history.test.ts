@@ -9,7 +9,7 @@ import { StreamHistory } from "../../src/streams/history.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { linesOf, liveStream, type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-const within = { timeout: 5_000, interval: 50 };
+const within = { timeout: 30_000, interval: 50 };
 
 async function start({ watchEveryMs = 50 } = {}): Promise<{ server: TestNatsServer; rig: Rig }> {
   const server = await startNatsServer();

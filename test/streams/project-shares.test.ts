@@ -9,7 +9,7 @@ import { WatchedShares } from "../../src/streams/project-shares.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
 import { mebibyte } from "../../testkit/publisher-rig.ts";
 
-const within = { timeout: 10_000, interval: 5 };
+const within = { timeout: 30_000, interval: 5 };
 const streamBytes = 8 * mebibyte;
 let prefixes = 0;
 

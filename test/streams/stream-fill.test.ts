@@ -19,7 +19,7 @@ function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {
   });
 }
 
-const within = { timeout: 15_000 };
+const within = { timeout: 30_000 };
 
 describe("how full a stream is is known", () => {
   test("its own streams are asked for one by one, and never the list of all", async () => {

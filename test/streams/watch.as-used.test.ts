@@ -8,7 +8,7 @@ import { startNatsServer } from "../../testkit/nats-server.ts";
 import { startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const partitions = 48;
-const within = { timeout: 5_000, interval: 20 };
+const within = { timeout: 30_000, interval: 20 };
 
 async function start() {
   const server = await startNatsServer({ maxFileStore: 8 * 1_073_741_824 });

@@ -13,7 +13,7 @@ import {
 } from "../../testkit/nats-server.ts";
 import { type Rig, startRig, stored } from "../../testkit/publisher-rig.ts";
 
-const within = { timeout: 5_000, interval: 5 };
+const within = { timeout: 30_000, interval: 5 };
 
 async function startWith(
   prefix: string,
@@ -56,7 +56,7 @@ describe("each stream is asked by name", () => {
         expect(await rig.streams.check()).toEqual([
           expect.stringMatching(/^stream MUTE_HISTORICAL_0 does not/),
         ]),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     );
     expect(await rig.send("live", "one")).toEqual(stored);
   });
@@ -85,7 +85,7 @@ describe("each stream is asked by name", () => {
   });
 
   describe("while a stream answers questions and no frame", () => {
-    const within = { timeout: 5_000, interval: 20 };
+    const within = { timeout: 30_000, interval: 20 };
     const mapping =
       'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}", "back.*": "dumb.live.0.{{wildcard(1)}}" }';
     let server: TestNatsServer;

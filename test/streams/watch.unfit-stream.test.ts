@@ -20,7 +20,7 @@ const server = await natsServerForFile({ maxFileStore: 8 * 1_073_741_824 });
 
 const second = 1_000_000_000;
 const watchEveryMs = 20;
-const within = { timeout: 5_000, interval: 20 };
+const within = { timeout: 30_000, interval: 20 };
 const refused: Settled = { outcome: "refused", code: "unavailable" };
 
 function liveRefusal(rig: Rig): string | undefined {

@@ -10,7 +10,7 @@ const root = path.resolve(import.meta.dirname, "../..");
 function exitOf(file: string, ...args: string[]): readonly [number | null, string] {
   const run = spawnSync(process.execPath, [path.join(root, file), ...args], {
     encoding: "utf8",
-    timeout: 60_000,
+    timeout: 120_000,
   });
   return [run.status, run.stdout + run.stderr];
 }
@@ -30,7 +30,7 @@ test.each([
   ["scripts/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
   ["scripts/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
   ["scripts/bundle.mjs", [], "usage: npm run bundle"],
-] as const)("%s %j", { timeout: 60_000 }, (file, args, words) => {
+] as const)("%s %j", { timeout: 120_000 }, (file, args, words) => {
   expect(exitOf(file, ...args)).toEqual([2, expect.stringContaining(words)]);
 });
 

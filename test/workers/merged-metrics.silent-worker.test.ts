@@ -17,7 +17,7 @@ test("a silent worker counts with what it last said: one frozen worker of two ho
     expect((await gateway.metrics()).get(liveStored)).toBe(30);
     const reasons = ["worker 1: no answer"];
     const half = { status: "ready", workers: 2, workers_ready: 1, reasons };
-    await expect.poll(() => gateway.readyz(), { timeout: 5_000 }).toEqual([200, half]);
+    await expect.poll(() => gateway.readyz(), { timeout: 30_000 }).toEqual([200, half]);
     expect(performance.now() - sinceMs).toBeLessThan(5_000);
   } finally {
     process.kill(frozen, "SIGCONT");

@@ -23,7 +23,7 @@ describe("a worker that hangs is replaced", () => {
     const gateway = await workersOn(await natsWithProject(), "--workers", "2");
     const frozen = gateway.pid(0);
     process.kill(frozen, "SIGSTOP");
-    await expect.poll(() => gateway.pid(0), { timeout: 25_000, interval: 100 }).not.toBe(frozen);
+    await expect.poll(() => gateway.pid(0), { timeout: 30_000, interval: 100 }).not.toBe(frozen);
     expect(gateway.process.exitCode).toBe(null);
     expect((await gateway.metrics()).get(restartsTotal)).toBe(1);
     expect(await answered(gateway.port)).toBe(20);

@@ -16,7 +16,7 @@ describe("workers drain together", () => {
     const pids = [0, 1, 2].map((worker) => gateway.pid(worker));
     const load = startLoad(gateway.port, 24);
     const count = () => load.clients.reduce((sum, client) => sum + client.acknowledged.length, 0);
-    await expect.poll(count, { timeout: 10_000 }).toBeGreaterThan(500);
+    await expect.poll(count, { timeout: 30_000 }).toBeGreaterThan(500);
     gateway.process.kill("SIGTERM");
     expect(await ended(gateway.process)).toBe(0);
     await load.stop();
@@ -35,7 +35,7 @@ describe("workers drain together", () => {
     nats.freeze();
     const answers = agents.map((agent, index) => postOne(gateway.port, agent, String(index)));
     const inflight = async () => (await gateway.metrics()).get("penstock_requests_inflight");
-    await expect.poll(inflight, { timeout: 5_000 }).toBe(20);
+    await expect.poll(inflight, { timeout: 30_000 }).toBe(20);
     gateway.process.kill("SIGTERM");
     const reasons = ["worker 0: shutting down", "worker 1: shutting down"];
     await expect

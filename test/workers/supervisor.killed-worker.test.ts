@@ -36,7 +36,7 @@ test("a killed worker costs nobody else anything: one dies, the other goes on, a
     return series;
   };
   await expect
-    .poll(async () => (await scrape()).get(liveStored), { timeout: 10_000 })
+    .poll(async () => (await scrape()).get(liveStored), { timeout: 30_000 })
     .toBeGreaterThan(500);
   const atKill = await scrape();
   const connectionsOfKilled = (atKill.get('process_open_fds{worker="0"}') ?? 0) - fdsAtRest;
@@ -46,10 +46,10 @@ test("a killed worker costs nobody else anything: one dies, the other goes on, a
 
   process.kill(killed, "SIGKILL");
   await expect
-    .poll(async () => (await scrape()).get(restartsTotal), { timeout: 10_000, interval: 20 })
+    .poll(async () => (await scrape()).get(restartsTotal), { timeout: 30_000, interval: 20 })
     .toBe(1);
   await expect
-    .poll(async () => (await scrape()).get("penstock_workers"), { timeout: 10_000, interval: 20 })
+    .poll(async () => (await scrape()).get("penstock_workers"), { timeout: 30_000, interval: 20 })
     .toBe(2);
   expect(gateway.pid(0)).not.toBe(killed);
   expect(highest.get(liveStored)).toBeGreaterThanOrEqual(atKill.get(liveStored) ?? Number.NaN);

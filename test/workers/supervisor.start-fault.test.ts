@@ -69,7 +69,7 @@ describe("a start that cannot succeed is an error", () => {
     const nats = await natsWithProject();
     await nats.kill();
     const started = serve(nats, "--workers", "2");
-    await expect.poll(() => started.said.err, { timeout: 10_000 }).toContain("waiting for NATS");
+    await expect.poll(() => started.said.err, { timeout: 30_000 }).toContain("waiting for NATS");
     started.kill("SIGTERM");
     expect(await ended(started)).toBe(0);
   });

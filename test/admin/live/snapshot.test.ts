@@ -139,7 +139,7 @@ describe("state says what became of requests", () => {
         state()?.store.connected === false && state()?.ready === 0 && state()?.reasons.length !== 0,
     );
     await gateway.nats.restart();
-    await until(() => state()?.store.connected === true && state()?.ready === 1, 20_000);
+    await until(() => state()?.store.connected === true && state()?.ready === 1);
   });
 
   test("where it came from: path, and SDK by the body or by the User-Agent of the connection", async () => {

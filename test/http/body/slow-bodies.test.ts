@@ -66,7 +66,7 @@ describe("slow clients get through", () => {
   });
 
   test("a body of 2 kB a second is answered, and one that stops coming is cut off", {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const server = await startTestServer();
     const [slow, stopped] = [await connectTo(server), await connectTo(server)];

@@ -8,7 +8,7 @@ import { costOf } from "../../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 10 };
+const soon = { timeout: 30_000, interval: 10 };
 
 describe("a project that comes back keeps its meter", () => {
   test("its usage goes on, also while it is gone, and its quota holds", async () => {

@@ -117,7 +117,7 @@ describe("no name reaches a protocol line", () => {
       });
       return json["code"] ?? json["status"];
     };
-    await expect.poll(() => codeFor("phc_last"), { timeout: 10_000 }).toBe("Ok");
+    await expect.poll(() => codeFor("phc_last"), { timeout: 30_000 }).toBe("Ok");
     for (const index of hostile.keys())
       expect(await codeFor(`phc_hostile_${index}`)).toBe("unknown_api_key");
     expect(await codeFor("phc_proto")).toBe("Ok");

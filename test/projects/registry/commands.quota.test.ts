@@ -16,7 +16,7 @@ import { costOf } from "../../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 10 };
+const soon = { timeout: 30_000, interval: 10 };
 const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2 };
 
 describe("a quota is kept with its project", () => {

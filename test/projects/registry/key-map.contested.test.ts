@@ -9,7 +9,7 @@ import { type Clash, KeyMap } from "../../../src/projects/registry/key-map.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 5_000, interval: 10 };
+const soon = { timeout: 30_000, interval: 10 };
 const value = (id: string, keys: string[]): string =>
   JSON.stringify({ id, name: id, keys, enabled: true });
 

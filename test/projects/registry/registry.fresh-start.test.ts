@@ -10,7 +10,7 @@ import { storedEvents } from "../../../src/projects/usage/events-before.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 type Place = ReturnType<typeof newPlace>;
 type Registry = Awaited<ReturnType<typeof registryOn>>;
 

@@ -10,7 +10,7 @@ import { addProject } from "../../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 type Registry = Awaited<ReturnType<typeof registryOn>>;
 
 const streamOf = ({ prefix }: { prefix: string }): string => `KV_${bucketName(prefix)}`;

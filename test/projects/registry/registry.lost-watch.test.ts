@@ -9,7 +9,7 @@ import { addProject } from "../../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 describe("a lost watch is made anew", () => {
   test("a restart of NATS: what was known stays known, what changed is seen", async () => {

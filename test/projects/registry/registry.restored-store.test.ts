@@ -10,7 +10,7 @@ import { addProject, rotateKey } from "../../../src/projects/registry/commands.t
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 /** Puts the store back to what it was when `copy` was made. */
 async function restore(copy: string): Promise<void> {

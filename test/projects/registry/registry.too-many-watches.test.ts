@@ -11,7 +11,7 @@ import { openRegistry, type Registry } from "../../../src/projects/registry/regi
 import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { newPlace } from "../registry-kit.ts";
 
-const soon = { timeout: 5_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 const server = await natsServerForFile({
   extraConfig:

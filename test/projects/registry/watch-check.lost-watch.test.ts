@@ -26,6 +26,6 @@ test("a lost watch is noticed within seconds: with the settings of a gateway, a 
     await manager.consumers.delete(stream, consumer.name);
   await addProject(connection, { ...place, id: "second", key: "phc_second" });
   await expect
-    .poll(() => registry.byKey("phc_second")?.id, { timeout: 7_000, interval: 20 })
+    .poll(() => registry.byKey("phc_second")?.id, { timeout: 30_000, interval: 20 })
     .toBe("second");
 });

@@ -9,7 +9,7 @@ import { openRegistry, type Registry } from "../../../src/projects/registry/regi
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 10 };
+const soon = { timeout: 30_000, interval: 10 };
 
 interface Slowness {
   readonly isAnswered?: () => boolean;

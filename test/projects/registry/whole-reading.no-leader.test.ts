@@ -10,7 +10,7 @@ import { openRegistry } from "../../../src/projects/registry/registry.ts";
 import { leaderless, newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 describe("a reading without a leader is none", () => {
   test("what a member says without a leader takes no project away, and no key counts as unknown meanwhile", async () => {

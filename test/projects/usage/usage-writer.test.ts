@@ -12,7 +12,7 @@ import { UsageWriter } from "../../../src/projects/usage/usage-writer.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
-const soon = { timeout: 10_000, interval: 10 };
+const soon = { timeout: 30_000, interval: 10 };
 const log = { warn: () => {} };
 
 function newMeter(): Meter {

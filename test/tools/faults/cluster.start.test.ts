@@ -66,5 +66,5 @@ test("streams, registry and usage record that were made with one replica get tho
     (await gateway.post("/capture/", { api_key: (await gateway.project()).key, ...event })).status,
   ).toBe(200);
   await gateway.close();
-  await expect.poll(replicas, { timeout: 20_000, interval: 100 }).toEqual([3, 3, 3, 3]);
+  await expect.poll(replicas, { timeout: 30_000, interval: 100 }).toEqual([3, 3, 3, 3]);
 });

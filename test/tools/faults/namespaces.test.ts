@@ -50,6 +50,6 @@ describe("namespaces go with their run", () => {
     if (signal === "SIGKILL") removeStaleNamespaces();
     expect(namespacesOf(run.pid)).toEqual([]);
     expect(linksOf(namespaces)).toEqual([]);
-    await expect.poll(() => existsSync(`/proc/${sleeper}`), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => existsSync(`/proc/${sleeper}`), { timeout: 30_000 }).toBe(false);
   });
 });
