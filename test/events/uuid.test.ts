@@ -16,6 +16,10 @@ function newUuid(nowMs: number): string {
   return target.toString("latin1", 4, uuidBytes + 4);
 }
 
+/** Numbers from `start` up to `end`, which is none of them. */
+const range = (start: number, end: number): number[] =>
+  Array.from({ length: end - start }, (_, index) => start + index);
+
 describe("new uuids are version 7", () => {
   describe("a new uuid", () => {
     test("is a valid version 7 that carries its time", () => {
@@ -32,6 +36,16 @@ describe("new uuids are version 7", () => {
     test("differs from all others of its millisecond", () => {
       const uuids = new Set(Array.from({ length: 20_000 }, () => newUuid(1_790_000_000_000)));
       expect(uuids.size).toBe(20_000);
+      // All digits but those of time and version are random, of the variant's two bits.
+      for (const at of [15, 16, 17, 19, 20, 21, 22, ...range(24, 36)]) {
+        const counts = new Map<string, number>();
+        for (const uuid of uuids) counts.set(uuid[at]!, (counts.get(uuid[at]!) ?? 0) + 1);
+        const each = uuids.size / (at === 19 ? 4 : 16);
+        expect([...counts.keys()].toSorted().join("")).toBe(
+          at === 19 ? "89ab" : "0123456789abcdef",
+        );
+        for (const count of counts.values()) expect(Math.abs(count / each - 1)).toBeLessThan(0.25);
+      }
     });
 
     test("sorts by its time", () => {
