@@ -6,6 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Log, ProcessLog } from "../base/log.ts";
 import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
 import type { Admission } from "../base/types.ts";
+import { workClock } from "../base/work-clock.ts";
 import { JsonRecordWriter } from "../events/record.ts";
 import { UuidSource } from "../events/uuid.ts";
 import { watchCertificate } from "../http/certificate.ts";
@@ -126,7 +127,10 @@ function scanning(
   try {
     const { returnLargeBlocks, threadCpuMs } = loadAddon();
     returnLargeBlocks();
-    return { createScanner: createNativeScanner, workMs: threadCpuMs };
+    return {
+      createScanner: createNativeScanner,
+      workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
+    };
   } catch (error) {
     log.warn(
       { err: error },
