@@ -106,6 +106,11 @@ export class Frame implements FrameSink {
   joinedEvents = 0;
   joinedBytes = 0;
   /**
+   * What an own frame holds beyond its lines, once it is submitted: that counts against the budget
+   * too. A request of one event may hold twice its bytes.
+   */
+  overheadBytes = 0;
+  /**
    * The frame's bytes when it left, in a background queue. Departures counts them as unacknowledged
    * until the frame is settled.
    */

@@ -89,7 +89,8 @@ export class GroupPublisher implements Publisher {
     this.#processId = options.processId;
     this.#admission = admission;
     this.#memory = new FrameMemory(config.frameBytesMax);
-    this.#settlement = new Settlement({ admission, memory: this.#memory, log });
+    const allTold = (): void => this.#endDrain();
+    this.#settlement = new Settlement({ admission, memory: this.#memory, log, allTold });
     this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
     this.#queues = new FrameQueues(config, this.#streams);
     this.#inFlight = new InFlight({
@@ -146,19 +147,19 @@ export class GroupPublisher implements Publisher {
       const bytesNeeded = open.length + bytes;
       if (bytesNeeded <= open.buffer.length) return open;
       if (bytesNeeded <= this.frameBytesMax || open.length === 0) {
-        this.#grow(open, bytesNeeded);
+        this.#move(open, this.#memory.takeShared(bytesNeeded));
         return open;
       }
       queue.seal();
     }
-    queue.open = new Frame(queue, this.#memory.take(bytes));
+    queue.open = new Frame(queue, this.#memory.takeShared(bytes));
     return queue.open;
   }
 
-  #grow(frame: Frame, bytes: number): void {
-    const { memory } = frame;
-    frame.moveTo(this.#memory.take(bytes));
-    this.#memory.give(memory);
+  #move(frame: Frame, memory: Buffer): void {
+    const before = frame.memory;
+    frame.moveTo(memory);
+    this.#memory.give(before);
   }
 
   join(sink: FrameSink, waiter: FrameWaiter, deadlineMs: number): void {
@@ -169,7 +170,7 @@ export class GroupPublisher implements Publisher {
 
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink {
     const queue = this.#queues.of(lane === "live" ? "bulk" : lane, project.id);
-    return new Frame(queue, this.#memory.take(bytes));
+    return new Frame(queue, this.#memory.takeOwn(bytes));
   }
 
   submit(sink: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void {
@@ -180,9 +181,19 @@ export class GroupPublisher implements Publisher {
     const { queue } = frame;
     // Lines before this frame are stored before it; lines after it get a frame behind it.
     if (queue.open !== undefined && queue.open.length > 0) queue.seal();
+    this.#fit(frame);
     queue.sealed.push(frame);
-    frame.name(messageId);
+    if (messageId !== "") frame.name(messageId);
     this.#addWaiter(frame, waiter, deadlineMs);
+  }
+
+  /** Moves the frame to less memory where that will do, and counts all that it holds. */
+  #fit(frame: Frame): void {
+    const { length } = frame;
+    if (this.#memory.ownBytesFor(length) < frame.memory.length)
+      this.#move(frame, this.#memory.takeOwn(length));
+    frame.overheadBytes = frame.memory.length - length;
+    this.#admission.take(frame.overheadBytes);
   }
 
   discard(sink: FrameSink): void {
@@ -196,7 +207,7 @@ export class GroupPublisher implements Publisher {
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     this.#drainDeadlineMs = deadlineMs;
-    if (this.#busy.size === 0) return;
+    if (this.#isIdle) return;
     await new Promise<void>((resolve) => {
       this.#drained = resolve;
     });
@@ -267,15 +278,23 @@ export class GroupPublisher implements Publisher {
     // The frame's place in the stream's window is free for any of its queues now, even if this one
     // may not send yet.
     this.#flushes.wake(queue.departures);
-    this.#restIfIdle(queue);
     this.#settlement.tell(frame, outcome, code);
+    this.#restIfIdle(queue);
   }
 
   #restIfIdle(queue: FrameQueue): void {
     if (!queue.busy || queue.unacked > 0 || queue.hasFrame) return;
     queue.busy = false;
     this.#busy.delete(queue);
-    if (this.#busy.size === 0) this.#drained?.();
+    this.#endDrain();
+  }
+
+  get #isIdle(): boolean {
+    return this.#busy.size === 0 && !this.#settlement.isTelling;
+  }
+
+  #endDrain(): void {
+    if (this.#isIdle) this.#drained?.();
   }
 
   #storeFull(frame: Frame, isWholeServer: boolean): void {

@@ -3,8 +3,10 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { TurnBudget } from "../base/turn-budget.ts";
 import type { Admission, FrameOutcome } from "../base/types.ts";
 import { type Expiry, shareWords, takeExpired } from "./expiry.ts";
+import { Fifo } from "./fifo.ts";
 import type { Frame } from "./frame.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 
@@ -12,21 +14,48 @@ interface SettlementOptions {
   readonly admission: Admission;
   readonly memory: FrameMemory;
   readonly log: Pick<Log, "error">;
+  /** Called when the last of waiters that were told later has been told. */
+  readonly allTold: () => void;
 }
+
+/**
+ * So many waiters are told before other work gets its turn. To answer one takes some 25 µs: the
+ * thousands that wait out a stop of the store would hold up everybody else for a quarter of a
+ * second.
+ */
+const toldPerTurn = 256;
 
 /** The waiters that are told, and the share of the frame that each of them has. */
 type Told = Pick<Frame, "waiters" | "shares">;
+
+/** Waiters of a frame that are told in a later turn, from the one at `place` on. */
+interface Untold {
+  readonly told: Told;
+  readonly outcome: FrameOutcome;
+  readonly code: ErrorCode | undefined;
+  place: number;
+}
 
 export class Settlement {
   readonly #admission: Admission;
   readonly #memory: FrameMemory;
   readonly #log: Pick<Log, "error">;
+  readonly #allTold: () => void;
+  readonly #budget = new TurnBudget(toldPerTurn);
+  readonly #untold = new Fifo<Untold>();
+  readonly #goOnNow = (): void => this.#goOn();
   #isFailureLogged = false;
 
-  constructor({ admission, memory, log }: SettlementOptions) {
+  constructor({ admission, memory, log, allTold }: SettlementOptions) {
     this.#admission = admission;
     this.#memory = memory;
     this.#log = log;
+    this.#allTold = allTold;
+  }
+
+  /** Whether there are waiters that will be told in a later turn. */
+  get isTelling(): boolean {
+    return this.#untold.length > 0;
   }
 
   /**
@@ -35,7 +64,7 @@ export class Settlement {
    * retried, or never answered, may still be on its way, so its memory is not used again.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
-    this.#admission.release(frame.joinedBytes);
+    this.#admission.release(frame.joinedBytes + frame.overheadBytes);
     if (frame.sends === 0 || (frame.sends === 1 && isAcknowledged)) this.discard(frame);
     else frame.letGo();
   }
@@ -49,18 +78,43 @@ export class Settlement {
     frame.letGo();
   }
 
-  tell({ waiters, shares }: Told, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    let at = 0;
-    for (const waiter of waiters) {
+  /** Tells each waiter, in this turn or, behind those that wait for it already, in a later one. */
+  tell(told: Told, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    const untold = { told, outcome, code, place: 0 };
+    if (this.isTelling || !this.#tellSome(untold)) this.#untold.push(untold);
+    if (this.#untold.length === 1) setImmediate(this.#goOnNow);
+  }
+
+  #goOn(): void {
+    const untold = this.#untold;
+    for (let first = untold.first; first !== undefined; first = untold.first) {
+      if (!this.#tellSome(first)) {
+        setImmediate(this.#goOnNow);
+        return;
+      }
+      untold.shift();
+    }
+    this.#allTold();
+  }
+
+  /** Tells as many as this turn has left. Returns whether none is left. */
+  #tellSome(untold: Untold): boolean {
+    const { told, outcome, code } = untold;
+    const { waiters, shares } = told;
+    while (untold.place < waiters.length) {
+      if (this.#budget.isSpent) return false;
+      this.#budget.spend(1);
+      const place = untold.place++;
+      const at = place * shareWords;
       try {
-        waiter.frameSettled(outcome, code, shares[at + 1]!, shares[at + 2]!);
+        waiters[place]!.frameSettled(outcome, code, shares[at + 1]!, shares[at + 2]!);
       } catch (error) {
         if (!this.#isFailureLogged)
           this.#log.error({ err: error }, "a waiter threw when its frame settled");
         this.#isFailureLogged = true;
       }
-      at += shareWords;
     }
+    return true;
   }
 
   /**
