@@ -57,7 +57,7 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Frames unacknowledged",
         description:
-          "Sent and not yet acknowledged. At PENSTOCK_FRAMES_UNACKED_MAX (64 a stream) lines gather.",
+          "Sent and not yet acknowledged. At PENSTOCK_FRAMES_UNACKED_MAX (64 a lane) lines gather.",
         unit: "short",
         queries: [{ expr: of("penstock_frames_unacked"), legend: "{{instance}}" }],
       }),

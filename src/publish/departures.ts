@@ -29,9 +29,10 @@ interface Departing {
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * Another bulk frame of a project may leave while its unacknowledged bulk frames have fewer bytes,
- * and are fewer, than these two. Without that, requests of a few events that have frames of their
- * own would each wait for the fsync of the one before.
+ * Background frames under way are little while they have fewer bytes than the first of these two.
+ * Another bulk frame of a project may leave while its own are, and are fewer than the second.
+ * Without that, requests of a few events that have frames of their own would each wait for the
+ * fsync of the one before.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
@@ -42,6 +43,7 @@ export class Departures<Waiting extends Queue> {
   readonly #background = new Fifo<Waiting>();
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
+  #wasBackground = false;
 
   constructor(framesUnackedMax: number) {
     this.#framesUnackedMax = framesUnackedMax;
@@ -82,12 +84,18 @@ export class Departures<Waiting extends Queue> {
   /**
    * The queue whose frame leaves next; undefined if none may leave now. When no background frame is
    * under way, one goes first, so that background queues get on however busy the live lane is.
+   * While those under way are little, live and background queues take turns: the requests of the
+   * newer protocol are all background ones, and would get one frame for each acknowledgement.
    */
   next(): Waiting | undefined {
     if (this.#framesUnacked >= this.#framesUnackedMax) return undefined;
-    const background =
-      this.#backgroundMayLeave() && (this.#backgroundBytesUnacked === 0 || this.#live.length === 0);
-    return background ? this.#background.shift() : this.#live.shift();
+    this.#wasBackground = this.#backgroundMayLeave() && this.#isBackgroundsTurn();
+    return this.#wasBackground ? this.#background.shift() : this.#live.shift();
+  }
+
+  #isBackgroundsTurn(): boolean {
+    if (this.#backgroundBytesUnacked === 0 || this.#live.length === 0) return true;
+    return this.#backgroundBytesUnacked < littleBytesUnackedMax && !this.#wasBackground;
   }
 
   left(frame: Departing): void {

@@ -17,7 +17,7 @@ export class Flushes {
   readonly #link: FlushesOptions["link"];
   readonly #monotonicMs: () => number;
   readonly #sendNext: FlushesOptions["sendNext"];
-  /** Of the streams for which a frame could leave. */
+  /** What leaves for the streams for which a frame could leave. */
   readonly #leaving = new Set<Departures<FrameQueue>>();
   #isScheduled = false;
   // Made once, so that a flush makes no closure.

@@ -20,7 +20,6 @@ interface FrameQueuesConfig {
   readonly subjectPrefix: string;
   readonly partitions: number;
   readonly frameScope: FrameScope;
-  /** Of one stream. */
   readonly framesUnackedMax: number;
 }
 
@@ -33,6 +32,19 @@ interface FrameQueuesConfig {
  * gains, for frames of 512 KiB too.
  */
 const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
+
+/** However many streams share the window, each may have so many frames unacknowledged. */
+const windowOfStreamMin = 8;
+
+/**
+ * Each stream has its part of the process's window. One that acknowledges nothing uses up no other
+ * one's, and after a stop of all of them there are not more frames to send again than the window
+ * has.
+ */
+function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
+  const part = Math.ceil(framesUnackedMax / partitions);
+  return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
+}
 
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
@@ -56,9 +68,9 @@ export class FrameQueues {
   constructor(config: FrameQueuesConfig, streams: StreamStates) {
     this.#config = config;
     this.#streams = streams;
-    const { framesUnackedMax } = config;
+    const window = windowOfStream(config);
     this.#departures = new Map(
-      streams.all.map((stream) => [stream, new Departures<FrameQueue>(framesUnackedMax)]),
+      streams.all.map((stream) => [stream, new Departures<FrameQueue>(window)]),
     );
   }
 

@@ -236,8 +236,8 @@ export const settings = {
   framesUnackedMax: setting({
     parse: wholeNumber(1, 65_536),
     fallback: "64",
-    unit: "frames per stream",
-    why: "the window of a process: while it is full, lines for that stream gather",
+    unit: "frames per lane",
+    why: "the window of a process, of which each stream has its part, 8 at least: while that is full, lines gather",
   }),
   ackTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
