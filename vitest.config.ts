@@ -13,5 +13,6 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     testTimeout: 90_000,
     hookTimeout: 90_000,
+    expect: { poll: { timeout: 30_000 } },
   },
 });
