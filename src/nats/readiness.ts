@@ -13,6 +13,11 @@ export interface StreamState {
   /** Until this time frames for the stream are refused without a publish. */
   fullUntilMonotonicMs: number;
   /**
+   * Whether a frame for the stream was refused because the whole server or account has no room, and
+   * none was acknowledged since.
+   */
+  isServerFull: boolean;
+  /**
    * Why the stream would not keep what a 200 promises. While this is set, nothing is sent to the
    * stream, and what it acknowledges does not count.
    */
@@ -99,6 +104,7 @@ export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: numbe
 /** Notes that the stream has acknowledged a message that it had not stored before. */
 export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
+  stream.isServerFull = false;
   stream.silentMonotonicMs = undefined;
   stream.silence = undefined;
 }
@@ -171,6 +177,7 @@ function newState(name: string, lane: Lane): StreamState {
     name,
     lane,
     fullUntilMonotonicMs: 0,
+    isServerFull: false,
     refusal: undefined,
     messageBytesMax: Number.POSITIVE_INFINITY,
     domain: undefined,

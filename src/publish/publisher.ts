@@ -299,7 +299,9 @@ export class GroupPublisher implements Publisher {
 
   #storeFull(frame: Frame, isWholeServer: boolean): void {
     const fullUntilMonotonicMs = this.#monotonicMs() + fullPauseMs;
-    frame.queue.stream.fullUntilMonotonicMs = fullUntilMonotonicMs;
+    const { stream } = frame.queue;
+    stream.fullUntilMonotonicMs = fullUntilMonotonicMs;
+    stream.isServerFull = isWholeServer;
     if (isWholeServer) this.#streams.allFullUntil(fullUntilMonotonicMs);
   }
 

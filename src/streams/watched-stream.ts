@@ -9,6 +9,7 @@ import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../nats/api.ts";
 import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, StreamHistory, type Verdict } from "./history.ts";
+import { StreamRoom } from "./stream-room.ts";
 import { hasQuorum, StreamSilence } from "./stream-silence.ts";
 
 export interface StreamSize {
@@ -53,6 +54,7 @@ export class WatchedStream {
   readonly state: StreamState;
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
+  readonly #room: StreamRoom;
   #size: StreamSize | undefined;
   /** What keeps the stream from storing events, as last heard. */
   #faults: readonly string[] = [];
@@ -70,6 +72,7 @@ export class WatchedStream {
     this.state = state;
     this.#history = new StreamHistory(options);
     this.#silence = new StreamSilence(options);
+    this.#room = new StreamRoom(options);
     state.askMonotonicMs = monotonicMs();
     state.ask = () => void this.ask();
   }
@@ -187,9 +190,7 @@ export class WatchedStream {
     this.#size = { labels, bytes, bytesMax };
     this.#faults = [
       ...this.#faultsOf(verdict, broken),
-      ...(bytes + messageBytes > bytesMax
-        ? [`stream ${this.name} is full: ${bytes} of ${bytesMax} bytes`]
-        : []),
+      ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
   }
