@@ -52,6 +52,19 @@ test.each(files)("every shell block of %s says whether it is run", (file) => {
   expect(unmarked.map(({ line, text }) => `line ${line}: ${text.split("\n")[0]}`)).toEqual([]);
 });
 
+test.each(files)("every program of %s says which packages it takes", (file) => {
+  const lines = read(file).split("\n");
+  const programs = blocksOf(file).filter(({ language }) => language === "js");
+  const unsaid = programs.flatMap(({ line, text }) => {
+    const above = lines.slice(0, line - 1);
+    const section = above.slice(above.findLastIndex((one) => one.startsWith("#"))).join("\n");
+    const [, said = ""] = [...section.matchAll(/`npm (?:i|install) ([^`]+)`/g)].at(-1) ?? [];
+    const packages = [...text.matchAll(/ from "([@\w/-]+)";$/gm)].map(([, name = ""]) => name);
+    return packages.filter((name) => !said.split(" ").includes(name));
+  });
+  expect(unsaid).toEqual([]);
+});
+
 test.each(files)("no command of %s hides in a block without a language", (file) => {
   const plain = blocksOf(file).filter(({ language }) => language === "" || language === "text");
   const commands = plain.filter(({ text }) =>
