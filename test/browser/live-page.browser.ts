@@ -170,6 +170,16 @@ test("a hostile event is text", async () => {
   expect(await page.locator("#events img, #events script").count()).toBe(0);
 });
 
+test("an event that would turn the order of letters around turns nothing: it is shown as JSON escapes", async () => {
+  const page = await visit();
+  await send(alpha, "paid \u202e001\u2066 \u061c");
+  await expect.poll(() => names(page)).toContain("paid \\u202e001\\u2066 \\u061c");
+  await page.locator("#events summary").first().click();
+  await expect
+    .poll(() => page.locator("#events pre").first().textContent())
+    .toContain('"event": "paid \\u202e001\\u2066 \\u061c",\n');
+});
+
 test("what the gateway refuses is said in its words", async () => {
   const page = await visit({ expected: /status of 400/ });
   await page.goto(`${gateway.adminUrl}/?project=a.b`);

@@ -1,5 +1,24 @@
 // How the live page writes things: elements made of text alone, and numbers as people read them.
 
+/**
+ * The characters that `penstock tail` escapes too (src/cli/terminal.ts): control characters but tab
+ * and line feed, separators, and everything that embeds, overrides or isolates a direction.
+ */
+const acting =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+/**
+ * Writes characters that a reader does not see as JSON escapes. Those that turn the order of
+ * letters around would also turn the page's own quotes and commas.
+ */
+export function forPage(text) {
+  return text.replaceAll(
+    acting,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 export const byId = (id) => document.getElementById(id);
 export const whole = new Intl.NumberFormat("en");
 export const clock = new Intl.DateTimeFormat("en", {
@@ -15,7 +34,7 @@ export function element(tag, attributes = {}, ...children) {
     if (name === "class") made.className = value;
     else made.setAttribute(name, value);
   }
-  made.append(...children);
+  made.append(...children.map((child) => (typeof child === "string" ? forPage(child) : child)));
   return made;
 }
 
