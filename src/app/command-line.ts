@@ -29,6 +29,7 @@ import {
 } from "../cli/settings.ts";
 import { tail } from "../cli/tail.ts";
 import { lanes } from "../nats/names.ts";
+import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
 import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
 import { workerCommand } from "../workers/worker-process.ts";
 import { version } from "./version.ts";
@@ -142,7 +143,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
     )
     .option(
       "--burst <seconds>",
-      `so many seconds' worth at once; default: ${burstSecondsDefault}`,
+      `so many seconds' worth at once, and never less than ${burstEventsMin} events and ${burstBytesMin} bytes; default: ${burstSecondsDefault}`,
       positiveNumber,
     )
     .option("--none", "take its quota off", false)

@@ -3,7 +3,8 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../base/first-project.ts";
-import type { Project } from "../base/types.ts";
+import type { Project, ProjectQuota } from "../base/types.ts";
+import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
 import { burstSecondsDefault, quotaText, quotaValue } from "../projects/quota/quota.ts";
 import type { BucketPlace } from "../projects/registry/bucket.ts";
 import {
@@ -114,7 +115,17 @@ export async function limit(
   await atNats(command, (connection, place) => setQuota(connection, { ...place, id, quota }));
   const each =
     quota === undefined ? "no quota" : `a quota, for each gateway process: ${quotaText(quota)}`;
-  say(command, `project ${id} has ${each}`);
+  say(command, `project ${id} has ${each}${burstMinText(quota)}`);
+}
+
+/** Where the quota alone would let less through at once than is let through: how much that is. */
+function burstMinText(quota: ProjectQuota | undefined): string {
+  const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
+  const floors = [
+    ...(eventsPerSecond * burstSeconds < burstEventsMin ? [`${burstEventsMin} events`] : []),
+    ...(bytesPerSecond * burstSeconds < burstBytesMin ? [`${burstBytesMin} bytes`] : []),
+  ];
+  return floors.length === 0 ? "" : `; a burst is ${floors.join(" and ")} at least`;
 }
 
 const usageLag =

@@ -34,8 +34,8 @@ export const noCounts: Counts = {
  * A burst is never less than what an SDK sends at once. So a quota, however low, limits the rate
  * and shuts no client out. One request may cost two bursts, of which one can be debt.
  */
-const burstEventsMin = 100;
-const burstBytesMin = 65_536;
+export const burstEventsMin = 100;
+export const burstBytesMin = 65_536;
 
 /**
  * A project may store this many bytes a minute even where far fewer were sent for them: equal
