@@ -137,6 +137,7 @@ test("every mark is one of those that are run here", () => {
     "sdk",
     "reader",
     "once",
+    "removal",
   ];
   expect(marked.filter((block) => !known.includes(testName(block)!))).toEqual([]);
   for (const name of known) expect([name, blocks(name).length > 0]).toEqual([name, true]);
@@ -196,6 +197,22 @@ describe("what goes on until it is ended", () => {
       expect(run.said.err).toBe("");
     },
   );
+});
+
+test.each(blocks("removal"))("%s", { timeout: 120_000 }, async (_, block) => {
+  const penstock = async (command: string): Promise<string> => {
+    const run = start("npm", ["run", "-s", "penstock", "--", "project", ...command.split(" ")]);
+    await run.ended;
+    return run.said.out;
+  };
+  // The blocks above may have added it already.
+  await penstock("add shop");
+  expect(await penstock("list")).toMatch(/^shop /m);
+  const run = startProgram(block);
+  expect([await run.ended, run.said.err]).toEqual([0, ""]);
+  const left = await penstock("list");
+  expect(left).toMatch(/^demo /m);
+  expect(left).not.toMatch(/^shop /m);
 });
 
 describe("what ends by itself", () => {

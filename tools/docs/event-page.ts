@@ -27,12 +27,12 @@ const introduction = `# What one event may have
 
 ${generatedFrom("tools/docs/event-page.ts")}
 
-[The interface](events.md) says how events are sent, one by one or in batches. This page has the event itself: its fields, which of them it must have, their limits, and what becomes of it where it is otherwise. One bad event costs itself and none of its neighbours. There are four outcomes, and \`warnings\` and \`errors\` of the answer tell of three:
+[The interface](events.md) says how events are sent, one by one or in batches. This page has the event itself: its fields, which of them it must have, their limits, and what becomes of it where it is otherwise. One bad event costs itself and none of its neighbours. What is otherwise comes to one of four outcomes. The answer names the event in \`warnings\` or \`errors\` for the first three, and nowhere for the fourth:
 
 - **left out**: not stored, counted as \`dropped\`, named in \`warnings\`;
 - **error**: not stored, counted as \`dropped\`, named in \`errors\` (where no event of the request is any better, the request is answered with it, as a 4xx);
 - **warning**: stored, counted as \`accepted\`, named in \`warnings\`;
-- **normalised**: stored otherwise than it came, and nothing is said of it.
+- **normalised**: stored otherwise than it came, counted as \`accepted\`, named nowhere.
 
 An answer names ${itemNotesMax} errors and ${itemNotesMax} warnings at most, and says how many there are. In [the newer protocol](newer-protocol.md) each event has its own result: \`drop\` for the first two, \`warning\` or \`ok\` for the others.
 
