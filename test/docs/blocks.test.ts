@@ -137,6 +137,7 @@ test("every mark is one of those that are run here", () => {
     "sdk",
     "reader",
     "once",
+    "durable",
     "removal",
   ];
   expect(marked.filter((block) => !known.includes(testName(block)!))).toEqual([]);
@@ -197,6 +198,24 @@ describe("what goes on until it is ended", () => {
       expect(run.said.err).toBe("");
     },
   );
+});
+
+test.each(blocks("durable"))("%s", { timeout: 120_000 }, async (_, block) => {
+  const first = startProgram(block);
+  onTestFinished(() => interrupt(first, "SIGKILL"));
+  for (const event of ["acknowledged", "seen last"]) {
+    await send(event);
+    await expect.poll(() => first.said.out, { timeout: 30_000 }).toContain(event);
+  }
+  interrupt(first, "SIGKILL");
+  await first.ended;
+  await send("sent while it was away");
+  const second = startProgram(block);
+  onTestFinished(() => interrupt(second, "SIGKILL"));
+  const away = "sent while it was away";
+  await expect.poll(() => second.said.out, { timeout: 30_000 }).toContain(away);
+  expect(second.said.out).not.toContain("acknowledged");
+  expect([first.said.err, second.said.err]).toEqual(["", ""]);
 });
 
 test.each(blocks("removal"))("%s", { timeout: 120_000 }, async (_, block) => {
