@@ -70,7 +70,11 @@ export class Checks {
 
   /** The last of the checks. A request that passes counts against the project's quota. */
   admit(work: Work): Problem | undefined {
-    return this.isLate(work.exchange) ? tooLate : this.#ofQuota(work);
+    return this.ofDeadline(work.exchange) ?? this.#ofQuota(work);
+  }
+
+  ofDeadline(exchange: Exchange): Problem | undefined {
+    return this.isLate(exchange) ? tooLate : undefined;
   }
 
   /**

@@ -252,8 +252,9 @@ class RequestTaker {
   }
 
   async #placeInTurns(work: Work): Promise<Problem | undefined> {
-    const { protocol } = work;
-    const problem = (await protocol.readEventsInTurns(work)) ?? this.#checks.admit(work);
+    const { exchange, protocol } = work;
+    const lateness = () => this.#checks.ofDeadline(exchange);
+    const problem = (await protocol.readEventsInTurns(work, lateness)) ?? this.#checks.admit(work);
     if (problem !== undefined) return problem;
     const isNamed = protocol.retriesWhole && this.#fillsFrames(work);
     work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);

@@ -44,8 +44,14 @@ export interface Protocol {
   hintOf(problem: Problem, work: Work, slips: Slips): string;
   /** A fault of an event that refuses the whole request. The table must hold all its events. */
   readEvents(work: Work): Problem | undefined;
-  /** As `readEvents`, for a body of any length; undefined where there is nothing to read. */
-  readEventsInTurns(work: Work): Promise<Problem | undefined> | undefined;
+  /**
+   * As `readEvents`, for a body of any length; undefined where there is nothing to read. `refusal`
+   * is asked in each turn, and what it says ends the reading.
+   */
+  readEventsInTurns(
+    work: Work,
+    refusal: () => Problem | undefined,
+  ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
   /** `bodyId`: the id in the message ids of the frames; undefined where they need none. */

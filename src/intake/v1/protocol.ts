@@ -56,8 +56,11 @@ export class V1Protocol implements Protocol {
     return this.#know(readUuids(work));
   }
 
-  async readEventsInTurns(work: Work): Promise<Problem | undefined> {
-    return this.#know(await readUuidsInTurns(work, this.#share));
+  async readEventsInTurns(
+    work: Work,
+    refusal: () => Problem | undefined,
+  ): Promise<Problem | undefined> {
+    return this.#know(await readUuidsInTurns(work, this.#share, refusal));
   }
 
   #know(uuids: UuidList | Problem): Problem | undefined {

@@ -1,9 +1,11 @@
 // The uuids of a request's events, each once, in the order in which they came. Each takes 16 bytes
-// and no string. To add one takes the same time whichever uuids a client chooses.
+// and no string. To add one takes the same time whichever uuids a client chooses: their slots are
+// told by a hash whose key no client knows.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { Ascii } from "../../base/ascii.ts";
+import { halfSipHash } from "./half-sip-hash.ts";
 
 /** 32-bit words of a uuid. */
 const wordsPerUuid = 4;
@@ -18,9 +20,9 @@ export class UuidList {
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // Random odd numbers that no client knows. A slot is told by the upper bits of a sum of products
-  // with them, so no client can choose uuids that fall into the same slot.
-  readonly #factors = randomFillSync(new Uint32Array(wordsPerUuid)).map((word) => word | 1);
+  // A key of its own for each list: what one request shows of its key is worth nothing in the next.
+  readonly #key = randomFillSync(new Uint32Array(2));
+  #probes = 0;
 
   constructor(capacity: number) {
     const slotBits = Math.max(4, 33 - Math.clz32(capacity));
@@ -31,6 +33,11 @@ export class UuidList {
 
   get length(): number {
     return this.#length;
+  }
+
+  /** Slots looked at so far: the work that this was. Each call of `add` looks at one or more. */
+  get probes(): number {
+    return this.#probes;
   }
 
   /**
@@ -46,6 +53,7 @@ export class UuidList {
     words[first + 3] = hexWord(text, start + 28, start + 32);
     const mask = this.#slots.length - 1;
     for (let slot = this.#slotOf(first); ; slot = (slot + 1) & mask) {
+      this.#probes++;
       const taken = this.#slots[slot]! - 1;
       if (taken < 0) {
         this.#slots[slot] = ++this.#length;
@@ -66,11 +74,8 @@ export class UuidList {
   }
 
   #slotOf(first: number): number {
-    let sum = 0;
-    for (let at = 0; at < wordsPerUuid; at++) {
-      sum = (sum + Math.imul(this.#words[first + at]!, this.#factors[at]!)) | 0;
-    }
-    return sum >>> this.#slotShift;
+    const hash = halfSipHash(this.#key, this.#words, { start: first, count: wordsPerUuid });
+    return hash >>> this.#slotShift;
   }
 
   #areEqual(one: number, other: number): boolean {

@@ -11,25 +11,37 @@ import type { Work } from "../work.ts";
 import { invalidPayload } from "./request.ts";
 import { UuidList } from "./uuid-list.ts";
 
-/** Rows read in one slice, which takes a quarter of a millisecond. */
-const readAtOnceMax = 2_048;
+/**
+ * Slots that one slice looks at in the list, which takes a quarter of a millisecond. Each row looks
+ * at one or more, so this bounds the rows of a slice, too.
+ */
+const probesAtOnceMax = 2_048;
 
 /** The uuids of a batch whose rows are all in the table, or what is wrong with one of them. */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
-  reader.read(0, work.rowCount);
+  reader.read(0, work.rowCount, Number.POSITIVE_INFINITY);
   return reader.problem ?? reader.uuids;
 }
 
 /**
- * As `readUuids`, for a batch of any length. If it succeeds, the table holds the first rows of the
- * batch again.
+ * As `readUuids`, for a batch of any length, in slices. `refusal` is asked before each slice, and
+ * what it says ends the reading. If it succeeds, the table holds the first rows of the batch again.
  */
-export async function readUuidsInTurns(work: Work, share: LoopShare): Promise<UuidList | Problem> {
+export async function readUuidsInTurns(
+  work: Work,
+  share: LoopShare,
+  refusal: () => Problem | undefined,
+): Promise<UuidList | Problem> {
   const reader = new UuidReader(work);
   for (let rows = work.rowCount; rows > 0; rows = await work.nextRows()) {
-    for (let start = 0; start < rows; start += readAtOnceMax) {
-      await share.slice(() => reader.read(start, Math.min(rows, start + readAtOnceMax)));
+    let next = 0;
+    const slice = (): void => {
+      reader.problem = refusal();
+      if (reader.problem === undefined) next = reader.read(next, rows, probesAtOnceMax);
+    };
+    while (next < rows) {
+      await share.slice(slice);
       if (reader.problem !== undefined) return reader.problem;
     }
   }
@@ -53,11 +65,19 @@ class UuidReader {
     this.#table = table;
   }
 
-  /** Reads the rows from `start` up to `end`. */
-  read(start: number, end: number): void {
-    for (let row = start; row < end && this.problem === undefined; row++) {
+  /**
+   * Reads the rows from `start` up to `end`, or fewer: no more once their uuids have taken
+   * `probesMax`. Returns the row after the last that was read.
+   */
+  read(start: number, end: number, probesMax: number): number {
+    const { uuids } = this;
+    const probesEnd = uuids.probes + probesMax;
+    let row = start;
+    while (row < end && this.problem === undefined && uuids.probes < probesEnd) {
       this.#readRow(Header.Words + row * Row.Words);
+      row++;
     }
+    return row;
   }
 
   #readRow(row: number): void {
