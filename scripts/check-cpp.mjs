@@ -1,9 +1,10 @@
-// Checks our C++, with what the machine has: clang-format compares it with .clang-format, and each of
-// g++ and clang++ compiles it with every warning below as an error. What has not changed is skipped.
+// Checks our C++, with what the machine has: clang-format compares it with .clang-format, and each
+// of g++ and clang++ compiles it with every warning below as an error. What has not changed is
+// skipped.
 //   npm run check         the format only: compiling takes half a minute, and few changes touch C++
 //   npm run check:cpp     both, as CI does
-// The addons' own builds ask for no such warnings: a newer compiler has newer ones, and they must not
-// keep anybody from running Penstock.
+// The addons' own builds ask for no such warnings: a newer compiler has newer ones, and they must
+// not keep anybody from running Penstock.
 
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";

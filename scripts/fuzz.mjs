@@ -5,7 +5,8 @@
 //   npm run fuzz -- --reference [--seconds 60] [--seed N]
 //                                  compares the addon with the reference scanner
 //   npm run fuzz -- --planted [--seconds 10] [--seed N] [--engine …]
-//                                  whether each bug of tools/fuzz/planted-bugs.mjs is found in that time
+//                                  whether each bug of tools/fuzz/planted-bugs.mjs is found in
+//                                  that time
 //   npm run fuzz -- FILE…          runs these inputs and no others
 //   npm run fuzz -- --keep FILE…   takes them into the corpus of the tree
 // Exit code 1: something was found, and the path of the input is printed; 2: wrong usage.

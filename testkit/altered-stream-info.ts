@@ -4,8 +4,8 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 
 /**
- * The members that `altered` answers stand in place of the server's own. Where it answers undefined,
- * or another thing was asked for, the server's answer stays as it is.
+ * The members that `altered` answers stand in place of the server's own. Where it answers
+ * undefined, or another thing was asked for, the server's answer stays as it is.
  */
 export function alteredStreamInfo(
   connection: NatsConnection,

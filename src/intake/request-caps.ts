@@ -38,9 +38,9 @@ export function overCaps(
 }
 
 /**
- * Where the request is beyond the cap, notes in its cost the bytes that it may store, for `admit` to
- * take. Refuses a request that the project never has room for, and one that it has no room for now:
- * the latter is sent again, and must not be told that it is too large.
+ * Where the request is beyond the cap, notes in its cost the bytes that it may store, for `admit`
+ * to take. Refuses a request that the project never has room for, and one that it has no room for
+ * now: the latter is sent again, and must not be told that it is too large.
  */
 export function expandsTooFar(
   work: CappedWork,

@@ -1,5 +1,6 @@
 // Bugs that `npm run fuzz -- --planted` puts into a copy of the addon's core, one at a time. The
-// fuzzing must find each of them. A bug is a file, what stands there once, and what takes its place.
+// fuzzing must find each of them. A bug is a file, what stands there once, and what takes its
+// place.
 
 export const plantedBugs = [
   // The order of envelope, array and items.

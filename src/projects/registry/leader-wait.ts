@@ -20,8 +20,8 @@ interface LeaderWait {
 const waitMsMaxDefault = 10_000;
 const againMs = 200;
 /**
- * Returns what `work` does, once there is a leader. An error that no waiting can cure is thrown at once,
- * as it is.
+ * Returns what `work` does, once there is a leader. An error that no waiting can cure is thrown at
+ * once, as it is.
  */
 export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {}): Promise<T> {
   const { waitMsMax = waitMsMaxDefault, isRepeatable = true } = options;
