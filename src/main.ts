@@ -6,6 +6,7 @@ import { CommanderError } from "commander";
 import { commandLine } from "./app/command-line.ts";
 import { createLog } from "./base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./cli/context.ts";
+import { refuseNpmOptions } from "./cli/npm-options.ts";
 import { stopSignal } from "./cli/stop-signal.ts";
 import { forTerminal } from "./cli/terminal.ts";
 
@@ -39,7 +40,10 @@ async function main(): Promise<number> {
     stop: stop.signal,
   };
   try {
-    await commandLine(context).parseAsync(process.argv);
+    const program = commandLine(context);
+    const { argv, env } = process;
+    refuseNpmOptions(program, { args: argv.slice(2), env, script: "run.mjs" });
+    await program.parseAsync(argv);
     return 0;
   } catch (error) {
     // commander has said what was wrong already.

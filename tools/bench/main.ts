@@ -6,6 +6,7 @@ import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { usageExitCode } from "../../src/cli/context.ts";
+import { refuseNpmOptions } from "../../src/cli/npm-options.ts";
 import type { Bench, Row } from "./harness/bench.ts";
 import { type ClosedLoop, hasWrk } from "./harness/load.ts";
 import { removeWorkFiles } from "./harness/nats.ts";
@@ -75,7 +76,7 @@ function scenarioNames(text: string, before: readonly string[] = []): string[] {
 }
 
 function readOptions(): Options {
-  return new Command("bench")
+  const program = new Command("bench")
     .description(
       "Measures Penstock against what one would write in an afternoon, and against the budgets.",
     )
@@ -97,9 +98,10 @@ function readOptions(): Options {
         "what makes the load of small requests; default: wrk where it is installed",
       ).choices(["wrk", "autocannon"]),
     )
-    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode))
-    .parse()
-    .opts<Options>();
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
+  const { argv, env } = process;
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "bench.mjs" });
+  return program.parse().opts<Options>();
 }
 
 function chosen({ quick, growth: onlyGrowth, only }: Options): readonly ScenarioName[] {

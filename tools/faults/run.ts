@@ -8,6 +8,7 @@ import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { usageExitCode } from "../../src/cli/context.ts";
+import { refuseNpmOptions } from "../../src/cli/npm-options.ts";
 import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
 import { type NetworkKind, networkKinds } from "./cluster-network.ts";
 import { whyNoNamespaces } from "./namespaces.ts";
@@ -127,7 +128,10 @@ function delayOf(text: string): number {
 }
 
 async function main(): Promise<number> {
-  const program = commandLine().parse();
+  const program = commandLine();
+  const { argv, env } = process;
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "faults.mjs" });
+  program.parse();
   const options = program.opts<Options>();
   const named = options.walk === undefined ? chosen(program, program.args) : [clusterRandomWalk];
   if (options.list) {

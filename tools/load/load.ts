@@ -5,14 +5,17 @@
 import process from "node:process";
 import { CommanderError } from "commander";
 import { usageExitCode } from "../../src/cli/context.ts";
+import { refuseNpmOptions } from "../../src/cli/npm-options.ts";
 import { stopSignal } from "../../src/cli/stop-signal.ts";
-import { readOptions, UsageError } from "./options.ts";
+import { commandLine, readOptions, UsageError } from "./options.ts";
 import { runLoad } from "./run.ts";
 
 async function main(): Promise<number> {
   try {
-    const options = readOptions(process.argv.slice(2));
-    const { stdout, stderr } = process;
+    const { stdout, stderr, env } = process;
+    const args = process.argv.slice(2);
+    refuseNpmOptions(commandLine(), { args, env, script: "load.mjs" });
+    const options = readOptions(args);
     const result = await runLoad(options, {
       host: process,
       stdout,
