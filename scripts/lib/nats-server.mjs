@@ -71,12 +71,17 @@ function isChosen() {
   return found !== undefined && isAtLeast(found, versionLeast);
 }
 
+/** The gateway goes to a NATS that runs already; only `up` and the tests start a nats-server. */
+function isElsewhere() {
+  return (process.env.PENSTOCK_NATS_URL ?? "") !== "";
+}
+
 /**
- * Before anything is built: throws a SetupError where there is no nats-server and none can be
- * fetched.
+ * Before anything is built: throws a SetupError where there is no nats-server, none can be fetched
+ * and one is needed.
  */
 export function requireNatsServer() {
-  if (versionHere() !== undefined) return;
+  if (versionHere() !== undefined || isElsewhere()) return;
   if (cannotFetch())
     throw new SetupError(`no nats-server of 2.10 or newer was found\n${waysToInstall}`);
 }
@@ -87,9 +92,22 @@ export function requireNatsServer() {
  */
 export async function bringNatsServer(runner) {
   const here = versionHere();
-  if (here === undefined) return await fetchNatsServer(runner);
+  if (here === undefined) {
+    if (isElsewhere()) return await fetchIfPossible(runner);
+    return await fetchNatsServer(runner);
+  }
   if (isAtLeast(here, versionWanted) || isChosen() || cannotFetch() || !isDue()) return;
   await tryNewer(here, runner);
+}
+
+async function fetchIfPossible(runner) {
+  try {
+    await fetchNatsServer(runner);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    runner.throwIfInterrupted();
+    announce("no nats-server can be had here; PENSTOCK_NATS_URL names one that runs elsewhere");
+  }
 }
 
 async function tryNewer(here, runner) {
@@ -135,7 +153,7 @@ async function fetchNatsServer(runner, newerThan) {
       keep: (unpacked) => keep(join(unpacked, "usr", "sbin", "nats-server"), newerThan),
       notDebian: "no nats-server of 2.10 or newer was found",
       waysToInstall,
-      isOptional: newerThan !== undefined,
+      isOptional: newerThan !== undefined || isElsewhere(),
     },
     runner,
   );

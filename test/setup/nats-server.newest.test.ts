@@ -39,7 +39,7 @@ await bringNatsServer(createRunner({ noteGroups() {} }));
 interface Host {
   readonly folder: string;
   /** What one set-up said, and its exit code. */
-  setUp(): { readonly said: string; readonly status: number | null };
+  setUp(env?: Record<string, string>): { readonly said: string; readonly status: number | null };
   /** The suites that were asked since the last look. */
   asked(): string[];
   versions(): string[];
@@ -66,10 +66,10 @@ function hostWith(offers: string, { hasApt = true } = {}): Host {
   const asked = path.join(folder, "asked");
   return {
     folder,
-    setUp() {
+    setUp(env = {}) {
       const done = spawnSync(process.execPath, ["bring.mjs"], {
         cwd: folder,
-        env: { PATH: bin },
+        env: { PATH: bin, ...env },
         encoding: "utf8",
       });
       return { said: done.stdout + done.stderr, status: done.status };
@@ -149,5 +149,19 @@ describe("the newest nats-server is fetched", () => {
     expect(status).toBe(1);
     expect(said).toContain("no nats-server of 2.10 or newer was found");
     expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
+  });
+
+  test("it is no lack where the NATS runs elsewhere", () => {
+    const env = { PENSTOCK_NATS_URL: "nats://nats-1:4222" };
+    const said = expect.stringContaining("PENSTOCK_NATS_URL names one that runs elsewhere");
+    expect(hostWith("", { hasApt: false }).setUp(env)).toEqual({ said, status: 0 });
+    const host = hostWith("forky 2.15.1\n");
+    write(path.join(host.folder, "away"), "");
+    expect(host.setUp(env)).toEqual({ said, status: 0 });
+    expect(host.setUp({ PENSTOCK_NATS_URL: "" }).status).toBe(1);
+    // What can be had is fetched as ever: the tests and `up` need it.
+    rmSync(path.join(host.folder, "away"));
+    expect(host.setUp(env).status).toBe(0);
+    expect(host.versions()).toEqual(["2.15.1"]);
   });
 });
