@@ -11,14 +11,15 @@ export type ConfigResult =
 
 /** Variables of the project's own tests and tools, which may be set where a gateway starts too. */
 const ofTests = "PENSTOCK_TEST_";
-const prefix = "PENSTOCK_";
+const ownWord = "PENSTOCK";
+const prefix = `${ownWord}_`;
 /** Shorter names may have one wrong letter and not two, or too many would come near. */
 const twoSlipsFrom = 6;
 
 /**
  * Reads all settings: a flag wins over a variable, a variable over the default. Unknown PENSTOCK_*
- * variables are faults, because a misspelt limit that is silently not in force is worse than a
- * gateway that does not start.
+ * variables, also under a misspelt PENSTOCK, are faults: a misspelt limit that is silently not in
+ * force is worse than a gateway that does not start.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -49,15 +50,30 @@ export function readConfig(
 
 /** The value of such a variable is in no message: it may be a secret under a misspelt name. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
-  const unknown = variables.filter(
-    (variable) =>
-      variable.startsWith(prefix) && !variable.startsWith(ofTests) && !known.includes(variable),
-  );
-  return unknown.map((variable) => {
-    const nearest = nearestOf(variable, known);
+  return variables.flatMap((variable) => {
+    const own = ownNameOf(variable);
+    if (own === undefined || own.startsWith(ofTests) || known.includes(variable)) return [];
+    const nearest = nearestOf(own, known);
     const hint = nearest === undefined ? "" : `: did you mean ${nearest}?`;
-    return `${variable}: no such setting${hint}`;
+    return [`${variable}: no such setting${hint}`];
   });
+}
+
+/** The variable as it begins with PENSTOCK_; undefined for one that is none of ours. */
+function ownNameOf(variable: string): string | undefined {
+  if (variable.startsWith(prefix)) return variable;
+  const word = /^[A-Z0-9]*/.exec(variable)![0];
+  const isOurs = word === ownWord || isSlipOfOwnWord(word);
+  if (!isOurs && !variable.startsWith(ownWord)) return undefined;
+  const rest = isOurs ? variable.slice(word.length + 1) : variable.slice(ownWord.length);
+  return rest === "" ? undefined : prefix + rest;
+}
+
+function isSlipOfOwnWord(word: string): boolean {
+  if (Math.abs(word.length - ownWord.length) > 2) return false;
+  const apart = lettersApart(word, ownWord);
+  // OPENSTACK is two letters away, and another program's.
+  return apart <= (word.startsWith("P") ? 2 : 1);
 }
 
 /** The setting that was most likely meant; undefined where no name comes near. */

@@ -19,6 +19,13 @@ test.each([
   ["PENSTOCK_MAX_BODY_BYTES", "PENSTOCK_BODY_BYTES_MAX"],
   ["PENSTOCK_DIR_DATA", "PENSTOCK_DATA_DIR"],
   ["PENSTOCK_WORKER", "PENSTOCK_WORKERS"],
+  ["PENSTOK_REPLICAS", "PENSTOCK_REPLICAS"],
+  ["PENTSOCK_NATS_TOKE", "PENSTOCK_NATS_TOKEN"],
+  ["ENSTOCK_PORT", "PENSTOCK_PORT"],
+  ["PENSTOCKS_PORT", "PENSTOCK_PORT"],
+  ["PENSTOCKPORT", "PENSTOCK_PORT"],
+  ["PENSTOCKNATS_URL", "PENSTOCK_NATS_URL"],
+  ["PENSTOCK-PORT", "PENSTOCK_PORT"],
 ])("%s: did you mean %s?", (variable, meant) => {
   expect(faultsOf({ [variable]: "not-to-be-shown" })).toEqual([
     `${variable}: no such setting: did you mean ${meant}?`,
@@ -30,6 +37,8 @@ test.each([
   "PENSTOCK_X",
   "PENSTOCK_COLOUR",
   "PENSTOCK_SERVICE_HOST",
+  "PENSTOCK-X",
+  "PENSTOK_COLOUR",
   `PENSTOCK_${"PORT".repeat(10_000)}`,
 ])("%.40s is near no setting", (variable) => {
   expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
@@ -37,7 +46,23 @@ test.each([
 
 test("several, and what is not ours", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
-  expect(faultsOf(env)).toHaveLength(2);
+  expect(faultsOf(env)).toHaveLength(3);
+});
+
+test.each([
+  "PENSTOCK",
+  "PENSTOK",
+  "OPENSTACK_HOST",
+  "PEN_STOCK_PORT",
+  "PORT",
+  "PENDING_PORT",
+  "STOCK_PORT",
+  "LIVESTOCK_PORT",
+  "MY_PENSTOCK_PORT",
+  "PENSTOK_TEST_CHROMIUM",
+  "",
+])("%j is another program's", (variable) => {
+  expect(faultsOf({ [variable]: "1" })).toEqual([]);
 });
 
 test("the variables of the project's tests may be set where a gateway starts", () => {
