@@ -24,7 +24,19 @@ export function faultsBetween(config: Config): string[] {
       "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
     );
   }
-  return [...faults, ...natsFaults(config), ...publicPortFaults(config)];
+  return [...faults, ...portFaults(config), ...natsFaults(config), ...publicPortFaults(config)];
+}
+
+const everyAddress = ["0.0.0.0", "::"];
+
+/** Port 0 takes any free one, so two of them differ. */
+function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
+  const areOnOneAddress =
+    host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
+  if (port === 0 || port !== adminPort || !areOnOneAddress) return [];
+  return [
+    `PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: are both ${port}, and each needs a port of its own`,
+  ];
 }
 
 function publicPortFaults({

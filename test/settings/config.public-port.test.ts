@@ -99,6 +99,27 @@ describe("public port settings are checked", () => {
   });
 });
 
+describe("the public and the admin port", () => {
+  const both = { PENSTOCK_PORT: "8001", PENSTOCK_ADMIN_PORT: "8001" };
+
+  test.each([
+    ["0.0.0.0", "127.0.0.1"],
+    ["127.0.0.1", "127.0.0.1"],
+    ["::1", "::"],
+  ])("one for both, on %s and %s", (host, adminHost) => {
+    expect(faultsOf({ ...both, PENSTOCK_HOST: host, PENSTOCK_ADMIN_HOST: adminHost })).toEqual([
+      "PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: are both 8001, and each needs a port of its own",
+    ]);
+  });
+
+  test("one number on two addresses, or any free ones", () => {
+    expect(faultsOf({ ...both, PENSTOCK_HOST: "127.0.0.1", PENSTOCK_ADMIN_HOST: "::1" })).toEqual(
+      [],
+    );
+    expect(faultsOf({ PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0" })).toEqual([]);
+  });
+});
+
 function faultsOf(env: Record<string, string | undefined>): readonly string[] {
   const result = readConfig(env, {});
   return result.ok ? [] : result.faults;
