@@ -10,6 +10,7 @@ import type { BucketPlace } from "../projects/registry/bucket.ts";
 import {
   addProject,
   listProjects,
+  requireExisting,
   retireKeys,
   rotateKey,
   setEnabled,
@@ -140,9 +141,13 @@ export async function usage(
   const { context } = command;
   const nowMs = Date.now();
   if (projectId !== undefined) requireArguments(() => requireId(projectId));
-  const usages = await atNats(command, (connection, place) =>
-    onceLed(() => readUsage(connection, { ...place, projectId, nowMs })),
-  );
+  const usages = await atNats(command, async (connection, place) => {
+    const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
+    // A project that is not in the registry any more may have usage.
+    if (projectId !== undefined && found.length === 0)
+      await requireExisting(connection, { ...place, id: projectId });
+    return found;
+  });
   if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
   else if (usages.length === 0)
     say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");

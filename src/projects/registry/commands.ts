@@ -99,6 +99,15 @@ export async function listProjects(
   return [...(await onceLed(() => read(connection, place))).projects];
 }
 
+/** Throws a ProjectError where there is no such project. */
+export async function requireExisting(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+): Promise<void> {
+  const { entries } = await onceLed(() => read(connection, options));
+  requireProject(options.id, entries.get(options.id));
+}
+
 interface ReadProjects extends WholeReading {
   /** By id. */
   readonly projects: readonly Project[];
