@@ -95,8 +95,11 @@ ${warnings.join("\n")}
 
 function errorText(code: ErrorCode): string {
   const { status, title, when, remedy } = errorTable[code];
+  const meaning = sentence(when);
+  // Some titles say all that there is to say.
+  const more = meaning === `${title}.` ? "" : ` ${escaped(meaning)}`;
   return `<h3 id="${code}"><code>${code}</code></h3>
-<p><strong>${escaped(title)}.</strong> ${escaped(sentence(when))}</p>
+<p><strong>${escaped(title)}.</strong>${more}</p>
 <p>${escaped(remedy)}</p>
 <p class="soft">${retryWords(status)}</p>`;
 }

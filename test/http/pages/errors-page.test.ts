@@ -48,4 +48,14 @@ describe("errors have a page", () => {
     );
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
+
+  test("no sentence stands there twice in a row", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(head({}, "GET /docs/errors"));
+    const { body } = await wire.reply();
+    expect(body).toContain("<p><strong>The project is switched off.</strong></p>");
+    expect(body).toContain("<strong>The store is full.</strong> The stream is full.</p>");
+    expect(body).not.toMatch(/<strong>([^<]+)<\/strong> \1/);
+  });
 });

@@ -9,7 +9,7 @@ import {
   forgetSnapshots,
   storedInAll,
 } from "./state.js";
-import { byId, bytesText, element, say, timeText, whole } from "./text.js";
+import { byId, bytesText, countText, element, say, timeText, whole } from "./text.js";
 
 const eventsShownMax = 200;
 const reopenMs = 3_000;
@@ -78,7 +78,7 @@ function takeEvents({ events: come, skipped: more }) {
   const events = come.filter(({ text }) => !known.has(text));
   skipped += more;
   if (skipped > 0)
-    say("skipped", `At least ${whole.format(skipped)} more events came than are shown here`);
+    say("skipped", `At least ${countText(skipped, "more event")} came than are shown here`);
   byId("skipped").hidden = skipped === 0;
   if (paused) {
     waiting = [...waiting, ...events].slice(-eventsShownMax);

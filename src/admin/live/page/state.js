@@ -1,7 +1,18 @@
 // What the live page shows of the gateway: rates, outcomes, what went wrong, the store. All of it
 // is drawn anew with every snapshot.
 
-import { byId, bytesText, clock, element, fill, rateText, say, spanText, whole } from "./text.js";
+import {
+  byId,
+  bytesText,
+  clock,
+  countText,
+  element,
+  fill,
+  rateText,
+  say,
+  spanText,
+  whole,
+} from "./text.js";
 
 const lineSeconds = 60;
 const rateSeconds = 5;
@@ -108,7 +119,7 @@ function drawTiles() {
 
 function totalText(name, snapshot) {
   if (name !== "lost") return `${whole.format(snapshot[name])} in all`;
-  return `${whole.format(snapshot.refused)} requests refused, ${whole.format(snapshot.dropped)} events dropped`;
+  return `${countText(snapshot.refused, "request")} refused, ${countText(snapshot.dropped, "event")} dropped`;
 }
 
 /**
@@ -232,7 +243,7 @@ export function drawClientWarnings(clientWarnings) {
 function answerText({ status, events, times }) {
   const often = times === 1 ? "" : `, at least ${whole.format(times)} times`;
   if (events === 0) return `answered ${status}${often}`;
-  return `${whole.format(events)} ${events === 1 ? "event" : "events"}, answered ${status}${often}`;
+  return `${countText(events, "event")}, answered ${status}${often}`;
 }
 
 function drawStore({ connected, reason, server, version, streams, streamsTotal }) {
@@ -249,7 +260,7 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     const last =
       lastAtMs === 0
         ? "empty"
-        : `${whole.format(messages)} messages, last ${spanText(Date.now() - lastAtMs)} ago`;
+        : `${countText(messages, "message")}, last ${spanText(Date.now() - lastAtMs)} ago`;
     return element(
       "li",
       { class: share > 0.9 ? "full" : "" },

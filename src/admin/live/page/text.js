@@ -53,6 +53,11 @@ export function rateText(rate) {
   return rate === 0 || rate >= 10 ? whole.format(Math.round(rate)) : rate.toFixed(1);
 }
 
+/** `one` is the word for one of them. */
+export function countText(count, one) {
+  return `${whole.format(count)} ${one}${count === 1 ? "" : "s"}`;
+}
+
 export function bytesText(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
