@@ -39,8 +39,12 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
+  /** Counted, so that who is ensuring a stream can tell whether a reconnect came meanwhile. */
+  #reconnects = 0;
   #followsReconnects = false;
-  #isEnsuring = false;
+  #isEnsured = false;
+  /** The streams that are being ensured again after a reconnect. */
+  readonly #ensuringAgain = new Set<WantedConfig>();
 
   constructor({ link, settings, log }: StreamsOptions) {
     this.#link = link;
@@ -50,17 +54,30 @@ export class Streams {
   }
 
   /**
-   * Makes sure of every stream, and waits as long as JetStream is not ready. Once this has
-   * succeeded, the streams are made sure of again after each reconnect. Rejects with a StreamError
-   * when only a change of settings or streams can help. Rejects also when the signal aborts.
+   * Makes sure of every stream, and waits as long as JetStream is not ready; begins anew when a
+   * reconnect comes meanwhile. Once this has succeeded, the streams are made sure of again after
+   * each reconnect. Rejects with a StreamError when only a change of settings or streams can help.
+   * Rejects also when the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
-    for (const config of this.#wanted) await this.#ensureReady(config, signal);
+    this.#followReconnects();
+    let reconnects: number;
+    do {
+      reconnects = this.#reconnects;
+      for (const config of this.#wanted) await this.#ensureReady(config, signal);
+    } while (reconnects !== this.#reconnects);
+    this.#isEnsured = true;
+  }
+
+  #followReconnects(): void {
     if (this.#followsReconnects) return;
     this.#followsReconnects = true;
     this.#link.onChange((connected) => {
+      if (!connected) return;
+      this.#reconnects++;
+      if (!this.#isEnsured) return;
       // `#ensureAgain` never rejects: it logs what fails.
-      if (connected) void this.#ensureAgain();
+      for (const config of this.#wanted) void this.#ensureAgain(config);
     });
   }
 
@@ -88,17 +105,22 @@ export class Streams {
     });
   }
 
-  /** After a reconnect the store may be a new one, as when a server came back on an empty disk. */
-  async #ensureAgain(): Promise<void> {
-    if (this.#isEnsuring) return;
-    this.#isEnsuring = true;
-    // A stream that cannot be used must not keep the others from being made.
-    await Promise.all(
-      this.#wanted.map((config) =>
-        this.#ensureReady(config, undefined).catch((error: unknown) => this.#failedAgain(error)),
-      ),
-    );
-    this.#isEnsuring = false;
+  /**
+   * After a reconnect the store may be a new one, as when a server came back on an empty disk.
+   * Every stream is seen to by itself, because one that cannot be used must not keep the others
+   * from being made, nor from being made once more after the next reconnect.
+   */
+  async #ensureAgain(config: WantedConfig): Promise<void> {
+    if (this.#ensuringAgain.has(config)) return;
+    this.#ensuringAgain.add(config);
+    let reconnects: number;
+    do {
+      reconnects = this.#reconnects;
+      await this.#ensureReady(config, undefined).catch((error: unknown) =>
+        this.#failedAgain(error),
+      );
+    } while (reconnects !== this.#reconnects);
+    this.#ensuringAgain.delete(config);
   }
 
   #failedAgain(error: unknown): void {
