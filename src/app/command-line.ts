@@ -8,6 +8,7 @@ import type { CommandContext } from "../cli/context.ts";
 import { gather } from "../cli/gather.ts";
 import {
   add,
+  complete,
   enable,
   type LimitOptions,
   limit,
@@ -119,6 +120,11 @@ function addProjects(program: Command, context: CommandContext): void {
   withNats(
     project.command("retire <id>").description("leave only the project's newest key valid"),
   ).action(async (id: string, _, command: Command) => await retire(of(command), id));
+  withNats(
+    project
+      .command("complete")
+      .description("after a loss of the registry: say that every project is in it again"),
+  ).action(async (_, command: Command) => await complete(of(command)));
   project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
   withNats(project.command("disable <id>").description("refuse the project's events")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),

@@ -9,6 +9,7 @@ import { burstSecondsDefault, quotaText, quotaValue } from "../projects/quota/qu
 import type { BucketPlace } from "../projects/registry/bucket.ts";
 import {
   addProject,
+  declareComplete,
   listProjects,
   requireExisting,
   retireKeys,
@@ -83,6 +84,16 @@ export async function enable(command: ProjectCommand, id: string, enabled: boole
   requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
+}
+
+/** After a loss: says that the registry has every project again. */
+export async function complete(command: ProjectCommand): Promise<void> {
+  const count = await atNats(command, declareComplete);
+  const projects = count === 1 ? "1 project" : `${count} projects`;
+  say(
+    command,
+    `the registry is complete with ${projects}, and every other key is answered 401 from now on`,
+  );
 }
 
 /**

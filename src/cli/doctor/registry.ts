@@ -9,6 +9,7 @@ import { firstProject } from "../../base/first-project.ts";
 import type { Project } from "../../base/types.ts";
 import { bucketStream } from "../../nats/names.ts";
 import { bucketName, parseProject } from "../../projects/registry/bucket.ts";
+import { isMarked, lossMark } from "../../projects/registry/loss-mark.ts";
 import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
@@ -43,11 +44,15 @@ export async function checkRegistry(
   try {
     if (!isThere)
       return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
-    const { projects, damaged, entries } = await Promise.race([
+    const { projects, damaged, entries, isIncomplete } = await Promise.race([
       readProjects(connection, question),
       silence.promise,
     ]);
-    const findings = [...clashes(projects), ...damagedFindings(damaged)];
+    const findings = [
+      ...(isIncomplete ? [incomplete] : []),
+      ...clashes(projects),
+      ...damagedFindings(damaged),
+    ];
     if (findings.length > 0) return findings;
     if (entries === 0 && mirror === undefined) {
       return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
@@ -72,6 +77,11 @@ export async function checkRegistry(
   }
 }
 
+const incomplete = checkOf("registry").fail(
+  "it has lost projects, and nobody has said yet that all are back: a gateway that did not know them answers other keys 503",
+  "add each project again with the key that its clients have, then run `penstock project complete`",
+);
+
 const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
 const add = `add one with ${firstProject}`;
 
@@ -92,11 +102,12 @@ async function emptyFinding(
     `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
       `projects it knew and answers other keys 503, one that starts now answers 503`,
     "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
-      "`penstock project add <id> --key <key>`; a gateway's log names those it knew (`missing`)",
+      "`penstock project add <id> --key <key>`, then `penstock project complete`; a gateway's log names those it knew (`missing`)",
   );
 }
 
 interface Registry {
+  readonly isIncomplete: boolean;
   /**
    * How many entries there are, with markers of deleted projects and damaged entries among them.
    */
@@ -118,12 +129,12 @@ async function readProjects(
   const projects: Project[] = [];
   const damaged: { id: string; fault: string }[] = [];
   for (const [id, entry] of latest) {
-    if (entry.operation !== "PUT") continue;
+    if (entry.operation !== "PUT" || id === lossMark) continue;
     const parsed = parseProject(id, entry.value);
     if (parsed.ok) projects.push(parsed.project);
     else damaged.push({ id, fault: parsed.fault });
   }
-  return { projects, damaged, entries: latest.size };
+  return { projects, damaged, entries: latest.size, isIncomplete: isMarked(latest) };
 }
 
 function clashes(projects: readonly Project[]): Finding[] {

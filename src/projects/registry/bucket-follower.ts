@@ -25,6 +25,7 @@ import {
 } from "./bucket-state.ts";
 import { type EntrySource, openEntrySource } from "./entry-source.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
+import { lossMark, markLoss } from "./loss-mark.ts";
 import { checkOften, type WatchProgress } from "./watch-check.ts";
 
 interface BucketFollowerOptions extends BucketPlace {
@@ -34,13 +35,13 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly checkIntervalMs: number;
   /** What the streams say of projects, asked where a bucket is read for the first time. */
   readonly storedEvents: () => Promise<StoredEvents>;
-  readonly projectsKnown: () => number;
+  /** Whether there are known projects, and none that this process may never have heard of. */
+  readonly knowsProjects: () => boolean;
   /**
    * The bucket is missing although it was there before, or ought to be. It is not created again.
    */
   readonly onGone: () => void;
-  /** Takes a whole reading, and what is wrong with the bucket itself, whatever its entries say. */
-  readonly onRead: (reading: Reading, fault: string | undefined) => void;
+  readonly onRead: (reading: Reading) => void;
   /** Takes one more entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
 }
@@ -51,8 +52,7 @@ interface OpenWatch {
   readonly reader: BucketReader;
   readonly state: BucketState;
   readonly progress: WatchProgress;
-  readonly faultOnceRead: string | undefined;
-  /** The reading must have an entry of each of these projects. */
+  readonly loss: Reading["loss"];
   readonly expected: ReadonlySet<string>;
 }
 
@@ -120,10 +120,12 @@ export class BucketFollower {
       return;
     }
     const { bucket, state } = opened;
-    const isNew = !this.#isCompared || this.#options.projectsKnown() === 0;
+    const isNew = !this.#isCompared || !this.#options.knowsProjects();
     // Asked before the reading begins, so that the reading has every project with events stored by
     // now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
+    const loss = isNew ? lossOfAll(state, stored) : undefined;
+    if (loss !== undefined) await this.#markLoss(stored);
     await this.#raise(state);
     const source = await openEntrySource({ bucket, reader, intervalMs, log: this.#options.log });
     const progress = progressOf(state);
@@ -131,9 +133,8 @@ export class BucketFollower {
     this.#endWatch = () => source.stop();
     const checks = checkOften(reader, { watch: source, progress, intervalMs });
     try {
-      const faultOnceRead = isNew ? lossOfAll(state, stored) : undefined;
       const expected = stored.projectIds;
-      await this.#read({ source, reader, state, progress, faultOnceRead, expected });
+      await this.#read({ source, reader, state, progress, loss, expected });
     } finally {
       this.#endWatch = undefined;
       this.#following = undefined;
@@ -153,6 +154,17 @@ export class BucketFollower {
     const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, this.#options);
     const state = bucket === undefined ? undefined : await reader.state();
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
+  }
+
+  /** Where it cannot be marked, the loss counts for this process alone. */
+  async #markLoss(stored: StoredEvents): Promise<void> {
+    const { connection, log } = this.#options;
+    try {
+      await markLoss(connection, this.#options, async () => stored);
+    } catch (error) {
+      const reason = (error as Error).message;
+      log.warn({ reason }, "that the project registry has lost projects cannot be written to it");
+    }
   }
 
   async #raise(state: BucketState): Promise<void> {
@@ -188,19 +200,20 @@ export class BucketFollower {
   }
 
   #showWhole(watch: OpenWatch, entries: Map<string, EntryNews>): void {
-    const { state, progress, faultOnceRead, expected } = watch;
+    const { state, progress, loss, expected } = watch;
     const { created } = state;
     progress.isRead = true;
     this.#following = progress;
     this.#isCompared = true;
     this.#isTold = true;
     const lastSequence = progress.revision;
-    this.#options.onRead({ created, lastSequence, entries, expected }, faultOnceRead);
+    this.#options.onRead({ created, lastSequence, entries, expected, loss });
     entries.clear();
   }
 
   #newsOf({ key, operation, revision, value }: BucketEntry): EntryNews {
     if (operation !== "PUT") return { kind: "deleted", revision };
+    if (key === lossMark) return { kind: "lost", revision };
     const parsed = parseProject(key, value);
     if (parsed.ok) return { kind: "project", revision, project: parsed.project };
     this.#options.log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");

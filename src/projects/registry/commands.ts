@@ -1,28 +1,27 @@
 // What an operator does to the registry: add a project, list the projects, give out a new key,
-// switch a project off and on, limit it. Changes are compare-and-set, so that of two operators at
-// once neither loses a change: on the entry, and on the whole bucket where a key is given out,
-// since no other project may have got that key meanwhile. Keys are made here. Every command waits
-// some seconds for a cluster that has no leader yet.
+// switch a project off and on, limit it, and say that a registry has every project again. Changes
+// are compare-and-set, so that of two operators at once neither loses a change: on the entry, and
+// on the whole bucket where a key is given out, since no other project may have got that key
+// meanwhile. Keys are made here. Every command waits some seconds for a cluster that has no leader
+// yet.
 
 import { randomInt } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
-import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../../base/types.ts";
-import { apiCodes, isApiError } from "../../nats/api.ts";
 import { lossOfAll, storedEvents } from "../usage/events-before.ts";
 import {
   type BucketPlace,
   bucketName,
   changedValue,
-  entrySubjects,
   openBucket,
   openExistingBucket,
   parseProject,
   projectValue,
 } from "./bucket.ts";
 import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { type EntryToWrite, writeEntry } from "./entry-write.ts";
 import { onceLed } from "./leader-wait.ts";
+import { isMarked, lossMark, markLoss, projectsLacking, requireNoneLacking } from "./loss-mark.ts";
 import { ProjectError, requireId, requireKey, requireName } from "./project-arguments.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
 
@@ -54,8 +53,6 @@ interface SetQuota extends BucketPlace {
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const keyRandomChars = 43;
-const triesMax = 30;
-const pauseMsMax = 20;
 
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
 
@@ -74,6 +71,7 @@ export async function addProject(
   requireName(name);
   requireKey(key);
   await onceLed(() => openBucket(connection, options));
+  await markLoss(connection, options);
   const project: Project = { id, name, keys: [key], enabled: true };
   return await write(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
@@ -204,6 +202,7 @@ async function demoIn(
 async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
   const stored = await onceLed(() => storedEvents(connection, place.prefix));
   const { lastSequence, entries } = await onceLed(() => read(connection, place));
+  if (isMarked(entries)) return true;
   if (lossOfAll({ lastSequence, entries: entries.size }, stored) !== undefined) return true;
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
@@ -230,40 +229,41 @@ async function change(
   });
 }
 
-interface Entry {
-  readonly project: Project;
-  readonly value: string;
-  /**
-   * The sequence of the bucket, or of the entry, that this was made from. It is written only if
-   * that is still the last one.
-   */
-  readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
+/**
+ * Says that the registry has every project there is, after it had lost some: a key that none of
+ * them has is unknown from now on. Throws a ProjectError where the streams have events of a project
+ * that the registry says nothing of. Returns how many projects there are.
+ */
+export async function declareComplete(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<number> {
+  await onceLed(() => openBucket(connection, place));
+  const written = await writeEntry(connection, place, async () => {
+    const { lastSequence, projects, entries } = await read(connection, place);
+    requireNoneLacking(await projectsLacking(connection, place, entries));
+    const count = projects.length;
+    return { key: lossMark, value: undefined, expect: { lastSequence }, count };
+  });
+  return written.count;
 }
 
-/**
- * Writes the entry that `make` returns. Where another writer was faster, `make` is called again, to
- * begin from what that one has left. Returns the project as it is written.
- */
+interface Entry extends Pick<EntryToWrite, "expect"> {
+  readonly project: Project;
+  readonly value: string;
+}
+
+/** Writes a project's entry, and returns the project as it is written. */
 async function write(
   connection: NatsConnection,
   place: BucketPlace,
   make: () => Promise<Entry>,
 ): Promise<Project> {
-  const js = jetstream(connection);
-  const subjects = await onceLed(() => entrySubjects(connection, place));
-  for (let tries = 0; tries < triesMax; tries++) {
-    const { project, value, expect } = await onceLed(make);
-    try {
-      await onceLed(() => js.publish(subjects + project.id, value, { expect }), {
-        isRepeatable: false,
-      });
-      return project;
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-      await delay(randomInt(pauseMsMax * (tries + 1)));
-    }
-  }
-  throw new ProjectError("the registry is being changed by others without pause: try again");
+  const written = await writeEntry(connection, place, async () => {
+    const entry = await make();
+    return { ...entry, key: entry.project.id };
+  });
+  return written.project;
 }
 
 interface FoundProject {
@@ -285,8 +285,4 @@ function requireFree(key: string, projects: readonly Project[]): void {
   const holder = projects.find(({ keys }) => keys.includes(key));
   if (holder !== undefined)
     throw new ProjectError(`the key is in use already, by project ${holder.id}`);
-}
-
-function isConflict(error: unknown): boolean {
-  return isApiError(error, apiCodes.streamWrongLastSequence);
 }

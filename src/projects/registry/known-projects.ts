@@ -7,15 +7,17 @@ import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../../base/types.ts";
 import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
+import { lossAdvice, lossMark } from "./loss-mark.ts";
 
 /**
  * What an entry says: a project, that its project was deleted, nothing that can be read
- * (`damaged`), or something that can belong to no project (`nobodys`).
+ * (`damaged`), something that can belong to no project (`nobodys`), or that the bucket has lost
+ * projects (`lost`).
  */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
-  | { readonly kind: "damaged" | "nobodys"; readonly revision: number };
+  | { readonly kind: "damaged" | "nobodys" | "lost"; readonly revision: number };
 
 /** The whole of a bucket at one moment. */
 export interface Reading {
@@ -26,6 +28,8 @@ export interface Reading {
   readonly entries: ReadonlyMap<string, EntryNews>;
   /** The reading must have an entry of each of these projects, since they have stored events. */
   readonly expected?: ReadonlySet<string>;
+  /** What the bucket has lost, as far as an empty one shows. */
+  readonly loss?: string | undefined;
 }
 
 interface Known {
@@ -65,6 +69,11 @@ export class KnownProjects {
    */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
+  /**
+   * What the bucket has lost, until an operator says that every project is back: projects that are
+   * added again do not tell whether others are still to come.
+   */
+  #loss: string | undefined;
   /** Up to which sequence the bucket had been read when nothing was wrong with it last. */
   #wholeTo = { created: "", sequence: 0 };
   #readTo = 0;
@@ -92,11 +101,20 @@ export class KnownProjects {
       const names = firstOf(this.#undeleted).join(", ");
       return `it has projects again that were deleted (${names}): remove them again, or rotate their keys to have them back`;
     }
-    if (this.#missing.size === 0) return undefined;
+    if (this.#missing.size === 0)
+      return this.lacksUnknown ? `${this.#loss}; ${lossAdvice}` : undefined;
     const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
     const why = isSame || created === "" ? "" : `: the bucket was made anew at ${this.#created}`;
     const named = this.missing.join(", ") + (this.#missing.size > namedMax ? ", …" : "");
     return `it lacks ${count} that it had (${named}), and nothing in it says that they were deleted${why}`;
+  }
+
+  /**
+   * Whether the bucket may lack projects of which this process has never heard. One that has once
+   * read a whole bucket has heard of all, and misses them by name.
+   */
+  get lacksUnknown(): boolean {
+    return this.#loss !== undefined && this.#wholeTo.created === "";
   }
 
   /** The ids of the first few projects that the bucket lacks. */
@@ -122,7 +140,10 @@ export class KnownProjects {
    * Takes a reading of the whole bucket. A known project that the bucket says nothing of stays as
    * it is known.
    */
-  takeWhole({ created, lastSequence, entries, expected = nobody }: Reading): void {
+  takeWhole({ created, lastSequence, entries, expected = nobody, loss }: Reading): void {
+    // Another bucket, as one that was restored, says for itself whether it lacks anything.
+    if (created !== this.#created) this.#loss = undefined;
+    this.#loss = loss ?? this.#loss;
     this.#created = created;
     this.#readTo = lastSequence;
     this.#damaged.clear();
@@ -158,6 +179,10 @@ export class KnownProjects {
   }
 
   #apply(projectId: string, news: EntryNews): void {
+    if (projectId === lossMark) {
+      this.#loss = news.kind === "lost" ? (this.#loss ?? "it has lost projects") : undefined;
+      return;
+    }
     const before = this.#known.get(projectId);
     if (before?.created === this.#created && news.revision < before.revision) {
       this.#missing.add(projectId);

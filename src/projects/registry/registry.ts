@@ -1,7 +1,7 @@
 // The projects in memory: follows the bucket, so that a change counts within a second and a lookup
 // is one Map read, whatever NATS is doing. A bucket that is gone, or holds less than what was read
 // before, is an outage: the projects known before stay in use, and no key counts as unknown. Must
-// not write to the bucket.
+// not change projects.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../../base/first-project.ts";
@@ -14,6 +14,7 @@ import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects, type Reading } from "./known-projects.ts";
+import { lossAdvice } from "./loss-mark.ts";
 
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
@@ -52,7 +53,7 @@ export class Registry implements ProjectLookup {
   readonly #followed: Promise<void>;
   readonly #firstReading = Promise.withResolvers<void>();
   #isReady = false;
-  /** What is wrong with the bucket itself, whatever its entries say. */
+  /** That there is no bucket. Ends with the next whole reading. */
   #bucketFault: string | undefined;
   #isFaultLogged = false;
   readonly opened: Promise<void>;
@@ -70,9 +71,9 @@ export class Registry implements ProjectLookup {
       ...options,
       checkIntervalMs: options.checkIntervalMs ?? checkIntervalMsDefault,
       storedEvents: options.storedEvents ?? (async () => nothingStored),
-      projectsKnown: () => this.#known.size,
+      knowsProjects: () => this.#known.size > 0 && !this.#known.lacksUnknown,
       onGone: () => this.#takeLoss(),
-      onRead: (reading, fault) => this.#takeWhole(reading, fault),
+      onRead: (reading) => this.#takeWhole(reading),
       onChange: (key, news) => this.#takeChange(key, news),
     });
     this.#followed = this.#follow();
@@ -178,19 +179,18 @@ export class Registry implements ProjectLookup {
     const { size } = this.#known;
     const projects = size === 1 ? "the 1 project" : `the ${size} projects`;
     const whose = size === 0 ? "" : `, with ${projects} known from it`;
-    this.#bucketFault = `it is gone${whose}; restore it from a backup, or add the projects again with their keys`;
+    this.#bucketFault = `it is gone${whose}; ${lossAdvice}`;
     this.#haveRead();
   }
 
-  #takeWhole(reading: Reading, fault: string | undefined): void {
-    this.#bucketFault = fault;
+  #takeWhole(reading: Reading): void {
+    this.#bucketFault = undefined;
     this.#known.takeWhole(reading);
     this.#haveRead();
   }
 
   #takeChange(key: string, news: EntryNews): void {
     this.#known.take(key, news);
-    this.#bucketFault = undefined;
     if (this.#isFaultLogged) this.#judge();
   }
 

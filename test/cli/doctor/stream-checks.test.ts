@@ -5,7 +5,7 @@ import { DiscardPolicy, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { addProject } from "../../../src/projects/registry/commands.ts";
+import { addProject, declareComplete } from "../../../src/projects/registry/commands.ts";
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { doctorAt, edit, expectOne, makeStreams, withJetStream } from "./doctor-kit.ts";
 
@@ -133,6 +133,14 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain(
       "it has no projects",
     );
+    // One that is added again does not say that all are back.
+    await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
+    await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
+    const begun = expectOne(await doctorAt(server), "registry", "fail");
+    expect(begun.found).toContain("it has lost projects");
+    expect(begun.fix).toContain("penstock project complete");
+    await declareComplete(connection, { prefix: "penstock", replicas: 1 });
+    expect(expectOne(await doctorAt(server), "registry", "ok").found).toBe("1 project");
     await connection.close();
   });
 });

@@ -5,7 +5,11 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
 import { bucketName, openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
-import { addProject, ensureDemoProject } from "../../../src/projects/registry/commands.ts";
+import {
+  addProject,
+  declareComplete,
+  ensureDemoProject,
+} from "../../../src/projects/registry/commands.ts";
 import { storedEvents } from "../../../src/projects/usage/events-before.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
@@ -76,7 +80,7 @@ describe("a fresh start takes no loss for a fact", () => {
     expect(registry.refusalOf("phc_blog")).toBeUndefined();
   });
 
-  test("a bucket that was made anew with one project of several lacks the others, until it says something of each", async () => {
+  test("a bucket that was made anew with one project of several lacks the others, until it says something of each and an operator that these are all", async () => {
     const place = newPlace();
     await add(place, "shop", "blog", "old");
     await storeEvents(place, "shop", "blog", "old");
@@ -91,6 +95,9 @@ describe("a fresh start takes no loss for a fact", () => {
     expect(registry.byKey("phc_blog")?.id).toBe("blog");
     // Of one that was never in this bucket too.
     await (await openBucket(rig.connection, place)).delete("old");
+    // Others may have been in the lost one that have no stored events.
+    await expect.poll(() => registry.fault, soon).toContain("it has lost projects");
+    await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.refusalOf("phc_old")).toBeUndefined();
   });
@@ -102,8 +109,77 @@ describe("a fresh start takes no loss for a fact", () => {
     const registry = await fresh(place);
     expectDoubt(registry, "its entries are gone");
     await add(place, "shop");
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    expectDoubt(registry, "its entries are gone");
+    await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
+  });
+
+  test("a project that is added to a lost registry does not make it whole, until an operator says so", async () => {
+    const place = newPlace();
+    await storeEvents(place);
+    const waiting = await fresh(place);
+    expectDoubt(waiting, "it is gone; restore it from a backup, or add every project again");
+    await add(place, "shop");
+    await expect.poll(() => waiting.byKey("phc_shop")?.id, soon).toBe("shop");
+    const later = await fresh(place);
+    for (const registry of [waiting, later]) {
+      expect(registry.byKey("phc_shop")?.id).toBe("shop");
+      expectDoubt(registry, "it has lost projects; restore it from a backup");
+      expect(registry.fault).toContain("then run `penstock project complete`");
+      expect(registry.refusalOf("phc_blog")).toContain("registry");
+    }
+    // Nor does a watch that is read anew.
+    await rig.server.restart();
+    await add(place, "blog");
+    for (const registry of [waiting, later]) {
+      await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
+      expect(registry.fault).toContain("it has lost projects");
+    }
+    expect(await ensureDemoProject(rig.connection, place)).toBeUndefined();
+    expect(await declareComplete(rig.connection, place)).toBe(2);
+    for (const registry of [waiting, later, await fresh(place)]) {
+      await expect.poll(() => registry.fault, soon).toBeUndefined();
+      await expect.poll(() => registry.refusalOf("phc_nobody"), soon).toBeUndefined();
+    }
+  });
+
+  test("a registry whose projects are put in by hand is marked as one that has lost some", async () => {
+    const place = newPlace();
+    await storeEvents(place);
+    const bucket = await openBucket(rig.connection, place);
+    const registry = await fresh(place);
+    expectDoubt(registry, "no project was ever in it");
+    const entry = { id: "shop", name: "", keys: ["phc_shop"], enabled: true };
+    await bucket.put("shop", projectValue(entry));
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    expectDoubt(registry, "no project was ever in it");
+    expectDoubt(await fresh(place), "it has lost projects");
+  });
+
+  test("a registry that lacks a project with stored events is not declared complete", async () => {
+    const place = newPlace();
+    await storeEvents(place, "shop", "blog");
+    await add(place, "shop");
+    const declared = (): Promise<number> => declareComplete(rig.connection, place);
+    await expect(declared()).rejects.toThrow("projects with events in the streams (blog)");
+    expectDoubt(await fresh(place), "it lacks 1 project that it had (blog)");
+    await (await openBucket(rig.connection, place)).delete("blog");
+    expect(await declared()).toBe(1);
+    expect((await fresh(place)).fault).toBeUndefined();
+  });
+
+  test("the first project of a registry beside no events counts at once", async () => {
+    const place = newPlace();
+    await storeEvents(newPlace(), "other");
+    const registry = await fresh(place);
+    await add(place, "shop");
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    for (const one of [registry, await fresh(place)]) {
+      expect(one.fault).toBeUndefined();
+      expect(one.refusalOf("phc_nobody")).toBeUndefined();
+    }
   });
 
   test("who runs notices at once that entries go without a marker, by a purge or by an age limit", async () => {

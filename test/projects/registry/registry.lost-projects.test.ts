@@ -6,7 +6,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { describe, expect, test } from "vitest";
 import { bucketName, openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
-import { addProject } from "../../../src/projects/registry/commands.ts";
+import { addProject, declareComplete } from "../../../src/projects/registry/commands.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -138,6 +138,8 @@ describe("a registry that lost projects is an outage", () => {
     await expect.poll(() => registry.fault, soon).toContain("no project was ever in it");
     await bucket.put("shop", entryOf("shop"));
     await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    expect(registry.fault).toContain("no project was ever in it");
+    await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   });

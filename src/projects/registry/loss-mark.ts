@@ -1,0 +1,65 @@
+// The mark of a bucket that has lost projects. It stands in the bucket from the time when the loss
+// is noticed until an operator says that every project is back: once the first one is added again,
+// nothing else tells that others are still to come. It is an entry that can be no project's, so
+// that it goes wherever the entries go.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { lossOfAll, type StoredEvents, storedEvents } from "../usage/events-before.ts";
+import { type BucketPlace, bucketName } from "./bucket.ts";
+import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { writeEntry } from "./entry-write.ts";
+import { ProjectError } from "./project-arguments.ts";
+
+/** The key of the mark's entry. A project's id has no dot. */
+export const lossMark = "registry.incomplete";
+
+/** What an operator is told to do about a registry that has lost projects. */
+export const lossAdvice =
+  "restore it from a backup, or add every project again with its key and then run `penstock project complete`";
+
+/** Whether nobody has said yet that every project is back. */
+export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operation">>): boolean {
+  return entries.get(lossMark)?.operation === "PUT";
+}
+
+/**
+ * Marks the bucket if it is empty and has lost what was in it. Called before anything is added to
+ * it. Does nothing beside a leaf node, whose streams do not tell and whose registry is the hub's.
+ */
+export async function markLoss(
+  connection: NatsConnection,
+  place: BucketPlace,
+  askStoredEvents: () => Promise<StoredEvents> = () => storedEvents(connection, place.prefix),
+): Promise<void> {
+  if (place.hubDomain !== undefined) return;
+  const reader = await bucketReader(connection, bucketName(place.prefix));
+  await writeEntry(connection, place, async () => {
+    const state = await reader.state();
+    if (state === undefined || state.entries > 0) return undefined;
+    if (lossOfAll(state, await askStoredEvents()) === undefined) return undefined;
+    const value = JSON.stringify({ noticed: new Date().toISOString() });
+    return { key: lossMark, value, expect: { lastSequence: state.lastSequence } };
+  });
+}
+
+/** The projects with events in the streams of which the bucket says nothing. */
+export async function projectsLacking(
+  connection: NatsConnection,
+  place: BucketPlace,
+  entries: ReadonlyMap<string, unknown>,
+): Promise<string[]> {
+  if (place.hubDomain !== undefined) return [];
+  const { projectIds } = await storedEvents(connection, place.prefix);
+  return [...projectIds].filter((id) => !entries.has(id));
+}
+
+const namedMax = 10;
+
+/** Throws a ProjectError that names the projects which the registry lacks. */
+export function requireNoneLacking(lacking: readonly string[]): void {
+  if (lacking.length === 0) return;
+  const more = lacking.length > namedMax ? ", …" : "";
+  throw new ProjectError(
+    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each again, or write a marker for one that is to be gone (\`nats kv del <prefix>_projects <id>\`)`,
+  );
+}
