@@ -66,7 +66,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (status !== ScanStatus.Ok) throw new Error(`Scanning the body: status ${status}`);
   const sentAt = readSentAt(bytes, scanner.table, queryMs);
   const lane = historical ? "historical" : "live";
-  const record = records.begin({
+  const template = records.begin({
     projectId: "p",
     lane,
     receivedAtMs,
@@ -78,7 +78,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
-    ...{ body: bytes, malformed: undefined, additions: undefined, scanner, tally, record },
+    ...{ body: bytes, malformed: undefined, additions: undefined, scanner, tally, template },
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, hasInvalidSentAt: sentAt.isInvalid },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,

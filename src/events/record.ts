@@ -1,5 +1,5 @@
 // Writes the stored form of an event: one line of NDJSON, put together from byte slices of the body
-// and constant text. Only this file and record-frame.ts know the fields of a record and their
+// and constant text. Only this file and record-template.ts know the fields of a record and their
 // order. Must not decide anything: the verdict already has.
 
 import { Buffer } from "node:buffer";
@@ -7,7 +7,12 @@ import { Ascii } from "../base/ascii.ts";
 import type { FrameSink } from "../base/types.ts";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
-import { type RecordContext, type RecordFrame, RecordFrames, uuidAt } from "./record-frame.ts";
+import {
+  type RecordContext,
+  type RecordTemplate,
+  RecordTemplates,
+  uuidAt,
+} from "./record-template.ts";
 import { isStoredForm, storedTimestampBytes, writeTimestamp } from "./timestamp.ts";
 import { type UuidSource, uuidBytes } from "./uuid.ts";
 import type { Slice, Verdict } from "./verdict.ts";
@@ -59,15 +64,15 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 }
 
 export interface RecordWriter {
-  begin(context: RecordContext): RecordFrame;
+  begin(context: RecordContext): RecordTemplate;
   /**
    * The most bytes that the line of the item takes. The number is the same when the request is sent
    * again, although the client's clock then seems to be wrong by another amount, so a retry makes
    * the same frames.
    */
-  measure(item: ItemView, verdict: Verdict, frame: RecordFrame): number;
+  measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
   /** Appends the item's line to the sink, which has room for what `measure` said. */
-  write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void;
+  write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
 interface RecordWriterOptions {
@@ -76,20 +81,23 @@ interface RecordWriterOptions {
 
 export class JsonRecordWriter implements RecordWriter {
   readonly #uuids: RecordWriterOptions["uuids"];
-  readonly #frames = new RecordFrames();
+  readonly #templates = new RecordTemplates();
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
   }
 
-  begin(context: RecordContext): RecordFrame {
-    return this.#frames.frameOf(context);
+  begin(context: RecordContext): RecordTemplate {
+    return this.#templates.templateOf(context);
   }
 
-  measure({ table, row }: ItemView, verdict: Verdict, frame: RecordFrame): number {
+  measure({ table, row }: ItemView, verdict: Verdict, template: RecordTemplate): number {
     let bytes =
-      frame.head.length + beforeDistinctId.length + beforeTimestamp.length + storedTimestampBytes;
-    bytes += frame.endBytes(verdict) + closingBytes;
+      template.head.length +
+      beforeDistinctId.length +
+      beforeTimestamp.length +
+      storedTimestampBytes;
+    bytes += template.endBytes(verdict) + closingBytes;
     bytes +=
       verdict.eventText === undefined
         ? table[row + Row.EventEnd]! - table[row + Row.EventStart]!
@@ -98,7 +106,7 @@ export class JsonRecordWriter implements RecordWriter {
       verdict.distinctIdText === undefined
         ? verdict.distinctIdEnd - verdict.distinctIdStart
         : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
-    if (hasSentTimestamp(verdict) && (frame.hasSentAt || isElsewhen(verdict))) {
+    if (hasSentTimestamp(verdict) && (template.hasSentAt || isElsewhen(verdict))) {
       bytes += beforeTimestampSent.length + storedTimestampBytes;
     }
     bytes += hasProperties(table, row)
@@ -107,12 +115,12 @@ export class JsonRecordWriter implements RecordWriter {
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
-  write(item: ItemView, verdict: Verdict, frame: RecordFrame, sink: FrameSink): void {
+  write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
     const { body, table, row } = item;
     const target = sink.buffer;
     let at = sink.length;
-    const end = at + frame.head.copy(target, at);
-    if (verdict.uuid === "new") this.#uuids.write(target, at + uuidAt, frame.receivedAtMs);
+    const end = at + template.head.copy(target, at);
+    if (verdict.uuid === "new") this.#uuids.write(target, at + uuidAt, template.receivedAtMs);
     else writeUuid(item, verdict, target, at + uuidAt);
     at = end;
     at +=
@@ -125,12 +133,12 @@ export class JsonRecordWriter implements RecordWriter {
         ? body.copy(target, at, verdict.distinctIdStart, verdict.distinctIdEnd)
         : target.write(JSON.stringify(verdict.distinctIdText), at, "utf8");
     at += beforeTimestamp.copy(target, at);
-    at = writeMoment(item, verdict, frame, target, at);
+    at = writeMoment(item, verdict, template, target, at);
     if (hasSentTimestamp(verdict) && isElsewhen(verdict)) {
       at += beforeTimestampSent.copy(target, at);
       at = writeTimestamp(target, at, verdict.timestampSentMs);
     }
-    at = frame.writeEnd(verdict, target, at);
+    at = template.writeEnd(verdict, target, at);
     at += hasProperties(table, row)
       ? body.copy(target, at, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!)
       : emptyProperties.copy(target, at);
@@ -152,11 +160,11 @@ export class JsonRecordWriter implements RecordWriter {
 function writeMoment(
   item: ItemView,
   verdict: Verdict,
-  frame: RecordFrame,
+  template: RecordTemplate,
   target: Buffer,
   at: number,
 ): number {
-  if (verdict.timestampMs === frame.receivedAtMs) return frame.writeReceivedAt(target, at);
+  if (verdict.timestampMs === template.receivedAtMs) return template.writeReceivedAt(target, at);
   if (isElsewhen(verdict)) return writeTimestamp(target, at, verdict.timestampMs);
   const start = item.table[item.row + Row.TimestampStart]! + 1;
   const end = item.table[item.row + Row.TimestampEnd]! - 1;

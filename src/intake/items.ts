@@ -34,7 +34,7 @@ export type Job = RequestFacts &
     | "additions"
     | "tally"
     | "recordBytesMax"
-    | "record"
+    | "template"
     | "frames"
   >;
 
@@ -87,7 +87,7 @@ export class ItemTaker {
     let bytes = 0;
     try {
       item = this.#judge(job);
-      if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.record);
+      if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // Only this event fails. A 503 would cost the batch its other events too, at every retry.
@@ -147,7 +147,7 @@ export class ItemTaker {
   #store(job: Job, index: number, item: ItemView, bytes: number): void {
     const verdict = this.#verdict;
     const sink = job.frames.sinkFor(bytes, index, verdict.uuid !== "new");
-    this.#records.write(item, verdict, job.record, sink);
+    this.#records.write(item, verdict, job.template, sink);
     if (job.malformed !== undefined && this.#hasMalformed(job.malformed))
       verdict.warnings |= invalidUtf8Warning;
     // This warning is about the whole request, so only its first stored event gets it.

@@ -14,7 +14,7 @@ import type {
   RequestCost,
 } from "../base/types.ts";
 import type { RecordWriter } from "../events/record.ts";
-import type { RecordFrame } from "../events/record-frame.ts";
+import type { RecordTemplate } from "../events/record-template.ts";
 import type { RequestFacts } from "../events/verdict.ts";
 import { type BackgroundScanner, Header } from "../scan/table.ts";
 import { withoutMark } from "./byte-order-mark.ts";
@@ -114,7 +114,7 @@ export class Work implements RequestFacts {
   pending!: PendingRequest;
   /** The largest record that the store takes. */
   recordBytesMax = 0;
-  record!: RecordFrame;
+  template!: RecordTemplate;
   frames!: RequestFrames;
 
   constructor(
@@ -179,7 +179,7 @@ export class Work implements RequestFacts {
     this.tally = protocol.createTally();
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
-    this.record = parts.records.begin({
+    this.template = parts.records.begin({
       projectId: project.id,
       lane,
       receivedAtMs,

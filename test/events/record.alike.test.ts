@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { JsonRecordWriter } from "../../src/events/record.ts";
-import { uuidAt } from "../../src/events/record-frame.ts";
+import { uuidAt } from "../../src/events/record-template.ts";
 import { type Circumstances, receivedAtMs, type StoredRecord, take } from "../../testkit/items.ts";
 
 const names = [

@@ -55,7 +55,7 @@ function take(
   });
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
-  const record = records.begin({
+  const template = records.begin({
     ...{ projectId: "a", lane: "live", receivedAtMs: 0, sentAtMs: Number.NaN, clientAddress: "" },
   });
   const facts = {
@@ -73,7 +73,7 @@ function take(
     scanner,
     tally,
     recordBytesMax,
-    record,
+    template,
     frames,
   };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);

@@ -44,7 +44,7 @@ const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
 /** One object for each request. */
-export class RecordFrame {
+export class RecordTemplate {
   /** A record from its beginning to its event, with blanks at `uuidAt` where the id will be. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
@@ -117,8 +117,8 @@ function tailIndex({ kind, personProfile }: Verdict): number {
   return personProfile ? 2 * kind + 1 : 2 * kind;
 }
 
-/** Makes the RecordFrame of each request. */
-export class RecordFrames {
+/** Makes the template of each request. */
+export class RecordTemplates {
   readonly #heads = new Map<string, Buffer>();
   // The texts of the last request are kept: many requests come in the same millisecond, and those
   // of one project come one after another.
@@ -129,11 +129,11 @@ export class RecordFrames {
   #sentAtMs = Number.NaN;
   #sentAt = "";
 
-  frameOf(context: RecordContext): RecordFrame {
+  templateOf(context: RecordContext): RecordTemplate {
     const { projectId, receivedAtMs, sentAtMs, clientAddress } = context;
     const sentAt = Number.isNaN(sentAtMs) ? "" : this.#sentAtOf(sentAtMs);
     const origin = clientAddress === "" ? sentAt : `${sentAt}"ip":"${clientAddress}",`;
-    return new RecordFrame(context, {
+    return new RecordTemplate(context, {
       head: this.#headOf(projectId),
       received: this.#receivedOf(receivedAtMs),
       origin,
