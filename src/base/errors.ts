@@ -2,6 +2,8 @@
 // what to do. docs/reference/errors.md is generated from it, and /docs/errors shows it. No other
 // file makes up an error code.
 
+import { expansionText } from "./expansion.ts";
+
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
@@ -170,7 +172,7 @@ export const errorTable = {
   expands_too_far: {
     status: 413,
     title: "Too much would be stored for what was sent",
-    when: "more would be stored than PENSTOCK_EXPANSION_MAX times the bytes that were sent, which equal events alone come to, and more than 8 MiB",
+    when: `more would be stored than PENSTOCK_EXPANSION_MAX times the bytes that were sent, which equal events alone come to, and more than ${expansionText}`,
     remedy:
       "Send events that differ, or fewer of them at a time: nothing but equal ones compresses so far.",
   },
@@ -218,7 +220,7 @@ export const errorTable = {
   project_full: {
     status: 503,
     title: "The project has filled its share of the store",
-    when: "the project has filled its share of a stream, or the 8 MiB that it may store a minute of what comes to more than PENSTOCK_EXPANSION_MAX times the bytes that were sent; others are stored",
+    when: `the project has filled its share of a stream, or the ${expansionText} that it may store a minute of what comes to more than PENSTOCK_EXPANSION_MAX times the bytes that were sent; others are stored`,
     remedy:
       "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway finds what the project may fill in PENSTOCK_PROJECT_SHARE and PENSTOCK_EXPANSION_MAX.",
   },

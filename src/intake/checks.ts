@@ -9,7 +9,13 @@ import type { Exchange, ProjectLookup, ProjectShares, Publisher } from "../base/
 import { ScanStatus } from "../scan/table.ts";
 import type { RefusalHints } from "./details/refusal-hints.ts";
 import { scanProblem } from "./envelope.ts";
-import { expandsTooFar, overCaps, overRate, type RequestCaps } from "./request-caps.ts";
+import {
+  expandsTooFar,
+  expansionOf,
+  overCaps,
+  overRate,
+  type RequestCaps,
+} from "./request-caps.ts";
 import type { IntakeMetrics } from "./tally.ts";
 import type { Work } from "./work.ts";
 
@@ -65,12 +71,12 @@ export class Checks {
   /** The same as `admit`, for a body that is placed in the turn in which it came. */
   admitNow(work: Work): Problem | undefined {
     // Without a hint the body came in one piece, just now: its deadline cannot have passed.
-    return work.exchange.hint === undefined ? this.#ofQuota(work) : this.admit(work);
+    return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
   /** The last of the checks. A request that passes counts against the project's quota. */
   admit(work: Work): Problem | undefined {
-    return this.ofDeadline(work.exchange) ?? this.#ofQuota(work);
+    return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
   ofDeadline(exchange: Exchange): Problem | undefined {
@@ -85,13 +91,18 @@ export class Checks {
     return this.#monotonicMs() >= deadlineMs;
   }
 
-  /** Asks whether the stream is fit for the events, and whether the project is within its quota. */
-  #ofQuota(work: Work): Problem | undefined {
+  /** Whether the stream is fit for the events, and then whether the project has room for them. */
+  #ofStreamAndProject(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
     const unfit = this.#publisher.refusalOf(lane, project.id);
     if (unfit !== undefined) return unfit;
-    const tooFar = expandsTooFar(work, this.#caps);
-    if (tooFar !== undefined) return tooFar;
+    cost.expansion = expansionOf(work, this.#caps);
+    return expandsTooFar(work, this.#caps) ?? this.#takeQuota(work);
+  }
+
+  /** Takes what the request costs of the project's quota and of its expansion, or nothing. */
+  #takeQuota(work: Work): Problem | undefined {
+    const { lane, project, cost } = work;
     const waitMs = project.meter.admit(cost);
     if (waitMs === 0) return undefined;
     this.#hints.noteLibrary(work);

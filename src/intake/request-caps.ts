@@ -3,6 +3,7 @@
 // and each event is stored as a line of some 300 bytes.
 
 import type { Problem } from "../base/errors.ts";
+import { expansionText } from "../base/expansion.ts";
 import type { Excess, Exchange, RequestCost } from "../base/types.ts";
 import { itemFlags, typeAt } from "../events/item-view.ts";
 import { recordsBytesLikely } from "../events/record.ts";
@@ -37,32 +38,35 @@ export function overCaps(
   return excess === undefined ? undefined : overQuota(excess, cost);
 }
 
-/**
- * Where the request is beyond the cap, notes in its cost the bytes that it may store, for `admit`
- * to take. Refuses a request that the project never has room for, and one that it has no room for
- * now: the latter is sent again, and must not be told that it is too large.
- */
-export function expandsTooFar(
-  work: CappedWork,
-  { expansionMax }: RequestCaps,
-): Problem | undefined {
-  const { cost, exchange, project } = work;
+/** About how many bytes the request may store, if it is beyond the cap; else 0. */
+export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
+  const { cost, exchange } = work;
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
   // Person fields inside `properties` are once in the body, and twice in the line. To sum them up
   // takes time, so it is done only where it can decide.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
-  if (likely <= expandedMax) return undefined;
-  cost.expansion = likely;
-  const waitMs = project.meter.expansionWaitMs(likely);
+  return likely <= expandedMax ? 0 : likely;
+}
+
+/**
+ * Refuses a request with an expansion that the project never has room for, and one that it has no
+ * room for now: the latter is retried, and must not be told that it is too large.
+ */
+export function expandsTooFar(
+  { cost, exchange, project }: Omit<CappedWork, "additions" | "table">,
+  { expansionMax }: RequestCaps,
+): Problem | undefined {
+  if (cost.expansion === 0) return undefined;
+  const waitMs = project.meter.expansionWaitMs(cost.expansion);
   if (waitMs === 0) return undefined;
-  const detail = `Of ${exchange.bytesArrived} bytes some ${likely} would be stored, more than ${expansionMax} times as many`;
+  const detail = `Of ${exchange.bytesArrived} bytes some ${cost.expansion} would be stored, more than ${expansionMax} times as many`;
   return waitMs === Number.POSITIVE_INFINITY
     ? { code: "expands_too_far", detail }
     : {
         code: "project_full",
-        detail: `${detail}, and of that the project may store 8 MiB a minute: send the request again later`,
+        detail: `${detail}, and of that the project may store ${expansionText} a minute: send the request again later`,
         retryAfterMs: waitMs,
       };
 }

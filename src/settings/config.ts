@@ -1,6 +1,7 @@
 // The settings: one table with name, unit, default and reason, and the type of the values that it
 // gives. read-config.ts reads them, from PENSTOCK_* variables and from flags of the same names.
 
+import { expansionText } from "../base/expansion.ts";
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
 import { posthogJsFolder } from "../base/posthog-js.ts";
@@ -213,7 +214,7 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: "what a request may store for the bytes that were sent; what comes to more has 8 MiB a minute for each project, past that 503 project_full, for a request of more than 8 MiB 413 expands_too_far",
+    why: `what a request may store for the bytes that were sent; what comes to more has ${expansionText} a minute for each project, past that 503 project_full, for a request of more than ${expansionText} 413 expands_too_far`,
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),

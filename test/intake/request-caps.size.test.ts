@@ -2,7 +2,7 @@
 // placed; ordinary batches are not, however well they compress.
 
 import { describe, expect, test } from "vitest";
-import { expandsTooFar, overCaps } from "../../src/intake/request-caps.ts";
+import { expandsTooFar, expansionOf, overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
@@ -17,6 +17,7 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   const table = new Uint32Array(Header.Words);
   const cost = costOf(events, bytes);
   const work = { cost, exchange: { bytesArrived }, project, table, additions: undefined };
+  cost.expansion = expansionOf(work, caps);
   const problem = overCaps(work, caps) ?? expandsTooFar(work, caps);
   if (problem === undefined) meter.admit(cost);
   return problem;
@@ -37,6 +38,7 @@ function codeOfBatch(
   const cost = costOf(count, body.length);
   const { table } = scanner;
   const work = { cost, exchange: given, project, table, additions: given.lib };
+  cost.expansion = expansionOf(work, caps);
   return (overCaps(work, caps) ?? expandsTooFar(work, caps))?.code;
 }
 

@@ -2,6 +2,7 @@
 // for its usage record. All are plain numbers: a request costs a few additions, no timer, no
 // memory. Must not know requests or NATS.
 
+import { expansionBytesAMinute } from "../../base/expansion.ts";
 import type { Excess, ProjectMeter, ProjectQuota, RequestCost } from "../../base/types.ts";
 
 /** What a project's requests have come to, in this process. */
@@ -36,12 +37,6 @@ export const noCounts: Counts = {
  */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
-
-/**
- * A project may store this many bytes a minute even where far fewer were sent for them: equal
- * events compress a thousand times and more.
- */
-const expansionBytesAMinute = 8_388_608;
 
 /** A rate, how many tokens a burst has, and how large a debt one request may leave. */
 interface Rate {
