@@ -8,7 +8,8 @@ import type { Problem } from "../base/errors.ts";
 import type { Lane, ProjectShares } from "../base/types.ts";
 import type { NatsLink } from "../nats/link.ts";
 import { type FrameScope, lanes, partitionOf } from "../nats/names.ts";
-import { type ProjectFill, StreamFill } from "./stream-fill.ts";
+import type { ProjectFill } from "./project-fill.ts";
+import { StreamFill } from "./stream-fill.ts";
 
 interface ProjectSharesOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;

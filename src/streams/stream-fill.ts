@@ -1,17 +1,19 @@
 // Knows what each project has in one stream, as far as that matters, and which projects are over
 // their share. The stream is asked now and then, and only for the few projects that matter. Between
 // two questions, the bytes that were acknowledged to this process, and those it has under way, are
-// added.
+// added. No step walks all projects: there may be hundreds of thousands.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
 import { bytesMaxOf, managerOf } from "../nats/api.ts";
 import type { NatsLink } from "../nats/link.ts";
 import { manyProjects, streamName, subjectOf } from "../nats/names.ts";
+import { FillRanking } from "./fill-ranking.ts";
+import { newFill, type ProjectFill } from "./project-fill.ts";
 import { mayHaveBytes } from "./share-rule.ts";
 import { SubjectBytes } from "./subject-bytes.ts";
 
-interface StreamFillOptions {
+export interface StreamFillOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;
   readonly subjectPrefix: string;
   readonly lane: Lane;
@@ -24,29 +26,6 @@ interface StreamFillOptions {
   readonly projectsKnown: () => number;
   /** Called with 1 when one project more is over its share, with -1 when one fewer is. */
   readonly onOver: (change: 1 | -1) => void;
-}
-
-/**
- * What this process knows of one project in the stream. The sizes are in bytes; `countedIn` and
- * `countedAfter` are numbers of readings and counts.
- */
-export interface ProjectFill {
-  readonly projectId: string;
-  /**
-   * `counted`: the bytes at the project's last count. `countedIn`: the reading that this count was
-   * part of. Both are 0 before the first count.
-   */
-  counted: number;
-  countedIn: number;
-  /** How many counts of this stream's projects had been made before the last count. */
-  countedAfter: number;
-  /** Bytes acknowledged to this process since the last count. */
-  acked: number;
-  /** Bytes given to the publisher, and neither acknowledged nor refused yet. */
-  underWay: number;
-  /** The project's part of the stream's `#ackedLately`. */
-  ackedLately: number;
-  isOver: boolean;
 }
 
 const askTimeoutMs = 2_000;
@@ -70,9 +49,16 @@ export class StreamFill {
   readonly #quietPart: number;
   readonly #subjectBytes: SubjectBytes;
   readonly #fills = new Map<string, ProjectFill>();
+  /** The projects over their share. */
+  readonly #over = new Set<ProjectFill>();
+  /** The projects within their share that have added something since their last count. */
+  readonly #adders = new FillRanking<ProjectFill>();
+  readonly #withUnderWay = new Set<ProjectFill>();
+  /** The projects that the last reading has counted, and those counted since. */
+  #countedLately = new Set<ProjectFill>();
+  /** Bytes acknowledged to this process since a question began that has no answer yet. */
+  #ackedSinceAsked: Map<ProjectFill, number> | undefined;
   #sinceAllMs = 0;
-  /** Projects over their share. */
-  #over = 0;
   /** How many projects have something in the stream, as far as the stream tells. */
   #projects = 0;
   #bytes = 0;
@@ -90,6 +76,9 @@ export class StreamFill {
    * share.
    */
   #ackedLately = 0;
+  #halvings = 0;
+  /** How many readings have found so little in the stream that no project matters. */
+  #quietReadings = 0;
   /** The shares are judged again when `#acked` and `#underWay` together reach this. */
   #judgeAt = 0;
   /** The stream is asked again, before the timer does so, when `#acked` reaches this. */
@@ -112,22 +101,29 @@ export class StreamFill {
   fillOf(projectId: string): ProjectFill {
     const known = this.#fills.get(projectId);
     if (known !== undefined) return known;
-    const counts = { counted: 0, countedIn: 0, countedAfter: 0, acked: 0, underWay: 0 };
-    const fill = { projectId, ...counts, ackedLately: 0, isOver: false };
+    const fill = newFill(projectId, this.#halvings, this.#quietReadings);
     this.#fills.set(projectId, fill);
     return fill;
   }
 
   /** `bytes` more of the project are under way to the stream; below 0: that many are no longer. */
   addUnderWay(fill: ProjectFill, bytes: number): void {
+    this.#learn(fill);
     fill.underWay += bytes;
+    if (fill.underWay > 0) this.#withUnderWay.add(fill);
+    else this.#withUnderWay.delete(fill);
+    this.#rank(fill);
     this.#underWay += bytes;
     if (bytes > 0) this.#judgeIfDue();
   }
 
   addStored(fill: ProjectFill, bytes: number): void {
+    this.#learn(fill);
     fill.acked += bytes;
     fill.ackedLately += bytes;
+    this.#rank(fill);
+    const since = this.#ackedSinceAsked;
+    since?.set(fill, (since.get(fill) ?? 0) + bytes);
     this.#acked += bytes;
     this.#ackedLately += bytes;
     this.#judgeIfDue();
@@ -142,7 +138,7 @@ export class StreamFill {
     this.#sinceAllMs += passedMs;
     if (this.#fills.size === 0) return;
     if (this.#sinceAllMs >= everyMs) void this.#ask("all");
-    else if (this.#over > 0) void this.#ask("over");
+    else if (this.#over.size > 0) void this.#ask("over");
   }
 
   /** Asks the stream, unless a question is under way already. Never rejects. */
@@ -162,6 +158,7 @@ export class StreamFill {
       this.#askAt = this.#acked + more;
     } finally {
       this.#isAsking = false;
+      this.#ackedSinceAsked = undefined;
       this.#judge();
     }
   }
@@ -183,8 +180,17 @@ export class StreamFill {
     const room = { bytesMax, bytesFree, projects: this.#projects };
     const mayHave = mayHaveBytes(room, projectShare);
     const isHeld = projectsKnown() > 1;
-    for (const fill of this.#fills.values())
+    for (const fill of this.#judged(mayHave))
       this.#setOver(fill, isHeld && this.#bytesOf(fill, stored) > mayHave);
+  }
+
+  /** All projects that may be over their share where a project may have so many bytes. */
+  #judged(mayHave: number): Set<ProjectFill> {
+    const fills = [...this.#over, ...this.#countedLately, ...this.#withUnderWay];
+    // Any other project is taken to have only what came since the last reading, which is seldom
+    // that much, or since the start, where no reading has counted.
+    if (this.#readings === 0 || this.#acked > mayHave) fills.push(...this.#adders.above(mayHave));
+    return new Set(fills);
   }
 
   /**
@@ -201,14 +207,23 @@ export class StreamFill {
   #setOver(fill: ProjectFill, isOver: boolean): void {
     if (isOver === fill.isOver) return;
     fill.isOver = isOver;
-    const change = isOver ? 1 : -1;
-    this.#over += change;
-    this.#options.onOver(change);
+    if (isOver) this.#over.add(fill);
+    else this.#over.delete(fill);
+    this.#rank(fill);
+    this.#options.onOver(isOver ? 1 : -1);
+  }
+
+  #rank(fill: ProjectFill): void {
+    const { isOver, acked, underWay } = fill;
+    if (!isOver && acked + underWay > 0) this.#adders.put(fill);
+    else this.#adders.delete(fill);
   }
 
   async #readWhole(manager: JetStreamManager): Promise<void> {
     const { isMixed, projectsKnown } = this.#options;
     const acked = this.#acked;
+    const since = new Map<ProjectFill, number>();
+    this.#ackedSinceAsked = since;
     const { state, config } = await manager.streams.info(this.#name);
     this.#bytes = state.bytes;
     this.#bytesMax = bytesMaxOf(config);
@@ -216,23 +231,42 @@ export class StreamFill {
     this.#projects = isMixed ? projectsKnown() : (state.num_subjects ?? this.#fills.size);
     this.#acked -= acked;
     this.#askAt = this.#bytesMax * askPart;
-    this.#forgetGone();
+    this.#forgetGone(since);
   }
 
   /**
    * Forgets bytes that must have left the stream. This process adds up what comes, but the stream
-   * does not tell project by project what has left.
+   * does not tell project by project what has left. `since`: what came after the stream was asked.
    */
-  #forgetGone(): void {
-    const isQuiet = this.#bytes <= this.#bytesMax * this.#quietPart;
-    const isLong = this.#ackedLately > 2 * this.#bytes;
-    if (isLong) this.#ackedLately /= 2;
-    for (const fill of this.#fills.values()) {
-      if (isLong) fill.ackedLately /= 2;
-      if (!isQuiet) continue;
-      fill.counted = 0;
-      fill.acked = Math.min(fill.acked, this.#acked);
+  #forgetGone(since: ReadonlyMap<ProjectFill, number>): void {
+    if (this.#ackedLately > 2 * this.#bytes) {
+      this.#ackedLately /= 2;
+      this.#halvings++;
     }
+    if (this.#bytes > this.#bytesMax * this.#quietPart) return;
+    this.#quietReadings++;
+    this.#adders.clear();
+    const fills = [...this.#over, ...this.#countedLately, ...this.#withUnderWay];
+    for (const fill of [...fills, ...since.keys()]) {
+      this.#learn(fill);
+      fill.acked = since.get(fill) ?? 0;
+      this.#rank(fill);
+    }
+  }
+
+  /**
+   * Has the fill forget what the stream's readings have said since it was used last. Most fills
+   * learn that only here, when they are used again.
+   */
+  #learn(fill: ProjectFill): void {
+    if (fill.halvings < this.#halvings) {
+      fill.ackedLately /= 2 ** (this.#halvings - fill.halvings);
+      fill.halvings = this.#halvings;
+    }
+    if (fill.quietReadings === this.#quietReadings) return;
+    fill.quietReadings = this.#quietReadings;
+    fill.counted = 0;
+    fill.acked = 0;
   }
 
   async #countIn(manager: JetStreamManager, whom: "all" | "over"): Promise<void> {
@@ -243,28 +277,19 @@ export class StreamFill {
       for (const fill of this.#overFills())
         await this.#count(manager, fill, { reading, isFresh: false });
       if (whom === "over") return;
-      for (const fill of this.#adderFills())
+      // Those with the most bytes first.
+      for (const fill of this.#adders.first(countedMax))
         await this.#count(manager, fill, { reading, isFresh: true });
     } finally {
       this.#readings = reading;
+      for (const fill of this.#countedLately)
+        if (fill.countedIn < reading) this.#countedLately.delete(fill);
     }
   }
 
   /** The projects over their share, those whose last count is the oldest first. */
   #overFills(): ProjectFill[] {
-    if (this.#over === 0) return [];
-    const fills = [...this.#fills.values()].filter((fill) => fill.isOver);
-    return fills.sort((left, right) => left.countedAfter - right.countedAfter).slice(0, countedMax);
-  }
-
-  /** The projects within their share that have added something, those with the most bytes first. */
-  #adderFills(): ProjectFill[] {
-    const fills = [...this.#fills.values()].filter(
-      ({ isOver, acked, underWay }) => !isOver && acked + underWay > 0,
-    );
-    const rank = (left: ProjectFill, right: ProjectFill) =>
-      right.counted + right.acked - left.counted - left.acked;
-    return fills.sort(rank).slice(0, countedMax);
+    return [...this.#over].sort(byLastCount).slice(0, countedMax);
   }
 
   async #count(
@@ -272,6 +297,7 @@ export class StreamFill {
     fill: ProjectFill,
     { reading, isFresh }: { reading: number; isFresh: boolean },
   ): Promise<void> {
+    this.#learn(fill);
     const { acked } = fill;
     const { subjectPrefix, lane, partition, isMixed } = this.#options;
     const bytesOf = (projectId: string): Promise<number> => {
@@ -288,5 +314,12 @@ export class StreamFill {
     fill.countedIn = reading;
     fill.countedAfter = this.#counts++;
     fill.acked -= acked;
+    this.#countedLately.add(fill);
+    this.#rank(fill);
   }
+}
+
+/** The ids decide between two that have not been counted yet, so that there is one order. */
+function byLastCount(left: ProjectFill, right: ProjectFill): number {
+  return left.countedAfter - right.countedAfter || (left.projectId < right.projectId ? -1 : 1);
 }
