@@ -199,9 +199,9 @@ export const errorTable = {
   overloaded: {
     status: 503,
     title: "Too much is in flight",
-    when: "the budget of bytes in flight is full",
+    when: "the budget of bytes in flight is full; or so many large or compressed bodies came before this one that its time was over while it waited; or it comes in too many small chunks at once; or there is not enough memory to scan it",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. If it lasts, the gateway needs more memory for bodies (PENSTOCK_INFLIGHT_BYTES_MAX) or company.",
+      "Wait for the seconds that Retry-After says, and send it again. The detail says which of these it was. If it lasts, the gateway needs more memory for bodies (PENSTOCK_INFLIGHT_BYTES_MAX) or company.",
   },
   unavailable: {
     status: 503,
