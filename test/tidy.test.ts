@@ -290,6 +290,20 @@ test.each(filesBelow("*.md"))("%s has no placeholder left", (file) => {
   expect(read(file)).not.toContain("@@");
 });
 
+const allFiles = filesBelow();
+test.each(filesBelow("src/*.ts", "test/*.ts", "testkit/*.ts", "tools/*.ts"))(
+  "%s names in its comments only files that are there",
+  (file) => {
+    const comments = read(file).match(/^\s*(?:\/\/|\*|\/\*\*).*$/gm) ?? [];
+    const named = comments.flatMap(
+      (line) => line.match(/(?<![\w.*…])[\w./-]*\w\.(?:ts|md)\b/g) ?? [],
+    );
+    const isThere = (name: string) =>
+      allFiles.some((one) => `/${one}`.endsWith(`/${name.replace(/^[./]+/, "")}`));
+    expect(named.filter((name) => !isThere(name))).toEqual([]);
+  },
+);
+
 test("every file that a script of package.json names is there", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
   const named = Object.values(scripts).flatMap(

@@ -43,7 +43,7 @@ function networkOf(part: string): Network | undefined {
   return prefix > prefixMax ? undefined : { address, prefix, family };
 }
 
-/** Tells whether an address, as client-address.ts writes it, is in one of the networks. */
+/** Tells whether an address, as addresses.ts writes it, is in one of the networks. */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);

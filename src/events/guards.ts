@@ -1,7 +1,8 @@
-// The rules for one event, in the order of the design's table: drop, item error, or stored with
-// warnings. All items go by the same rules. One that was not plain comes here normalised and
-// scanned again, unless it is too large for that and only its distinct id made it not plain. Reads
-// types and bytes from the scan table, and builds no object for the event. Must not write anything.
+// The rules for one event, which docs/reference/event-fields.md tells field by field: first what
+// leaves it out, then what is an error, then warnings. All items go by the same rules. One that was
+// not plain comes here normalised and scanned again, unless it is too large for that and only its
+// distinct id made it not plain. Reads types and bytes from the scan table, and builds no object
+// for the event. Must not write anything.
 
 import {
   ExtraShift,

@@ -38,12 +38,12 @@ const storedItemBytesMin = 18;
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * An upper bound of the bytes that the records of a body take. `$set` and its like inside
- * `properties` are not counted where a record holds them a second time. The bound depends on the
- * body alone, because it decides how a request is placed in frames, and a retry must be placed in
- * the same way.
+ * The bytes that frames are planned for: far more than the records of a body commonly take, but no
+ * bound, since `$set` and its like inside `properties` are not counted where a record holds them a
+ * second time. The number depends on the body alone, because it decides how a request is placed in
+ * frames, and a retry must be placed in the same way.
  */
-export function recordsBytesMax(bodyBytes: number, itemCount: number): number {
+export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes +
     Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytesMax

@@ -9,7 +9,8 @@ import { Ascii } from "../base/ascii.ts";
 /** Characters of the canonical text form. */
 export const uuidBytes = 36;
 
-const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+/** The codes of the hexadecimal digits, by value, in lower case. */
+export const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 /** A whole number of UUIDs. */
 const entropyBytes = 4_000;
 

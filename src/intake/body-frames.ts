@@ -12,9 +12,8 @@ export class BodyFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * The most bytes that the lines in the frame may take. It decides where the frame ends, because
-   * the bytes they do take may differ when the body is sent again, and the frame must then end at
-   * the same item.
+   * The most bytes that the lines in the frame may take. By it the frame ends, and not by the bytes
+   * that they do take: `OwnFrames` says why.
    */
   #bytesPlanned = 0;
 

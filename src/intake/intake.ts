@@ -17,7 +17,7 @@ import type {
   Publisher,
   WholeBody,
 } from "../base/types.ts";
-import { type RecordWriter, recordsBytesMax } from "../events/record.ts";
+import { type RecordWriter, recordsBytesPlanned } from "../events/record.ts";
 import { type BackgroundScanner, ScanStatus } from "../scan/table.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
 import { bodyIdOf } from "./body-id.ts";
@@ -304,7 +304,7 @@ class RequestTaker {
    * The body alone decides, so a retry of it is placed the same way.
    */
   #fillsFrames({ body, cost }: Work): boolean {
-    return recordsBytesMax(body.length, cost.events) > this.#publisher.frameBytesMax;
+    return recordsBytesPlanned(body.length, cost.events) > this.#publisher.frameBytesMax;
   }
 
   /**

@@ -16,6 +16,11 @@ export function ownFrameBytes(publisher: Publisher): number {
   return Math.min(publisher.frameBytesMax, ownFrameBytesMax);
 }
 
+/**
+ * A retry must bring the same events into the same frames: by its message id the store then knows a
+ * frame that it has. So a frame must not end by the bytes that its records take. Those may differ
+ * on a retry, because a record holds the client's address and times by the client's clock.
+ */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
   protected readonly publisher: Publisher;

@@ -4,7 +4,7 @@
 
 import type { ErrorCode } from "../../base/errors.ts";
 import type { FrameOutcome, FrameSink, FrameWaiter, Publisher } from "../../base/types.ts";
-import { recordsBytesMax } from "../../events/record.ts";
+import { recordsBytesPlanned } from "../../events/record.ts";
 import { Header, Row } from "../../scan/table.ts";
 import { ItemsHash } from "../items-hash.ts";
 import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
@@ -31,11 +31,9 @@ const overheadBytes = 256;
 
 /**
  * A client that is told of each event retries the events of some frames without those of the frames
- * between. On a retry the same events must come into the same frames. So only the events in a frame
- * decide where it ends: it ends behind the event that fills it. It does not end because the next
- * event does not fit, as that one may not be sent again; `#isFull` has the one exception. What
- * counts are the bytes that the client sent: a record may differ in length on a retry, because it
- * also holds the client's address.
+ * between. So for what `OwnFrames` asks, only the events in a frame decide where it ends: it ends
+ * behind the event that fills it, by the bytes that the client sent. It does not end because the
+ * next event does not fit, as that one may not be retried; `#isFull` has the one exception.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -104,7 +102,7 @@ export class ResultFrames extends OwnFrames {
   /** The capacity of a new frame, so that a small request takes no more memory than it may need. */
   #usualCapacity(): number {
     const { body, cost } = this.work;
-    return Math.min(ownFrameBytes(this.publisher), recordsBytesMax(body.length, cost.events));
+    return Math.min(ownFrameBytes(this.publisher), recordsBytesPlanned(body.length, cost.events));
   }
 
   /** The frame copied into a larger one, with room for `bytes` more. */

@@ -5,11 +5,11 @@
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { Ascii } from "../../base/ascii.ts";
+import { hexDigits } from "../../events/uuid.ts";
 import { halfSipHash } from "./half-sip-hash.ts";
 
 /** 32-bit words of a uuid. */
 const wordsPerUuid = 4;
-const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 
 export class UuidList {
   #length = 0;
