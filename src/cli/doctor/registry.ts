@@ -106,6 +106,13 @@ async function emptyFinding(
   );
 }
 
+interface DamagedEntry {
+  readonly id: string;
+  readonly fault: string;
+  /** It can be no project's, so the keys in it are nobody's. */
+  readonly isNobodys: boolean;
+}
+
 interface Registry {
   readonly isIncomplete: boolean;
   /**
@@ -114,7 +121,7 @@ interface Registry {
   readonly entries: number;
   readonly projects: readonly Project[];
   /** The entries that are no projects, each by its id. */
-  readonly damaged: readonly { readonly id: string; readonly fault: string }[];
+  readonly damaged: readonly DamagedEntry[];
 }
 
 async function readProjects(
@@ -127,12 +134,12 @@ async function readProjects(
   const latest = new Map<string, KvEntry>();
   for await (const entry of await bucket.history()) latest.set(entry.key, entry);
   const projects: Project[] = [];
-  const damaged: { id: string; fault: string }[] = [];
+  const damaged: DamagedEntry[] = [];
   for (const [id, entry] of latest) {
     if (entry.operation !== "PUT" || id === lossMark) continue;
     const parsed = parseProject(id, entry.value);
     if (parsed.ok) projects.push(parsed.project);
-    else damaged.push({ id, fault: parsed.fault });
+    else damaged.push({ id, fault: parsed.fault, isNobodys: parsed.isNobodys });
   }
   return { projects, damaged, entries: latest.size, isIncomplete: isMarked(latest) };
 }
@@ -152,14 +159,23 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
+/** What a gateway answers to the keys in such entries, as the registry itself has it. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
-  if (damaged.length === 0) return [];
-  const shown = damaged.map(({ id, fault }) => `${id} (${fault})`);
   const fix = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
+  const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
+    const shown = entries.map(({ id, fault }) => `${id} (${fault})`);
+    return entries.length === 0
+      ? []
+      : [checkOf("registry").warn(`${found}: ${shownList(shown)}`, fix)];
+  };
   return [
-    checkOf("registry").warn(
-      `entries that are no projects are passed over: ${shownList(shown)}`,
-      fix,
+    ...findingOf(
+      "entries that cannot be read: a key that no project has is answered 503, since it may be in one of them",
+      damaged.filter(({ isNobodys }) => !isNobodys),
+    ),
+    ...findingOf(
+      "entries that can be no project's: keys in them are answered 401",
+      damaged.filter(({ isNobodys }) => isNobodys),
     ),
   ];
 }

@@ -10,7 +10,6 @@ import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-bef
 import {
   type BucketPlace,
   bucketName,
-  isProjectId,
   openBucket,
   openExistingBucket,
   parseProject,
@@ -217,7 +216,7 @@ export class BucketFollower {
     const parsed = parseProject(key, value);
     if (parsed.ok) return { kind: "project", revision, project: parsed.project };
     this.#options.log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
-    return { kind: isProjectId(key) && !parsed.isNobodys ? "damaged" : "nobodys", revision };
+    return { kind: parsed.isNobodys ? "nobodys" : "damaged", revision };
   }
 
   /**

@@ -184,16 +184,28 @@ export function isProjectName(name: string): boolean {
 }
 
 /** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
-type ParsedProject =
+type ParsedValue =
   | { readonly ok: true; readonly project: Project }
-  | {
-      readonly ok: false;
-      fault: string;
-      /** The value has an id that no project can have, so its keys are nobody's. */
-      isNobodys?: boolean;
-    };
+  | { readonly ok: false; readonly fault: string };
 
+type ParsedProject =
+  | Extract<ParsedValue, { ok: true }>
+  | (Extract<ParsedValue, { ok: false }> & {
+      /**
+       * The entry's own name can be no project's, so the keys in it are nobody's: 401. In any other
+       * entry that cannot be read, a key may be a project's: 503.
+       */
+      readonly isNobodys: boolean;
+    });
+
+/** `id`: the name of the entry, which is the project's id where the entry is a project's. */
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
+  if (!isProjectId(id)) return { ok: false, fault: "its name is no project id", isNobodys: true };
+  const parsed = parseValue(id, value);
+  return parsed.ok ? parsed : { ...parsed, isNobodys: false };
+}
+
+function parseValue(id: string, value: Uint8Array): ParsedValue {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder().decode(value));
@@ -203,10 +215,7 @@ export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (typeof parsed !== "object" || parsed === null)
     return { ok: false, fault: "it is not an object" };
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
-  if (ownId !== id || !isProjectId(id)) {
-    const isNobodys = typeof ownId === "string" && !isProjectId(ownId);
-    return { ok: false, fault: "its id is not the entry's", isNobodys };
-  }
+  if (ownId !== id) return { ok: false, fault: "its id is not the entry's" };
   if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
   if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {

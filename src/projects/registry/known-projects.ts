@@ -60,6 +60,8 @@ export class KnownProjects {
   readonly #missing = new Set<string>();
   /** Entries that cannot be read. */
   readonly #damaged = new Set<string>();
+  /** Entries that can be no project's. */
+  readonly #nobodys = new Set<string>();
   /** Projects that were deleted, and that the bucket has again as they were before. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
@@ -131,6 +133,11 @@ export class KnownProjects {
     return firstOf(this.#damaged);
   }
 
+  /** The first few entries that can be no project's. */
+  get nobodys(): readonly string[] {
+    return firstOf(this.#nobodys);
+  }
+
   /** The bucket is gone, and with it the entries of all known projects. */
   bucketGone(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
@@ -147,6 +154,7 @@ export class KnownProjects {
     this.#created = created;
     this.#readTo = lastSequence;
     this.#damaged.clear();
+    this.#nobodys.clear();
     for (const projectId of expected) if (!entries.has(projectId)) this.#missing.add(projectId);
     for (const projectId of this.#known.keys())
       if (!entries.has(projectId)) this.#missing.add(projectId);
@@ -183,6 +191,8 @@ export class KnownProjects {
       this.#loss = news.kind === "lost" ? (this.#loss ?? "it has lost projects") : undefined;
       return;
     }
+    if (news.kind === "nobodys") return void this.#nobodys.add(projectId);
+    this.#nobodys.delete(projectId);
     const before = this.#known.get(projectId);
     if (before?.created === this.#created && news.revision < before.revision) {
       this.#missing.add(projectId);

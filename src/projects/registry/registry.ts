@@ -109,6 +109,9 @@ export class Registry implements ProjectLookup {
       ...this.#known.damaged.map(
         (entry) => `registry entry ${entry} cannot be read: keys that it might hold get 503`,
       ),
+      ...this.#known.nobodys.map(
+        (entry) => `registry entry ${entry} can be no project's: keys in it are answered 401`,
+      ),
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
     ];

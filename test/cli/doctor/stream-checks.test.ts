@@ -88,9 +88,10 @@ describe("doctor finds what is wrong with the streams", () => {
     const second = { id: "second", name: "", keys: ["phc_only_they_know"], enabled: true };
     await bucket.put("second", JSON.stringify(second));
     await bucket.put("third", "{");
+    await bucket.put("my.third", "{}");
     await connection.close();
     const run = await doctorAt(server);
-    const [clash, damaged] = run.of("registry");
+    const [clash, damaged, nobodys] = run.of("registry");
     expect(clash).toMatchObject({
       level: "fail",
       found: expect.stringContaining("first and second claim one key"),
@@ -98,7 +99,11 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(clash?.fix).toContain("project rotate second");
     expect(damaged).toMatchObject({
       level: "warn",
-      found: expect.stringContaining("third (it is not JSON)"),
+      found: expect.stringMatching(/answered 503.*: third \(it is not JSON\)$/),
+    });
+    expect(nobodys).toMatchObject({
+      level: "warn",
+      found: expect.stringMatching(/answered 401: my\.third \(its name is no project id\)$/),
     });
     expect(run.out).not.toContain("phc_only_they_know");
   });

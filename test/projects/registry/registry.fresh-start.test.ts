@@ -222,14 +222,29 @@ describe("a fresh start takes no loss for a fact", () => {
     await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
     expect(registry.warnings).toEqual([]);
-    // Whole, of an id that no project can have: no key of a project is in it.
-    await bucket.put(
-      "odd",
-      projectValue({ id: "a b", name: "", keys: ["phc_odd"], enabled: true }),
-    );
+  });
+
+  test("an entry under a project's id is never passed over, whatever id it says it has; one under no id is", async () => {
+    const place = newPlace();
+    await add(place, "shop");
+    const bucket = await openBucket(rig.connection, place);
+    const value = { id: "my blog", name: "", keys: ["phc_blog"], enabled: true };
+    await bucket.put("blog", projectValue(value));
+    const registry = await fresh(place);
+    expect(registry.refusalOf("phc_blog")).toContain("cannot be read");
+    expect(registry.warnings.join()).toContain("registry entry blog cannot be read");
+    await bucket.delete("blog");
+    await bucket.put("my.blog", projectValue({ ...value, id: "my.blog" }));
     await add(place, "after");
     await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
-    expect(registry.refusalOf("phc_odd")).toBeUndefined();
+    for (const one of [registry, await fresh(place)]) {
+      await expect.poll(() => one.refusalOf("phc_blog"), soon).toBeUndefined();
+      expect(one.warnings).toEqual([
+        "registry entry my.blog can be no project's: keys in it are answered 401",
+      ]);
+    }
+    await bucket.delete("my.blog");
+    await expect.poll(() => registry.warnings, soon).toEqual([]);
   });
 
   test("no demo project is added to a registry that has lost projects", async () => {
