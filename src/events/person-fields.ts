@@ -82,7 +82,7 @@ export class PersonFields {
    * Fills the verdict's three slices, which are valid until the next call. Returns false where
    * there is too much to merge.
    */
-  gather(item: ItemView, verdict: Verdict): boolean {
+  merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
     const fields = table[row + Row.FieldTypes]!;

@@ -9,44 +9,43 @@ import { createHash, type Hash } from "node:crypto";
  * Items are copied together up to this many bytes, then hashed in one call: to hash an item by
  * itself takes several times as long as to copy it.
  */
-const gatheredBytesMax = 16_384;
+const keptBytesMax = 16_384;
 /** Follows each item. JSON never holds this byte, so no two lists of items have the same bytes. */
 const END = 0;
 
 /** Hashes one list of items after another. */
 export class ItemsHash {
   readonly #body: Buffer;
-  readonly #gathered: Buffer;
-  #gatheredBytes = 0;
+  readonly #kept: Buffer;
+  #keptBytes = 0;
   #hash: Hash | undefined = undefined;
 
   constructor(body: Buffer) {
     this.#body = body;
-    this.#gathered = Buffer.allocUnsafe(Math.min(gatheredBytesMax, body.length + 1));
+    this.#kept = Buffer.allocUnsafe(Math.min(keptBytesMax, body.length + 1));
   }
 
   /** Begins a list of items. `prefix` is hashed before them. */
   begin(prefix: string): void {
     this.#hash = createHash("sha256").update(prefix);
-    this.#gatheredBytes = 0;
+    this.#keptBytes = 0;
   }
 
   /** Adds the item in the bytes [start, end) of the body. */
   add(start: number, end: number): void {
     const bytes = end - start + 1;
-    if (this.#gatheredBytes + bytes > this.#gathered.length)
-      this.#takeIn(this.#gathered, 0, this.#gatheredBytes);
-    if (bytes > this.#gathered.length) {
+    if (this.#keptBytes + bytes > this.#kept.length) this.#takeIn(this.#kept, 0, this.#keptBytes);
+    if (bytes > this.#kept.length) {
       this.#takeIn(this.#body, start, end);
     } else {
-      this.#body.copy(this.#gathered, this.#gatheredBytes, start, end);
-      this.#gatheredBytes += bytes - 1;
+      this.#body.copy(this.#kept, this.#keptBytes, start, end);
+      this.#keptBytes += bytes - 1;
     }
-    this.#gathered[this.#gatheredBytes++] = END;
+    this.#kept[this.#keptBytes++] = END;
   }
 
   end(): string {
-    this.#takeIn(this.#gathered, 0, this.#gatheredBytes);
+    this.#takeIn(this.#kept, 0, this.#keptBytes);
     const digest = this.#hash?.digest("base64url") ?? "";
     this.#hash = undefined;
     return digest;
@@ -54,6 +53,6 @@ export class ItemsHash {
 
   #takeIn(bytes: Buffer, start: number, end: number): void {
     this.#hash?.update(bytes.subarray(start, end));
-    this.#gatheredBytes = 0;
+    this.#keptBytes = 0;
   }
 }

@@ -121,7 +121,7 @@ export class ItemTaker {
     if (
       verdict.hasPersonFields &&
       isStorable(verdict) &&
-      !this.#personFields.gather(item, verdict)
+      !this.#personFields.merge(item, verdict)
     ) {
       const detail = `More than ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} of $unset, would have to be merged`;
       refuse(verdict, "event_too_large", detail);

@@ -5,8 +5,8 @@
 import type { ErrorCode } from "../base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "../base/types.ts";
 
-/** How many numbers in a frame's `shares` belong to one waiter. */
-export const shareWords = 3;
+/** How many numbers in a frame's `joins` belong to one waiter. */
+export const joinWords = 3;
 
 /** The parts of a frame that a deadline concerns. */
 interface ExpiringFrame {
@@ -14,7 +14,7 @@ interface ExpiringFrame {
   deadlineMs: number;
   waiters: FrameWaiter[];
   /** Deadline, events and bytes of each waiter. */
-  shares: number[];
+  joins: number[];
   joinedBytes: number;
   joinedEvents: number;
   readonly buffer: Buffer;
@@ -27,22 +27,21 @@ export interface Expiry {
   readonly code: ErrorCode;
 }
 
-/** Waiters that have left their frame, each with the share of the frame that it had. */
+/** Waiters that have left their frame, each with what it had joined with. */
 interface Expired {
   readonly waiters: FrameWaiter[];
-  readonly shares: number[];
+  readonly joins: number[];
   /** Bytes that are not in the frame any more. */
   readonly bytesCut: number;
 }
 
 /** Whether no waiter of the frame has time left, so that the frame itself is at its end. */
 export function isPast(
-  { deadlineMs, shares }: Pick<ExpiringFrame, "deadlineMs" | "shares">,
+  { deadlineMs, joins }: Pick<ExpiringFrame, "deadlineMs" | "joins">,
   monotonicMs: number,
 ): boolean {
   if (deadlineMs > monotonicMs) return false;
-  for (let at = 0; at < shares.length; at += shareWords)
-    if (shares[at]! > monotonicMs) return false;
+  for (let at = 0; at < joins.length; at += joinWords) if (joins[at]! > monotonicMs) return false;
   return true;
 }
 
@@ -53,37 +52,37 @@ const toldDeadlineMs = Number.NEGATIVE_INFINITY;
 /**
  * Takes out the waiters whose deadline is past. Where the outcome is `refused`, their lines go too,
  * and so do the lines that no waiter has joined with. Where it is `unknown`, each leaves its place
- * and its share, because the lines of the others are found by the shares before them.
+ * and what it joined with, because the lines of the others are found by what comes before them.
  */
 export function takeExpired(
   frame: ExpiringFrame,
   monotonicMs: number,
   { outcome }: Expiry,
 ): Expired {
-  const { waiters, shares, buffer } = frame;
+  const { waiters, joins, buffer } = frame;
   const cuts = outcome === "refused";
   const gone: FrameWaiter[] = [];
-  const goneShares: number[] = [];
+  const goneJoins: number[] = [];
   const bytesBefore = frame.joinedBytes;
   frame.waiters = [];
-  frame.shares = [];
+  frame.joins = [];
   frame.deadlineMs = Number.POSITIVE_INFINITY;
   let from = 0;
   let to = 0;
   for (const [place, waiter] of waiters.entries()) {
-    const at = place * shareWords;
-    const [deadlineMs, events, bytes] = [shares[at]!, shares[at + 1]!, shares[at + 2]!];
+    const at = place * joinWords;
+    const [deadlineMs, events, bytes] = [joins[at]!, joins[at + 1]!, joins[at + 2]!];
     const isGone = deadlineMs <= monotonicMs && waiter !== told;
     if (isGone) {
       gone.push(waiter);
-      goneShares.push(deadlineMs, events, bytes);
+      goneJoins.push(deadlineMs, events, bytes);
     }
     if (isGone && cuts) {
       frame.joinedEvents -= events;
     } else {
       const isTold = isGone || waiter === told;
       frame.waiters.push(isTold ? told : waiter);
-      frame.shares.push(isTold ? toldDeadlineMs : deadlineMs, events, bytes);
+      frame.joins.push(isTold ? toldDeadlineMs : deadlineMs, events, bytes);
       if (!isTold) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
       if (to < from) buffer.copyWithin(to, from, from + bytes);
       to += bytes;
@@ -94,5 +93,5 @@ export function takeExpired(
     frame.joinedBytes = to;
     frame.rollback();
   }
-  return { waiters: gone, shares: goneShares, bytesCut: bytesBefore - frame.joinedBytes };
+  return { waiters: gone, joins: goneJoins, bytesCut: bytesBefore - frame.joinedBytes };
 }

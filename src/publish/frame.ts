@@ -99,7 +99,7 @@ export class Frame implements FrameSink {
    * Each waiter's deadline, events and bytes, one waiter after another, so that no object is made
    * for a waiter.
    */
-  shares: number[] = [];
+  joins: number[] = [];
   /** The earliest deadline of its waiters, monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
   /** Lines that a waiter has joined with. Their bytes count against the admission budget. */
@@ -163,7 +163,7 @@ export class Frame implements FrameSink {
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
     this.waiters.push(waiter);
-    this.shares.push(deadlineMs, this.events - this.joinedEvents, bytes);
+    this.joins.push(deadlineMs, this.events - this.joinedEvents, bytes);
     this.joinedEvents = this.events;
     this.joinedBytes = this.length;
     if (deadlineMs < this.deadlineMs) this.deadlineMs = deadlineMs;

@@ -5,7 +5,7 @@ import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { TurnBudget } from "../base/turn-budget.ts";
 import type { Admission, FrameOutcome } from "../base/types.ts";
-import { type Expiry, shareWords, takeExpired } from "./expiry.ts";
+import { type Expiry, joinWords, takeExpired } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 import type { Frame } from "./frame.ts";
 import type { FrameMemory } from "./frame-memory.ts";
@@ -25,8 +25,8 @@ interface SettlementOptions {
  */
 const toldPerTurn = 256;
 
-/** The waiters that are told, and the share of the frame that each of them has. */
-type Told = Pick<Frame, "waiters" | "shares">;
+/** The waiters that are told, and what each of them joined the frame with. */
+type Told = Pick<Frame, "waiters" | "joins">;
 
 /** Waiters of a frame that are told in a later turn, from the one at `place` on. */
 interface Untold {
@@ -100,14 +100,14 @@ export class Settlement {
   /** Tells as many as this turn has left. Returns whether none is left. */
   #tellSome(untold: Untold): boolean {
     const { told, outcome, code } = untold;
-    const { waiters, shares } = told;
+    const { waiters, joins } = told;
     while (untold.place < waiters.length) {
       if (this.#budget.isSpent) return false;
       this.#budget.spend(1);
       const place = untold.place++;
-      const at = place * shareWords;
+      const at = place * joinWords;
       try {
-        waiters[place]!.frameSettled(outcome, code, shares[at + 1]!, shares[at + 2]!);
+        waiters[place]!.frameSettled(outcome, code, joins[at + 1]!, joins[at + 2]!);
       } catch (error) {
         if (!this.#isFailureLogged)
           this.#log.error({ err: error }, "a waiter threw when its frame settled");

@@ -26,7 +26,7 @@ export interface Before {
  * although its server kept running, as with nats-server 2.10 on a full disk. Such a server
  * acknowledges messages that it does not keep, until it is restarted.
  */
-export type Verdict = "sure" | "unsure" | "broken";
+export type Certainty = "sure" | "unsure" | "broken";
 
 /**
  * How many readings in a row must show too low a sequence before it counts as a loss: a leader that
@@ -74,7 +74,7 @@ export class StreamHistory {
   }
 
   /** Judges what a leader says of the stream. */
-  read(info: StreamInfo, before: Before): Verdict {
+  read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
     // An acknowledgement has shown since the question was asked that the stream went back, and the
     // leader's answer may be older than that.

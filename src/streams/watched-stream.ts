@@ -8,7 +8,7 @@ import type { Lane } from "../base/types.ts";
 import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../nats/api.ts";
 import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
-import { type Before, StreamHistory, type Verdict } from "./history.ts";
+import { type Before, type Certainty, StreamHistory } from "./history.ts";
 import { StreamRoom } from "./stream-room.ts";
 import { hasQuorum, StreamSilence } from "./stream-silence.ts";
 
@@ -177,10 +177,10 @@ export class WatchedStream {
       ...brokenPromises(wanted, config, messageBytes),
       ...loweredLimits(wanted, config),
     ].join("; ");
-    const verdict = this.#history.read(info, asked);
+    const certainty = this.#history.read(info, asked);
     if (broken !== "") this.#refuse(broken);
-    else if (verdict === "broken") this.#refuse(givesTwice);
-    else if (verdict === "sure") this.#accept();
+    else if (certainty === "broken") this.#refuse(givesTwice);
+    else if (certainty === "sure") this.#accept();
     state.messageBytesMax =
       config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
     const domain: unknown = Reflect.get(info, "domain");
@@ -189,18 +189,18 @@ export class WatchedStream {
     const { bytes } = info.state;
     this.#size = { labels, bytes, bytesMax };
     this.#faults = [
-      ...this.#faultsOf(verdict, broken),
+      ...this.#faultsOf(certainty, broken),
       ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
   }
 
-  #faultsOf(verdict: Verdict, broken: string): string[] {
+  #faultsOf(certainty: Certainty, broken: string): string[] {
     const { name } = this;
     const faults: string[] = [];
-    if (verdict === "unsure")
+    if (certainty === "unsure")
       faults.push(`stream ${name} gave a sequence twice, and has not said what it still has`);
-    if (verdict === "broken")
+    if (certainty === "broken")
       faults.push(`stream ${name} would not keep what a 200 promises: ${givesTwice}`);
     if (broken !== "") faults.push(`stream ${name} would break what a 200 promises: ${broken}`);
     return faults;

@@ -38,7 +38,7 @@ test("whatever expires how and when, a frame holds the lines of all but the refu
         const outcome = outcomeAt[nowMs]!;
         const gone = takeExpired(frame, nowMs, { outcome, code: "timeout" });
         for (const [place, waiter] of gone.waiters.entries())
-          waiter.frameSettled(outcome, "timeout", ...shareAt(gone.shares, place));
+          waiter.frameSettled(outcome, "timeout", ...joinAt(gone.joins, place));
         for (const [number, { deadlineMs }] of all.entries())
           if (outcome === "refused" && deadlineMs === nowMs) refused.add(number);
         const left = lines.filter((_line, number) => !refused.has(number));
@@ -50,12 +50,12 @@ test("whatever expires how and when, a frame holds the lines of all but the refu
       expect(heard).toEqual(lines.map((line) => [[1, line.length]]));
       // Who was told and left its lines in the frame hears nothing when the frame settles.
       for (const [place, waiter] of frame.waiters.entries())
-        waiter.frameSettled("stored", undefined, ...shareAt(frame.shares, place));
+        waiter.frameSettled("stored", undefined, ...joinAt(frame.joins, place));
       expect(heard.flat()).toHaveLength(all.length);
     }),
   );
 });
 
-function shareAt(shares: readonly number[], place: number): [events: number, bytes: number] {
-  return [shares[place * 3 + 1]!, shares[place * 3 + 2]!];
+function joinAt(joins: readonly number[], place: number): [events: number, bytes: number] {
+  return [joins[place * 3 + 1]!, joins[place * 3 + 2]!];
 }

@@ -65,7 +65,7 @@ function startInFlight() {
       frame.length = frame.buffer.write("line\n");
       frame.messageId = "id";
       frame.deadlineMs = now + withinMs;
-      frame.shares.push(frame.deadlineMs, 1, frame.length);
+      frame.joins.push(frame.deadlineMs, 1, frame.length);
       inFlight.send(frame, now);
       return replies.at(-1)!;
     },

@@ -48,7 +48,7 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     frame.length = frame.buffer.write(`${name}\n`);
     frame.messageId = name;
     frame.deadlineMs = deadlineMs;
-    frame.shares.push(deadlineMs, 1, frame.length);
+    frame.joins.push(deadlineMs, 1, frame.length);
     inFlight.send(frame, now);
   }
   expect(sent).toEqual(["past", "waits"]);

@@ -38,7 +38,7 @@ test("waiters are told in turns, in order, each once with its share, and one tha
     const places = Array.from({ length: waitersMany }, (_, place) => place);
     return {
       waiters: places.map((place) => waiter(`${frame}${place}`)),
-      shares: places.flatMap((place) => [0, place, 2 * place]),
+      joins: places.flatMap((place) => [0, place, 2 * place]),
     };
   };
 
@@ -69,7 +69,7 @@ test("a few are told at once", () => {
     allTold: () => {},
   });
   const waiters = [{ frameSettled: () => void times++ }, { frameSettled: () => void times++ }];
-  settlement.tell({ waiters, shares: [0, 1, 1, 0, 1, 1] }, "stored", undefined);
+  settlement.tell({ waiters, joins: [0, 1, 1, 0, 1, 1] }, "stored", undefined);
   expect(times).toBe(2);
   expect(settlement.isTelling).toBe(false);
 });

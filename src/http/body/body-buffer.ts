@@ -26,7 +26,7 @@ const NEXT_BLOCK_BYTES_MAX = 33_554_432;
  * When a body is put together, so many bytes are copied in one turn of the event loop: with the
  * page faults, that takes some 2 ms.
  */
-const gatheredBytesPerTurn = 4_194_304;
+const copiedBytesPerTurn = 4_194_304;
 
 /**
  * Says how many bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a
@@ -71,7 +71,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** Where the body is in several pieces, `gather` is called before `bytes`. */
+  /** Where the body is in several pieces, `join` is called before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -94,13 +94,13 @@ export class BodyBuffer {
    * Puts the body together in one piece, if it is in several. No other method is to be called
    * before the promise is fulfilled.
    */
-  async gather(nextTurn: () => Promise<void>): Promise<void> {
+  async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
     const whole = this.#memory.take(this.length);
     let at = 0;
     for (const block of [...this.#full, this.#block!.subarray(0, this.length - this.#fullBytes)]) {
-      for (let start = 0; start < block.length; start += gatheredBytesPerTurn) {
-        whole.set(block.subarray(start, start + gatheredBytesPerTurn), at + start);
+      for (let start = 0; start < block.length; start += copiedBytesPerTurn) {
+        whole.set(block.subarray(start, start + copiedBytesPerTurn), at + start);
         await nextTurn();
       }
       at += block.length;

@@ -82,7 +82,7 @@ export class BodyReader {
       memory: this.#memory,
       monotonicMs,
       hold: (body, bytes) => this.#hold(body, bytes),
-      gather: (body, buffer, then) => this.#gather(body, buffer, then),
+      join: (body, buffer, then) => this.#join(body, buffer, then),
       handOn: (body, payload) => this.#handOn(body, payload),
     });
   }
@@ -247,7 +247,7 @@ export class BodyReader {
     const { buffer } = body;
     if (buffer === undefined) return this.#unpack(body, lastPiece);
     if (buffer.isInOnePiece) return this.#unpack(body, buffer.bytes());
-    this.#gather(body, buffer, () => {
+    this.#join(body, buffer, () => {
       const problem = this.#unpack(body, buffer.bytes());
       if (problem !== undefined) body.request.answerProblem(problem);
     });
@@ -258,13 +258,13 @@ export class BodyReader {
    * Puts a large body together over several turns, and goes on with it unless its request is over
    * by then.
    */
-  #gather(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
+  #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = BodyState.Waiting;
     // The buffer belongs to this work until it is put together: the end of the request must not
     // free it meanwhile.
     body.buffer = undefined;
     buffer
-      .gather(nextTurn)
+      .join(nextTurn)
       .then(() => {
         if (body.request.isOver) {
           buffer.free();

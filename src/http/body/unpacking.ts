@@ -62,7 +62,7 @@ interface UnpackerOptions {
    * Puts a buffer together in one piece, makes it the body's and calls `then`, unless the request
    * is over by then.
    */
-  gather(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
+  join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /**
    * Takes the payload, which lies in the body's buffer; where the body has none, in memory
    * that is gone when this returns.
@@ -289,7 +289,7 @@ export class Unpacker {
       body.buffer = buffer;
       return this.#peel(body, buffer.bytes());
     }
-    this.#options.gather(body, buffer, () => refuseFor(body, this.#peel(body, buffer.bytes())));
+    this.#options.join(body, buffer, () => refuseFor(body, this.#peel(body, buffer.bytes())));
     return undefined;
   }
 

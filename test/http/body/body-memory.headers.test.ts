@@ -71,7 +71,7 @@ describe("headers reserve no memory", () => {
         turn++;
       }
       expect(buffer.isInOnePiece).toBe(false);
-      await buffer.gather(nextTurn);
+      await buffer.join(nextTurn);
       const body = buffer.bytes();
       expect(body.length).toBe(50 * MIB);
       for (let n = 0; n < 50; n++)
@@ -82,7 +82,7 @@ describe("headers reserve no memory", () => {
     },
   );
 
-  test("a body of the default cap grows by small copies and needs no gathering", () => {
+  test("a body of the default cap grows by small copies and needs no joining", () => {
     const buffer = new BodyBuffer(new BodyMemory(), 20 * MIB);
     const piece = Buffer.alloc(MIB / 2);
     for (let n = 0; n < 40; n++) buffer.append(piece);
