@@ -40,7 +40,7 @@ export class Feed {
   take(message: JsMsg, wasThere = false): void {
     const project = this.#project;
     const isShared = isOfManyProjects(message.subject);
-    const count = Number(message.headers?.get(eventsHeader));
+    const count = eventsOf(message);
     // Messages from before the watching are few and come once. They have a limit of their own, so
     // that they use up no room of the events that come now.
     const room = wasThere ? recentMax : this.#rate.left;
@@ -86,6 +86,15 @@ export class Feed {
     this.#recent.push(shown);
     if (!wasThere) this.#rate.spend(1);
   }
+}
+
+/**
+ * How many events the message says that it holds. One that somebody else has published may not say
+ * it, or say no number: it counts as one.
+ */
+function eventsOf({ headers }: JsMsg): number {
+  const events = Number(headers?.get(eventsHeader));
+  return Number.isSafeInteger(events) && events > 0 ? events : 1;
 }
 
 /**
