@@ -67,7 +67,8 @@ export class StoreSession {
       return { ...server, connected: false, reason: why, streams: [], streamsTotal: 0 };
     }
     const manager = await managerOf(open, { timeoutMs: askTimeoutMs });
-    const page = await manager.streams.list(`${this.#options.subjectPrefix}.>`).next();
+    const subjects = `${this.#options.subjectPrefix}.>`;
+    const page = await manager.streams.list(subjects).next();
     const streams = page.slice(0, streamsMax).map(({ config, state }) => ({
       name: config.name,
       messages: state.messages,
@@ -75,7 +76,10 @@ export class StoreSession {
       bytesMax: Math.max(0, config.max_bytes),
       lastAtMs: state.messages === 0 ? 0 : Date.parse(state.last_ts),
     }));
-    return { ...server, connected: true, reason: "", streams, streamsTotal: page.length };
+    // A page does not hold all of many streams, and their names alone are quickly counted.
+    const streamsTotal =
+      page.length > streamsMax ? await countOf(manager.streams.names(subjects)) : page.length;
+    return { ...server, connected: true, reason: "", streams, streamsTotal };
   }
 
   async close(): Promise<void> {
@@ -108,4 +112,10 @@ export class StoreSession {
       else if (type === "reconnect") this.#isConnected = true;
     }
   }
+}
+
+async function countOf(names: AsyncIterable<string>): Promise<number> {
+  let count = 0;
+  for await (const _ of names) count++;
+  return count;
 }
