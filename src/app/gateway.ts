@@ -1,5 +1,6 @@
 // Brings up one gateway process and takes it down: what starts before what, and what stops after
-// what. Files of their own wire the sides; this file holds their order, and no logic.
+// what. It also says when the whole is ready: when both the registry and the streams are. Files of
+// their own wire the sides.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../admin/metrics/client-warnings.ts";

@@ -15,8 +15,6 @@ import type { Config } from "../settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 
-/** Live and historical. */
-
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
 /** Runs until `context.stop`; fulfilled when everything is down. */

@@ -6,7 +6,7 @@ import { connectNats, type NatsLink } from "../nats/link.ts";
 import { StreamStates } from "../nats/readiness.ts";
 import { tellVersionFaults } from "../nats/versions.ts";
 import { openRegistry, type Registry } from "../projects/registry/registry.ts";
-import { storedEvents } from "../projects/usage/events-before.ts";
+import { storedEvents } from "../projects/registry/stored-events.ts";
 import { UsageWriter } from "../projects/usage/usage-writer.ts";
 import { Streams } from "../streams/ensure.ts";
 import { StreamWatch } from "../streams/watch.ts";

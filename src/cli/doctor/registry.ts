@@ -10,7 +10,7 @@ import type { Project } from "../../base/types.ts";
 import { bucketStream } from "../../nats/names.ts";
 import { bucketName, parseProject } from "../../projects/registry/bucket.ts";
 import { isMarked, lossMark } from "../../projects/registry/loss-mark.ts";
-import { haveEventsBeenStored } from "../../projects/usage/events-before.ts";
+import { haveEventsBeenStored } from "../../projects/registry/stored-events.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";
 

@@ -6,7 +6,6 @@ import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { restartLoop, SparseWarning } from "../../base/retry.ts";
-import { lossOfAll, nothingStored, type StoredEvents } from "../usage/events-before.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -25,6 +24,7 @@ import {
 import { type EntrySource, openEntrySource } from "./entry-source.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
 import { lossMark, markLoss } from "./loss-mark.ts";
+import { lossOfAll, nothingStored, type StoredEvents } from "./stored-events.ts";
 import { checkOften, type WatchProgress } from "./watch-check.ts";
 
 interface BucketFollowerOptions extends BucketPlace {

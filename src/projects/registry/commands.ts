@@ -8,7 +8,6 @@
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../../base/types.ts";
-import { lossOfAll, storedEvents } from "../usage/events-before.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -23,6 +22,7 @@ import { type EntryToWrite, writeEntry } from "./entry-write.ts";
 import { onceLed } from "./leader-wait.ts";
 import { isMarked, lossMark, markLoss, projectsLacking, requireNoneLacking } from "./loss-mark.ts";
 import { ProjectError, requireId, requireKey, requireName } from "./project-arguments.ts";
+import { lossOfAll, storedEvents } from "./stored-events.ts";
 import { readWhole, type WholeReading } from "./whole-reading.ts";
 
 interface AddProject extends BucketPlace {

@@ -4,11 +4,11 @@
 // that it goes wherever the entries go.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { lossOfAll, type StoredEvents, storedEvents } from "../usage/events-before.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { type BucketEntry, bucketReader } from "./bucket-state.ts";
 import { writeEntry } from "./entry-write.ts";
 import { ProjectError } from "./project-arguments.ts";
+import { lossOfAll, type StoredEvents, storedEvents } from "./stored-events.ts";
 
 /** The key of the mark's entry. A project's id has no dot. */
 export const lossMark = "registry.incomplete";

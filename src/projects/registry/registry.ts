@@ -9,12 +9,12 @@ import type { Log } from "../../base/log.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../../base/types.ts";
 import { bucketStream } from "../../nats/names.ts";
 import { type KnownMeter, Meters } from "../quota/meters.ts";
-import { nothingStored, type StoredEvents } from "../usage/events-before.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects, type Reading } from "./known-projects.ts";
 import { lossAdvice } from "./loss-mark.ts";
+import { nothingStored, type StoredEvents } from "./stored-events.ts";
 
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;

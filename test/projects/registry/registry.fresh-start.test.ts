@@ -10,7 +10,7 @@ import {
   declareComplete,
   ensureDemoProject,
 } from "../../../src/projects/registry/commands.ts";
-import { storedEvents } from "../../../src/projects/usage/events-before.ts";
+import { storedEvents } from "../../../src/projects/registry/stored-events.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();

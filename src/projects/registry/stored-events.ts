@@ -6,8 +6,8 @@ import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isFromLeader, managerOf, NoLeaderError } from "../../nats/api.ts";
 import { lanes } from "../../nats/names.ts";
-import { isProjectId } from "../registry/bucket.ts";
-import { registryTimeoutMs } from "../registry/bucket-state.ts";
+import { isProjectId } from "./bucket.ts";
+import { registryTimeoutMs } from "./bucket-state.ts";
 
 export interface StoredEvents {
   /** Whether the streams have ever had events, also when all of them have left since. */
