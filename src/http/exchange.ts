@@ -227,9 +227,7 @@ export class HttpExchange implements Exchange {
     this.answerProblem(problem);
   }
 
-  /**
-   * Ends the connection without an answer. Called at the head, so that nothing behind it is read.
-   */
+  /** Ends the connection without an answer. Called at the head: nothing behind it is read. */
   rejectConnection(): void {
     this.#response?.close();
   }
@@ -253,9 +251,10 @@ export class HttpExchange implements Exchange {
 
   /**
    * Gives the client 8 to 12 seconds more to send 160 KiB: uWS starts its timeout anew when a
-   * request is resumed.
+   * request is resumed. One that is paused has no timeout, and waits for its turn.
    */
   keepOpen(): void {
+    if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
     this.#response?.resume();
   }

@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { TurnBudget } from "../../src/base/turn-budget.ts";
 import { ChunkSenders } from "../../src/http/body/chunk-senders.ts";
+import { type ChunkedBody, ChunkTurns, chunksPerTurn } from "../../src/http/body/chunk-turns.ts";
 import { GrowingBodies } from "../../src/http/body/growing-bodies.ts";
 import { BodyState } from "../../src/http/body/request-body.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "../../src/http/exchange.ts";
@@ -18,10 +19,14 @@ import { oneStored } from "../../testkit/http-server.ts";
 const monotonicMs = (): number => 0;
 const problem = { code: "overloaded", detail: "No room for the body" } as const;
 
-function begin() {
+/** Chunks are not followed, but where they are given. */
+const notFollowed = new Proxy({}, { get: () => () => {} }) as ExchangeShared["chunks"];
+
+function begin(chunks = notFollowed) {
   const written: string[] = [];
   const counted: string[] = [];
   const logged: string[] = [];
+  const read: string[] = [];
   const response = {
     cork: (write: () => void) => write(),
     writeStatus(status: string) {
@@ -30,6 +35,8 @@ function begin() {
     },
     writeHeader: () => response,
     end: (text: string) => void written.push(text),
+    pause: () => void read.push("pause"),
+    resume: () => void read.push("resume"),
     close: () => {},
   };
   const admission = createAdmission(1_000_000);
@@ -45,8 +52,7 @@ function begin() {
     clientWarnings: undefined,
     reply: new ReplyWriter(() => 0),
     growing: new GrowingBodies(),
-    // Chunks are not followed here.
-    chunks: new Proxy({}, { get: () => () => {} }) as ExchangeShared["chunks"],
+    chunks,
     chunkSenders: new ChunkSenders(monotonicMs),
     long: new LongAnswers({ admission, monotonicMs }),
     peek: undefined,
@@ -65,7 +71,7 @@ function begin() {
     senderAddress: "",
   });
   exchange.body.tryHold(1_000);
-  return { exchange, shared, admission, written, counted, logged };
+  return { exchange, shared, admission, written, counted, logged, read };
 }
 
 test("an answer that is put off stops the work on the body at once, and is the only one", async () => {
@@ -125,4 +131,25 @@ test("a body that is evicted while it arrives is answered at its end; one that i
   waiting.exchange.body.state = BodyState.Waiting;
   waiting.exchange.body.evict();
   expect([waiting.exchange.isOver, waiting.written[0]]).toEqual([true, "503 Service Unavailable"]);
+});
+
+test("a connection that waits for its turn to be read is kept open without being resumed", () => {
+  const turns: (() => void)[] = [];
+  const chunks = new ChunkTurns<ChunkedBody>({
+    nextTurn: (run) => void turns.push(run),
+    workMs: () => 0,
+  });
+  const { exchange, read } = begin(chunks);
+  chunks.add(exchange);
+  exchange.keepOpen();
+  expect(read.splice(0)).toEqual(["pause", "resume"]);
+  const spender: ChunkedBody = { pauseReading: () => {}, resumeReading: () => {} };
+  for (let chunk = 0; chunk < chunksPerTurn; chunk++) chunks.count(spender);
+  expect(read.splice(0)).toEqual(["pause"]);
+  exchange.keepOpen();
+  expect(read).toEqual([]);
+  turns.shift()!();
+  expect(read.splice(0)).toEqual(["resume"]);
+  exchange.keepOpen();
+  expect(read).toEqual(["pause", "resume"]);
 });

@@ -70,6 +70,11 @@ export class ChunkTurns<Body extends ChunkedBody> {
     return this.#chunks > chunksPerTurnMax;
   }
 
+  /** The body waits for a turn in which its connection is read. */
+  isPaused(body: Body): boolean {
+    return this.#paused.has(body);
+  }
+
   /** Counts a chunk of the body that is not its last. */
   count(body: Body): void {
     this.#awaitTurn();
