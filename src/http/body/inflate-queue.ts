@@ -4,7 +4,7 @@
 // that they never have all of the thread pool. Knows nothing of what a step is.
 
 export interface QueuedWork {
-  /** Monotonic clock, milliseconds; not before that of work that was added earlier. */
+  /** Monotonic clock, milliseconds. May be before that of work that was added earlier. */
   readonly deadlineMs: number;
   /** The project, or address, that takes turns with the others. May change with a step. */
   readonly owner: string;
@@ -35,6 +35,7 @@ export interface InflateQueueLimits {
 
 interface Place {
   readonly work: QueuedWork;
+  readonly deadlineMs: number;
   owner: Owner;
   isKnown: boolean;
   state: "waiting" | "running";
@@ -56,8 +57,9 @@ const lateCheckMsMin = 5;
 export class InflateQueue {
   readonly #limits: InflateQueueLimits;
   readonly #monotonicMs: () => number;
-  /** The works stand in the order in which they were added, which is that of their deadlines. */
   readonly #places = new Map<QueuedWork, Place>();
+  /** All places, those with the earliest deadlines first. */
+  readonly #byDeadline: Place[] = [];
   /** The owners stand in the order of their last turns: the one that had the latest stands last. */
   readonly #owners = new Map<string, Owner>();
   #steps = 0;
@@ -66,6 +68,7 @@ export class InflateQueue {
   #unknownMemoryBytes = 0;
   #isStarting = false;
   #timer: NodeJS.Timeout | undefined;
+  #timerAtMs = 0;
 
   constructor(limits: InflateQueueLimits, monotonicMs: () => number) {
     this.#limits = limits;
@@ -75,8 +78,10 @@ export class InflateQueue {
   /** Adds a work. Calls its `step` when its turn comes, perhaps before this returns. */
   add(work: QueuedWork): void {
     const owner = this.#ownerOf(work);
-    const place: Place = { work, owner, isKnown: work.isKnown, state: "waiting", hasBegun: false };
+    const { deadlineMs, isKnown } = work;
+    const place: Place = { work, deadlineMs, owner, isKnown, state: "waiting", hasBegun: false };
     this.#places.set(work, place);
+    this.#byDeadline.splice(this.#deadlinesUpTo(place.deadlineMs), 0, place);
     owner.works++;
     owner.waiting.add(place);
     this.#startSteps();
@@ -92,6 +97,8 @@ export class InflateQueue {
     const place = this.#places.get(work);
     if (place === undefined) return;
     this.#places.delete(work);
+    const at = this.#byDeadline.lastIndexOf(place, this.#deadlinesUpTo(place.deadlineMs) - 1);
+    this.#byDeadline.splice(at, 1);
     this.#endStep(place);
     if (place.hasBegun) this.#countBegun(place, -1);
     this.#takeFrom(place);
@@ -204,18 +211,34 @@ export class InflateQueue {
     if (owner.works === 0) this.#owners.delete(keyOf(owner));
   }
 
+  /** How many works have this deadline or an earlier one. */
+  #deadlinesUpTo(deadlineMs: number): number {
+    let from = 0;
+    let to = this.#byDeadline.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (this.#byDeadline[middle]!.deadlineMs <= deadlineMs) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
   #watch(): void {
-    const [first] = this.#places.keys();
-    if (first === undefined || this.#timer !== undefined) return;
-    const waitMs = Math.max(first.deadlineMs - this.#monotonicMs(), lateCheckMsMin);
-    this.#timer = setTimeout(() => this.#giveUpLate(), waitMs).unref();
+    const [first] = this.#byDeadline;
+    if (first === undefined) return;
+    const monotonicMs = this.#monotonicMs();
+    const atMs = Math.max(first.deadlineMs, monotonicMs + lateCheckMsMin);
+    if (this.#timer !== undefined && this.#timerAtMs <= atMs) return;
+    clearTimeout(this.#timer);
+    this.#timerAtMs = atMs;
+    this.#timer = setTimeout(() => this.#giveUpLate(), atMs - monotonicMs).unref();
   }
 
   #giveUpLate(): void {
     this.#timer = undefined;
-    for (const place of this.#places.values()) {
-      if (!this.#isLate(place)) break;
-      if (place.state === "waiting") this.#giveUp(place);
+    for (const place of this.#byDeadline.slice(0, this.#deadlinesUpTo(this.#monotonicMs()))) {
+      const isThere = this.#places.get(place.work) === place;
+      if (isThere && place.state === "waiting") this.#giveUp(place);
     }
     this.#watch();
   }
@@ -225,8 +248,8 @@ export class InflateQueue {
     this.leave(work);
   }
 
-  #isLate({ work }: Place): boolean {
-    return this.#monotonicMs() >= work.deadlineMs;
+  #isLate({ deadlineMs }: Place): boolean {
+    return this.#monotonicMs() >= deadlineMs;
   }
 }
 

@@ -174,6 +174,23 @@ describe("inflating goes round", () => {
     expect(said()).toBe("b? c!");
   });
 
+  test("who is added later with an earlier deadline hears of it at that", async () => {
+    const { queue, add, said } = queueOf({ begunMax: 9 });
+    add("running", { inMs: 1_000, bytesLeft: 1_000 });
+    add("late", { inMs: 400, bytesLeft: 100 });
+    const gone = add("gone", { inMs: 50, bytesLeft: 100 });
+    add("early", { inMs: 100, bytesLeft: 100 });
+    add("as early", { inMs: 100, bytesLeft: 100 });
+    queue.leave(gone);
+    expect(said()).toBe("running");
+    vi.advanceTimersByTime(100);
+    expect(said()).toBe("early? as early?");
+    vi.advanceTimersByTime(299);
+    expect(said()).toBe("");
+    vi.advanceTimersByTime(1);
+    expect(said()).toBe("late?");
+  });
+
   test("what comes to its turn after its deadline, before the timer, is late too", () => {
     const { add, said } = queueOf();
     add("late", { inMs: 0 });
