@@ -151,9 +151,9 @@ class RequestTaker {
       exchange.answerProblem(problem);
       return undefined;
     }
-    work.begin(this.#parts, undefined);
     const beganMs = isCounted ? this.#workMs() : 0;
     try {
+      work.begin(this.#parts, undefined);
       this.#items.takeRows(work, 0, work.cost.events);
       work.handOver();
     } catch (bug) {
@@ -256,10 +256,10 @@ class RequestTaker {
     const lateness = () => this.#checks.ofDeadline(exchange);
     const problem = (await protocol.readEventsInTurns(work, lateness)) ?? this.#checks.admit(work);
     if (problem !== undefined) return problem;
-    const isNamed = protocol.retriesWhole && this.#fillsFrames(work);
-    work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
-    const { pending } = work;
     try {
+      const isNamed = protocol.retriesWhole && this.#fillsFrames(work);
+      work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
+      const { pending } = work;
       for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
         await this.#placeRows(work, rows);
       work.handOver();

@@ -195,9 +195,14 @@ export class Work implements RequestFacts {
     else this.frames.finish();
   }
 
-  /** Ends a request in which a bug was thrown. The intake's caller catches it and answers 503. */
+  /**
+   * Ends a request in which a bug was thrown, by `begin` or after it. What it has taken of the
+   * quota is given back. The intake's caller catches the bug and answers 503.
+   */
   giveUp(): void {
-    this.frames.abandon();
-    this.pending.abandon();
+    const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
+    frames?.abandon();
+    if (pending === undefined) this.project.meter.giveBack(this.cost, 0);
+    else pending.abandon();
   }
 }

@@ -38,6 +38,7 @@ let sharedBytes: number;
 let underWayBytes: number;
 let takesFrames: boolean;
 let discarded: number;
+let canBegin = true;
 
 function publisher(): Publisher {
   const frame = (bytes: number): FrameSink => new FakeFrame(Math.max(bytes, 65_536));
@@ -89,7 +90,10 @@ beforeEach(() => {
     },
     // An event of this name stands for a bug.
     records: {
-      begin: (context) => records.begin(context),
+      begin(context) {
+        if (!canBegin) throw new Error("a bug");
+        return records.begin(context);
+      },
       measure: (item, verdict, record) => records.measure(item, verdict, record),
       write(item, verdict, record, sink) {
         if (item.body.includes("bug")) throw new Error("a bug");
@@ -236,6 +240,9 @@ describe("a 503 costs a project nothing", () => {
     leave(1);
     for (let tries = 0; tries < 3; tries++)
       expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
+    canBegin = false;
+    expect(await send(batchOf(10, padding))).toBe("threw");
+    canBegin = true;
     expect(await send(batchOf(10, padding))).toBe("stored");
     expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
   });
