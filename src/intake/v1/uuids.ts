@@ -15,7 +15,7 @@ import { UuidList } from "./uuid-list.ts";
  * Slots that one slice looks at in the list, which takes a quarter of a millisecond. Each row looks
  * at one or more, so this bounds the rows of a slice, too.
  */
-const probesAtOnceMax = 2_048;
+const probesAtOnceMax = 512;
 
 /** The uuids of a batch whose rows are all in the table, or what is wrong with one of them. */
 export function readUuids(work: Work): UuidList | Problem {

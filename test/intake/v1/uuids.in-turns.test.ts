@@ -39,8 +39,8 @@ test("a slice looks at no more slots than it may", async () => {
   if (!(uuids instanceof UuidList)) return expect.unreachable("refused");
   expect(uuids.length).toBe(40_000);
   // A slice ends with the row that comes to its bound, which may look at a few slots more.
-  expect(slices).toBeGreaterThanOrEqual(uuids.probes / (2_048 + 20));
-  expect(slices).toBeGreaterThan(40_000 / 2_048);
+  expect(slices).toBeGreaterThanOrEqual(uuids.probes / (512 + 20));
+  expect(slices).toBeGreaterThan(40_000 / 512);
 });
 
 test("the reading ends in the slice in which the time is over", async () => {
