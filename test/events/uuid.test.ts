@@ -100,7 +100,25 @@ describe("new uuids are version 7", () => {
   });
 });
 
+test("with a byte that is no ASCII it is none", () => {
+  const uuid = Buffer.from("0199b1c2-0000-7abc-8def-00000000000f");
+  for (const before of [1, 3_001]) {
+    for (let at = 0; at < uuidBytes; at++) {
+      for (let byte = 0x80; byte <= 0xff; byte++) {
+        const body = Buffer.concat([Buffer.alloc(before, "0"), uuid]);
+        body[before + at] = byte;
+        expect(uuidForm(body, before, body.length)).toBe(UuidForm.None);
+      }
+    }
+  }
+});
+
+/** The form, which a body of many events tells like one of a single event. */
 function formOf(text: string): UuidForm {
   const body = Buffer.from(`"${text}"`);
-  return uuidForm(body, 1, body.length - 1);
+  const form = uuidForm(body, 1, body.length - 1);
+  const before = 3_001;
+  const large = Buffer.concat([Buffer.alloc(before, "0"), body, Buffer.alloc(50, "0")]);
+  expect(uuidForm(large, before + 1, before + body.length - 1)).toBe(form);
+  return form;
 }
