@@ -2,6 +2,7 @@
 // for each other, and a shared one may hold lines of any of the queue's requests. A queue is for
 // one project, or, where the settings say so, for the small live requests of a whole partition.
 
+import { Rounds } from "../base/rounds.ts";
 import type { Lane } from "../base/types.ts";
 import type { FrameScope } from "../nats/names.ts";
 import { manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
@@ -46,17 +47,33 @@ function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): nu
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
 }
 
+/**
+ * So many projects' queues of a way, of some 200 bytes each, are kept however idle they are. So a
+ * queue is seldom forgotten while a request fills a frame for it.
+ */
+const idleQueuesMax = 4_096;
+
+/** A project's queue on a way, and whether it was asked for since the last visit. */
+interface Known {
+  readonly queue: FrameQueue;
+  wasAskedFor: boolean;
+}
+
+type KnownQueues = Map<string, Known>;
+
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
   readonly #streams: StreamStates;
-  /**
-   * Each project has one entry per way, of some 200 bytes: there are as many as the registry has
-   * projects.
-   */
-  readonly #known: Readonly<Record<Way, Map<string, FrameQueue>>> = {
+  /** By project. The queues of projects that send nothing any more are forgotten in rounds. */
+  readonly #known: Readonly<Record<Way, KnownQueues>> = {
     live: new Map(),
     bulk: new Map(),
     historical: new Map(),
+  };
+  readonly #rounds: Readonly<Record<Way, Rounds<string, Known>>> = {
+    live: roundsOf(this.#known.live),
+    bulk: roundsOf(this.#known.bulk),
+    historical: roundsOf(this.#known.historical),
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
   readonly #departures: ReadonlyMap<StreamState, Departures<FrameQueue>>;
@@ -74,11 +91,18 @@ export class FrameQueues {
     );
   }
 
+  /** How many projects have a queue on the way. */
+  known(way: Way): number {
+    return this.#known[way].size;
+  }
+
   of(way: Way, projectId: string): FrameQueue {
     const last = this.#last;
     if (last !== undefined && this.#lastProjectId === projectId && this.#lastWay === way)
       return last;
-    const queue = this.#known[way].get(projectId) ?? this.#open(way, projectId);
+    const known = this.#known[way].get(projectId);
+    if (known !== undefined) known.wasAskedFor = true;
+    const queue = known?.queue ?? this.#open(way, projectId);
     this.#last = queue;
     this.#lastWay = way;
     this.#lastProjectId = projectId;
@@ -90,7 +114,8 @@ export class FrameQueues {
     const partition = partitionOf(projectId, partitions);
     const mixed = way === "live" && frameScope === "partition";
     const queue = mixed ? this.#ofPartition(partition) : this.#create(way, partition, projectId);
-    this.#known[way].set(projectId, queue);
+    this.#known[way].set(projectId, { queue, wasAskedFor: true });
+    this.#rounds[way].step();
     return queue;
   }
 
@@ -112,4 +137,16 @@ export class FrameQueues {
       background: way !== "live",
     });
   }
+}
+
+function roundsOf(known: KnownQueues): Rounds<string, Known> {
+  return new Rounds(known, (project, projectId) => {
+    if (project.wasAskedFor) project.wasAskedFor = false;
+    else if (known.size > idleQueuesMax && isIdle(project.queue)) known.delete(projectId);
+  });
+}
+
+/** Whether another queue may take its place: it has no frame, neither here nor under way. */
+function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
+  return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }

@@ -34,3 +34,28 @@ export function newFill(projectId: string, halvings: number, quietReadings: numb
   const known = { ackedLately: 0, halvings, quietReadings };
   return { projectId, ...counts, ...known, isOver: false, place: 0 };
 }
+
+/**
+ * A stream halves its `#ackedLately` when twice the bytes that it holds have come. So after so many
+ * halvings all that a project had added before must have left it.
+ */
+export const halvingsUntilGone = 2;
+const smallPart = 1 / 1_024;
+
+/** Whether the project is over its share, or has bytes that count. */
+export function isUsed({ isOver, acked, underWay }: ProjectFill, hasGone: boolean): boolean {
+  return isOver || underWay > 0 || (acked > 0 && !hasGone);
+}
+
+/**
+ * Whether the project has added nothing since a halving, and its part of the stream's `ackedLately`
+ * is so small that it does not matter.
+ */
+export function isSmallPart(fill: ProjectFill, halvings: number, ackedLately: number): boolean {
+  return halvings > 0 && fill.ackedLately / 2 ** halvings < ackedLately * smallPart;
+}
+
+/** The ids decide between two that have not been counted yet, so that there is one order. */
+export function byLastCount(left: ProjectFill, right: ProjectFill): number {
+  return left.countedAfter - right.countedAfter || (left.projectId < right.projectId ? -1 : 1);
+}

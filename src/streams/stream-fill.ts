@@ -4,12 +4,20 @@
 // added. No step walks all projects: there may be hundreds of thousands.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
+import { Rounds } from "../base/rounds.ts";
 import type { Lane } from "../base/types.ts";
 import { bytesMaxOf, managerOf } from "../nats/api.ts";
 import type { NatsLink } from "../nats/link.ts";
 import { manyProjects, streamName, subjectOf } from "../nats/names.ts";
 import { FillRanking } from "./fill-ranking.ts";
-import { newFill, type ProjectFill } from "./project-fill.ts";
+import {
+  byLastCount,
+  halvingsUntilGone,
+  isSmallPart,
+  isUsed,
+  newFill,
+  type ProjectFill,
+} from "./project-fill.ts";
 import { mayHaveBytes } from "./share-rule.ts";
 import { SubjectBytes } from "./subject-bytes.ts";
 
@@ -34,14 +42,14 @@ const askTimeoutMs = 2_000;
  * share itself is smaller.
  */
 const quietPartMax = 1 / 4;
-/**
- * When this part of a stream has been stored since the last question, the stream is asked again,
- * without waiting for the timer.
- */
+/** When this part of a stream has been stored since the last question, it is asked at once. */
 const askPart = 1 / 64;
 const judgePart = 1 / 512;
 /** A reading counts at most this many of the projects over their share, and as many others. */
 const countedMax = 8;
+
+/** So many projects are known however long ago they added something. */
+const idleFillsMax = 4_096;
 
 export class StreamFill {
   readonly #options: StreamFillOptions;
@@ -49,6 +57,7 @@ export class StreamFill {
   readonly #quietPart: number;
   readonly #subjectBytes: SubjectBytes;
   readonly #fills = new Map<string, ProjectFill>();
+  readonly #rounds = new Rounds(this.#fills, (fill) => this.#forgetIdle(fill));
   /** The projects over their share. */
   readonly #over = new Set<ProjectFill>();
   /** The projects within their share that have added something since their last count. */
@@ -72,8 +81,7 @@ export class StreamFill {
   #underWay = 0;
   /**
    * Bytes acknowledged to this process lately, that is while about as much came as the stream
-   * holds. A project's part of them stands for its part of the messages that several projects
-   * share.
+   * holds. A project's part of them stands for its part of messages that several projects share.
    */
   #ackedLately = 0;
   #halvings = 0;
@@ -93,6 +101,10 @@ export class StreamFill {
     this.#subjectBytes = new SubjectBytes(this.#name);
   }
 
+  get projectsKnown(): number {
+    return this.#fills.size;
+  }
+
   isOver(projectId: string): boolean {
     return this.#fills.get(projectId)?.isOver === true;
   }
@@ -103,7 +115,22 @@ export class StreamFill {
     if (known !== undefined) return known;
     const fill = newFill(projectId, this.#halvings, this.#quietReadings);
     this.#fills.set(projectId, fill);
+    this.#rounds.step();
     return fill;
+  }
+
+  /**
+   * Forgets the project if nothing of it matters any more, as it is of one that was deleted. A
+   * caller must not use a fill after it has asked for another one.
+   */
+  #forgetIdle(fill: ProjectFill): void {
+    if (this.#fills.size <= idleFillsMax || this.#isAsking) return;
+    const halvings = this.#halvings - fill.halvings;
+    const hasGone = fill.quietReadings < this.#quietReadings || halvings >= halvingsUntilGone;
+    const isPartKept = this.#options.isMixed && !isSmallPart(fill, halvings, this.#ackedLately);
+    if (this.#countedLately.has(fill) || isPartKept || isUsed(fill, hasGone)) return;
+    this.#fills.delete(fill.projectId);
+    this.#adders.delete(fill);
   }
 
   /** `bytes` more of the project are under way to the stream; below 0: that many are no longer. */
@@ -317,9 +344,4 @@ export class StreamFill {
     this.#countedLately.add(fill);
     this.#rank(fill);
   }
-}
-
-/** The ids decide between two that have not been counted yet, so that there is one order. */
-function byLastCount(left: ProjectFill, right: ProjectFill): number {
-  return left.countedAfter - right.countedAfter || (left.projectId < right.projectId ? -1 : 1);
 }

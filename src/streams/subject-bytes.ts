@@ -8,6 +8,9 @@ const samplesMax = 6;
 /** What a message takes in a stream's file beside its subject, headers and payload. */
 const messageOverheadBytes = 30;
 
+/** So many means are kept. Of a subject whose mean is not, messages are read again. */
+const meansMax = 1_024;
+
 export class SubjectBytes {
   readonly #stream: string;
   readonly #means = new Map<string, number>();
@@ -27,8 +30,15 @@ export class SubjectBytes {
     const mean = isFresh ? undefined : this.#means.get(subject);
     if (mean !== undefined) return messages * mean;
     const read = await this.#meanBytes(manager, subject, state);
-    if (read !== undefined) this.#means.set(subject, read);
+    if (read !== undefined) this.#keep(subject, read);
     return messages * (read ?? state.bytes / Math.max(1, state.messages));
+  }
+
+  #keep(subject: string, mean: number): void {
+    this.#means.delete(subject);
+    this.#means.set(subject, mean);
+    const [oldest = ""] = this.#means.keys();
+    if (this.#means.size > meansMax) this.#means.delete(oldest);
   }
 
   async #meanBytes(

@@ -204,4 +204,25 @@ describe("a stream of many projects", () => {
     await askAll();
     expect(most).toBeLessThan(1_000);
   });
+
+  test.each([false, true])(
+    "projects that add nothing any more are forgotten, mixed: %s",
+    async (isMixed) => {
+      const world: World = new Map([["~", 1_000]]);
+      const { link, answer } = linkTo(world);
+      const stream = new StreamFill({ ...optionsOf(link), isMixed });
+      const busy = stream.fillOf("busy");
+      stream.addUnderWay(busy, 1);
+      const first = Array.from({ length: 2_000 }, (_, at) => stream.fillOf(`first-${at}`));
+      for (let at = 0; at < 40_000; at++) {
+        stream.addStored(stream.fillOf(`project-${at}`), 1);
+        answer(true);
+        if (at % 100 === 0) stream.tick(1_000, 1_000);
+        await later();
+      }
+      expect(stream.fillOf("busy")).toBe(busy);
+      expect(first.filter((fill) => stream.fillOf(fill.projectId) === fill)).toEqual([]);
+      expect(stream.projectsKnown).toBeLessThan(15_000);
+    },
+  );
 });
