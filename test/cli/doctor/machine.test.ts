@@ -41,13 +41,14 @@ describe("doctor looks at the machine", () => {
   });
 
   test("a port that is free, and an address that is not ours", async () => {
-    const once = createServer();
-    const port = await portOf(once);
-    await new Promise((resolve) => once.close(resolve));
+    const servers = [createServer(), createServer()] as const;
+    const port = await portOf(servers[0]);
+    const adminPort = await portOf(servers[1]);
+    for (const once of servers) await new Promise((resolve) => once.close(resolve));
     const run = await alone({
       PENSTOCK_PORT: port,
       PENSTOCK_ADMIN_HOST: "192.0.2.1",
-      PENSTOCK_ADMIN_PORT: port,
+      PENSTOCK_ADMIN_PORT: adminPort,
     });
     expect(expectOne(run, "public port", "ok").found).toBe(`${port} is free`);
     expect(expectOne(run, "admin port", "fail").fix).toBe("PENSTOCK_ADMIN_HOST=127.0.0.1");
