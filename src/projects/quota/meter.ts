@@ -132,6 +132,8 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
+  /** Tells this meter from one of the same project that was evicted before this one was made. */
+  readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
@@ -146,8 +148,9 @@ export class Meter implements ProjectMeter {
   #rateLimitedBytes = 0;
 
   /** `monotonicMs` is read only where there is a quota, and for bodies that expand far. */
-  constructor(monotonicMs: () => number) {
+  constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
+    this.series = series;
   }
 
   /** This quota holds from now on. Setting the same quota again changes nothing. */

@@ -23,6 +23,9 @@ export class Meters {
   readonly #meters = new Map<string, Meter>();
   /** The ids of deleted projects, the longest deleted first. */
   readonly #gone = new Set<string>();
+  /** The meters that were evicted since they were last taken. */
+  #evicted: KnownMeter[] = [];
+  #evictions = 0;
 
   constructor({ monotonicMs, goneMax = goneMaxDefault }: MetersOptions) {
     this.#monotonicMs = monotonicMs;
@@ -34,7 +37,7 @@ export class Meters {
     this.#gone.delete(projectId);
     const known = this.#meters.get(projectId);
     if (known !== undefined) return known;
-    const meter = new Meter(this.#monotonicMs);
+    const meter = new Meter(this.#monotonicMs, this.#evictions);
     this.#meters.set(projectId, meter);
     return meter;
   }
@@ -48,7 +51,16 @@ export class Meters {
     if (this.#gone.size <= this.#goneMax) return;
     const [longestGone = ""] = this.#gone;
     this.#gone.delete(longestGone);
+    this.#evictions++;
+    this.#evicted.push({ projectId: longestGone, meter: this.#meters.get(longestGone)! });
     this.#meters.delete(longestGone);
+  }
+
+  /** The meters that were evicted since the last call, whose counts may not be written yet. */
+  takeEvicted(): readonly KnownMeter[] {
+    const evicted = this.#evicted;
+    this.#evicted = [];
+    return evicted;
   }
 
   *all(): Generator<KnownMeter> {

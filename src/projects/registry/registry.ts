@@ -141,9 +141,12 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
-  /** What each project has sent to this process; those deleted lately are among them. */
+  /**
+   * What each project has sent to this process. Those deleted lately are among them, and each that
+   * was evicted is so once.
+   */
   meters(): Iterable<KnownMeter> {
-    return this.#meters.all();
+    return [...this.#meters.all(), ...this.#meters.takeEvicted()];
   }
 
   async close(): Promise<void> {

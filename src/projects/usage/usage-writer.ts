@@ -116,7 +116,9 @@ export class UsageWriter {
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
       const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
-      yield { key: usageKey(projectId, processId), record, seen };
+      // The counts of a project's later meter begin at 0, and must not replace the evicted one's.
+      const from = meter.series === 0 ? processId : `${processId}-${meter.series}`;
+      yield { key: usageKey(projectId, from), record, seen };
     }
   }
 

@@ -54,4 +54,16 @@ describe("a project that comes back keeps its meter", () => {
     for (const id of ["b", "d", "nobody"]) meters.leave(id);
     expect(ids()).toHaveLength(2);
   });
+
+  test("what an evicted meter has counted is told once, and a later meter is not taken for it", () => {
+    const meters = new Meters({ monotonicMs: () => 0, goneMax: 1 });
+    const first = meters.of("a");
+    first.countStored(5, 0);
+    meters.of("b");
+    for (const id of ["a", "b"]) meters.leave(id);
+    expect(meters.takeEvicted()).toEqual([{ projectId: "a", meter: first }]);
+    expect(meters.takeEvicted()).toEqual([]);
+    const later = meters.of("a");
+    expect([later.counts.accepted, later.series === first.series]).toEqual([0, false]);
+  });
 });

@@ -7,6 +7,7 @@ import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Meter } from "../../../src/projects/quota/meter.ts";
+import { Meters } from "../../../src/projects/quota/meters.ts";
 import { openUsageBucket, readUsage, usageBucketName } from "../../../src/projects/usage/usage.ts";
 import { UsageWriter } from "../../../src/projects/usage/usage-writer.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
@@ -70,6 +71,26 @@ describe("the usage record takes care of itself", () => {
     await expect.poll(written, soon).toEqual(["b", "c"]);
     lost = "nobody";
     await expect.poll(written, soon).toEqual(["a", "b", "c"]);
+  });
+
+  test("the counts of a meter that was evicted add up with those of the project's next one", async () => {
+    const place = newPlace();
+    const meters = new Meters({ monotonicMs: () => 0, goneMax: 1 });
+    meters.of("a").countStored(5, 0);
+    meters.of("b");
+    for (const projectId of ["a", "b"]) meters.leave(projectId);
+    meters.of("a").countStored(3, 0);
+    const writer = new UsageWriter({
+      ...place,
+      connection: rig.connection,
+      processId: "one",
+      meters: () => [...meters.all(), ...meters.takeEvicted()],
+      ...{ log, wallMs: () => Date.now(), intervalMs: 10 },
+    });
+    onTestFinished(() => writer.close());
+    const accepted = async () =>
+      (await readUsage(rig.connection, { ...place, nowMs: Date.now() })).map((u) => u.accepted);
+    await expect.poll(accepted, soon).toEqual([8]);
   });
 
   test("a rate is over all the time since it was last written, however many rounds failed before", async () => {
