@@ -68,7 +68,8 @@ describe("usage adds up over gateways", () => {
     expect(table.split("\n").find((line) => line.startsWith(project.id))).toMatch(
       new RegExp(`^\\S+ +${accepted} `),
     );
-    expect(await printed((command) => usage(command, "nobody", false))).toContain("nothing");
+    const ofNobody = printed((command) => usage(command, "nobody", false));
+    await expect(ofNobody).rejects.toThrow("there is no project nobody");
   });
 
   test("while it runs a process writes what has changed, again and again, and rates are of lately", async () => {
