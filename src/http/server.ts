@@ -59,10 +59,12 @@ interface HttpServerOptions {
 }
 
 /**
- * A drain waits this long even where no request is in flight. A client that had its last answer
- * just before may send its next request on the same connection: it gets an answer, not a reset.
+ * A drain waits until no request has come for so long. A client that had its last answer just
+ * before may send its next request on the same connection: it gets an answer, not a reset. Every
+ * answer of a drain ends its connection, so each sends one more at most.
  */
-const lingerMsMax = 100;
+const lingerMs = 100;
+const lingerMsMax = 2_000;
 
 const NOTHING_SENT: Problem = {
   code: "empty_body",
@@ -79,6 +81,8 @@ export class HttpServer {
   readonly #reader: BodyReader;
   readonly #clients: AddressSource;
   readonly #listener: Listener;
+  /** How many requests have begun. */
+  #begun = 0;
 
   constructor(options: HttpServerOptions) {
     const { config, connectionId, files, log } = options;
@@ -129,8 +133,9 @@ export class HttpServer {
 
   /**
    * Stops listening. Events that still come on open connections are answered 503 `draining`, and
-   * all else as always. Waits for `lingerMsMax`, and then until no request is in flight or has
-   * arrived unread, in all `timeoutMs` at most. Resolves to the number of requests still in flight.
+   * all else as always. Waits until none has come for `lingerMs`, in all `lingerMsMax` at most, and
+   * then until no request is in flight or has arrived unread, in all `timeoutMs` at most. Resolves
+   * to the number of requests still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -142,7 +147,7 @@ export class HttpServer {
     shared.draining = true;
     await hasReadAll();
     this.#listener.stop();
-    await delay(Math.min(lingerMsMax, timeoutMs));
+    await this.#linger(Math.min(lingerMsMax, timeoutMs));
     for (await hasReadAll(); shared.inflight > 0 && !isPast; await hasReadAll())
       await new Promise<void>((resolve) => {
         shared.idle = resolve;
@@ -151,12 +156,25 @@ export class HttpServer {
     return shared.inflight;
   }
 
+  async #linger(msMax: number): Promise<void> {
+    const { clock } = this.#options;
+    const endMs = clock.monotonicMs() + msMax;
+    for (let begun = -1; begun !== this.#begun; ) {
+      begun = this.#begun;
+      const leftMs = endMs - clock.monotonicMs();
+      if (leftMs <= 0) return;
+      await delay(Math.min(lingerMs, leftMs));
+      await hasReadAll();
+    }
+  }
+
   /** Drops all connections. */
   close(): void {
     this.#listener.close();
   }
 
   #begin(response: HttpResponse, request: HttpRequest, routed: Routed): HttpExchange {
+    this.#begun++;
     const bytesDeclared = bytesDeclaredIn(request.getHeader("content-length"));
     const senderAddress = this.#clients.of(response, request);
     const exchange = new HttpExchange(this.#shared, response, {

@@ -68,6 +68,21 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
+  test("clients that are slow to send on get an answer as long as one comes soon after another", async () => {
+    const server = await startTestServer();
+    const wires = await Promise.all(Array.from({ length: 8 }, () => connectTo(server)));
+    const drained = server.http.drain(5_000).then((inflight) => {
+      server.http.close();
+      return inflight;
+    });
+    for (const wire of wires) {
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      wire.write(post("{}"));
+      expect(codeIn(await wire.reply())).toBe("draining");
+    }
+    expect(await drained).toBe(0);
+  });
+
   test("a request that arrived while the process did not get to run is read before it is drained", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
