@@ -32,7 +32,7 @@ export class Flushes {
 
   /** The queue has a frame. It leaves at the end of the turn if the windows have room. */
   markReady(queue: FrameQueue): void {
-    if (this.#isReady(queue)) this.wake(queue.departures);
+    if (this.#enqueue(queue)) this.wake(queue.departures);
   }
 
   /** A frame of that stream may leave now that could not before. */
@@ -42,8 +42,8 @@ export class Flushes {
     this.#schedule();
   }
 
-  /** Puts a queue that may send among those of its stream. */
-  #isReady(queue: FrameQueue): boolean {
+  /** Puts the queue among those of its stream, if it may send; returns whether it is there. */
+  #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
     queue.ready = true;
@@ -75,7 +75,7 @@ export class Flushes {
       if (queue === undefined) return;
       queue.ready = false;
       this.#sendNext(queue, monotonicMs);
-      if (queue.hasFrame) this.#isReady(queue);
+      if (queue.hasFrame) this.#enqueue(queue);
     }
   }
 }

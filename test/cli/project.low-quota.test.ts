@@ -1,33 +1,12 @@
 // A quota is told with what it lets through at once where that is more than the quota itself says.
 
-import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { commandLine } from "../../src/app/command-line.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
+import { projectCommand } from "../../testkit/project-command.ts";
 
 const server = await natsServerForFile();
 
-/** What `penstock project` with these arguments prints. */
-async function project(...args: string[]): Promise<string> {
-  let said = "";
-  const stdout = new Writable({
-    write(chunk: Buffer, _, done) {
-      said += chunk.toString();
-      done();
-    },
-  });
-  const context = {
-    env: { PENSTOCK_NATS_URL: server.url },
-    host: process,
-    mainFile: "",
-    channel: { connected: false, on: () => {} },
-    stdout,
-    stderr: stdout,
-    stop: new AbortController().signal,
-  };
-  await commandLine(context).parseAsync(["project", ...args], { from: "user" });
-  return said;
-}
+const project = (...args: string[]) => projectCommand(server.url, args);
 
 test("a quota below the least burst says how much may come at once, another does not", async () => {
   await project("add", "q1");
