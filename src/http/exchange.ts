@@ -217,17 +217,17 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Answers at once, in the middle of a body in too small chunks, and ends the connection. What
-   * more of the body has come is not read.
+   * Refuses a body in too small chunks in the middle of it, and ends the connection with the
+   * answer. That is written in a turn of its own, because once it is written nothing can stop uWS
+   * from calling back for each further chunk that it has read.
    */
-  answerAndEnd(problem: Problem): void {
+  refuseChunks(problem: Problem): void {
     this.#shared.chunkSenders.tell(this.body.senderAddress);
-    this.endsInDoubt = false;
     this.close = true;
-    this.answerProblem(problem);
+    this.#putOff(() => this.answerProblem(problem));
   }
 
-  /** Ends the connection without an answer. Called at the head: nothing behind it is read. */
+  /** Ends the connection without an answer. Nothing more of what was read on it is taken. */
   rejectConnection(): void {
     this.#response?.close();
   }

@@ -2,7 +2,7 @@
 // can be renewed. Knows no routes: the caller's `prepare` puts them on an app.
 
 import { createServer } from "node:net";
-import { portFault } from "./port-fault.ts";
+import { portFault } from "../base/port-fault.ts";
 import {
   App,
   handConnectionsTo,

@@ -37,7 +37,10 @@ function begin(chunks = notFollowed) {
     end: (text: string) => void written.push(text),
     pause: () => void read.push("pause"),
     resume: () => void read.push("resume"),
-    close: () => {},
+    close() {
+      read.push("close");
+      exchange.abort();
+    },
   };
   const admission = createAdmission(1_000_000);
   const shared: ExchangeShared = {
@@ -153,3 +156,19 @@ test("a connection that waits for its turn to be read is kept open without being
   exchange.keepOpen();
   expect(read).toEqual(["pause", "resume"]);
 });
+
+test.each([false, true])(
+  "a body refused for its chunks is answered in a turn of its own, closed before: %s",
+  async (isClosed) => {
+    const { exchange, admission, written, counted, read, logged } = begin();
+    exchange.refuseChunks(problem);
+    if (isClosed) exchange.rejectConnection();
+    expect([exchange.isOver, written]).toEqual([true, []]);
+    await nextTurn();
+    expect(read).toEqual(isClosed ? ["close"] : []);
+    expect(written.length).toBe(isClosed ? 0 : 2);
+    expect(counted).toEqual([isClosed ? "aborted at head" : "batch 503"]);
+    expect(admission.bytes).toBe(0);
+    expect(logged).toEqual([]);
+  },
+);

@@ -19,7 +19,7 @@ import {
   problemOf,
   tinyChunks,
 } from "./body-problems.ts";
-import type { ChunkedBody, ChunkTurns } from "./chunk-turns.ts";
+import { type ChunkedBody, type ChunkTurns, chunksPassedOverMax } from "./chunk-turns.ts";
 import { looksGzipped } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
@@ -95,7 +95,11 @@ export class BodyReader {
     const { chunks } = this.#options;
     if (isChunk) chunks.count(exchange);
     if (bytes >= LARGE_PIECE_BYTES_MIN) chunks.countLarge(exchange);
-    if (exchange.isOver || (bytes === 0 && !isLast)) return;
+    if (exchange.isOver) {
+      if (isChunk && ++body.chunksPassedOver > chunksPassedOverMax) exchange.rejectConnection();
+      return;
+    }
+    if (bytes === 0 && !isLast) return;
     body.bytesArrived += bytes;
     body.state = isLast ? BodyState.Whole : BodyState.Arriving;
     body.pieces++;
@@ -104,7 +108,7 @@ export class BodyReader {
     const tooMany = isChunk ? this.#tooManyChunks(exchange) : undefined;
     if (tooMany !== undefined) {
       body.discard(tooMany);
-      exchange.answerAndEnd(tooMany);
+      exchange.refuseChunks(tooMany);
       return;
     }
     const verdict = body.verdict ?? this.#faultOfPiece(body, bytes);

@@ -2,8 +2,7 @@
 // reads each connection that has something, calls back for each chunk however little is in it, and
 // stops for nothing in between: megabytes on a thousand connections are one turn. So a turn that
 // has had its share pauses the other connections that are in the middle of a body; each turn
-// resumes some of them. Where chunks are tiny, a body that still goes on is refused, and no further
-// one begins.
+// resumes some of them. Where chunks are small, a body that goes on is refused, and none begins.
 
 export interface ChunkedBody {
   /**
@@ -15,15 +14,22 @@ export interface ChunkedBody {
 }
 
 /**
- * When a turn has had so many chunks, the other bodies wait for the next turn. Chunks of the usual
- * size, some kilobytes, come to a hundredth of this number in a turn.
+ * When a turn has had so many chunks, the other bodies wait for the next turn. One read of 512 KiB
+ * has fewer if its chunks have a hundred bytes each. Chunks of the usual size, some kilobytes, come
+ * to a hundredth of this number in a turn.
  */
-export const chunksPerTurn = 6_144;
+export const chunksPerTurn = 5_120;
 /**
  * Past this, the body that still goes on is refused: alone it has had as many chunks as all bodies
  * before it in this turn.
  */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
+/**
+ * A refused body has its answer once what was read is passed over. If more chunks than this are
+ * still to pass, its connection is closed instead: nothing else keeps uWS from calling back for the
+ * rest of what it has read.
+ */
+export const chunksPassedOverMax = chunksPerTurn;
 /**
  * The other bodies also wait when this thread has worked for so long since the first large piece of
  * the turn: a piece of 100 KiB takes 0.17 ms, most of it for fresh memory.

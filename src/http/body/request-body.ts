@@ -88,6 +88,8 @@ export class RequestBody {
   bytesArrived = 0;
   /** The pieces that the body has come in so far. */
   pieces = 0;
+  /** The chunks that have come since the answer was known, or the client was gone. */
+  chunksPassedOver = 0;
   /** Bytes of the admission budget that this body holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;

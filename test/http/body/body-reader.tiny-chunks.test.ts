@@ -36,13 +36,23 @@ describe("chunks may not be tiny", () => {
     await expectUnharmed(target);
   });
 
-  test("a long body in tiny chunks is 400, and what comes behind it is nothing", async () => {
+  test("a body in some thousand tiny chunks is 400, and what comes behind it is nothing", async () => {
     const target = await startTarget();
     for (const chunkBytes of [1, 8]) {
+      const tiny = inChunksOf(chunkBytes, long("tiny", 3_000 * chunkBytes));
+      expect((await raw(target.port, [tiny])).statuses).toEqual([400]);
       const behind = request(event("behind"));
-      const sent = Buffer.concat([inChunksOf(chunkBytes, long("tiny", 100_000)), behind]);
-      expect((await raw(target.port, [sent])).statuses).toEqual([400]);
+      expect((await raw(target.port, [Buffer.concat([tiny, behind])])).statuses).not.toContain(200);
     }
+    expect(await stored(target)).toEqual(["first"]);
+    await expectUnharmed(target);
+  });
+
+  test("where many more are read at once, the connection ends without an answer", async () => {
+    const target = await startTarget();
+    const sent = inChunksOf(1, long("tiny", 18_000));
+    const socket = await whileStopped(target, () => begun(target.port, sent));
+    expect(await statusesOf(socket)).toEqual([]);
     expect(await stored(target)).toEqual(["first"]);
     await expectUnharmed(target);
   });
