@@ -18,8 +18,9 @@ import type {
   WholeBody,
 } from "../base/types.ts";
 import { type RecordWriter, recordsBytesPlanned } from "../events/record.ts";
-import { type BackgroundScanner, ScanStatus } from "../scan/table.ts";
+import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
+import { awaitRoom } from "./await-room.ts";
 import { bodyIdOf } from "./body-id.ts";
 import { Checks } from "./checks.ts";
 import { RefusalHints } from "./details/refusal-hints.ts";
@@ -109,7 +110,7 @@ class RequestTaker {
     this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
     this.#share = new LoopShare({ nextTurn, monotonicMs });
     this.#arrivals = new Arrivals(monotonicMs);
-    this.#scanners = new ScannerQueue({ createScanner, monotonicMs });
+    this.#scanners = new ScannerQueue({ createScanner, publisher, monotonicMs });
   }
 
   /** Takes little bodies of few events in this turn, others only while the turn has time left. */
@@ -126,7 +127,8 @@ class RequestTaker {
 
   /**
    * Takes a body from scan to frames in this turn. If the scan shows that it is too much work for
-   * the turn, must be repaired, or must wait for earlier history, it is taken later.
+   * the turn, has a fault that is long to find, must be repaired, or must wait for earlier history,
+   * it is taken later.
    */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
@@ -134,8 +136,9 @@ class RequestTaker {
     const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
     let problem = this.#checks.ofStore();
     if (problem === undefined) {
-      const status = scanner.scan(work.body);
-      if (isRepairable(status, scanner)) return this.#takeLater(exchange, body);
+      const status = scanner.scanAtOnce(work.body);
+      if (status === ScanStatus.Unexplained || isRepairable(status, scanner))
+        return this.#takeLater(exchange, body);
       problem = this.#checks.open(work, status);
     }
     if (problem !== undefined) {
@@ -216,9 +219,9 @@ class RequestTaker {
         const problem = this.#checks.ofStore() ?? (await this.#scanInBackground(work));
         if (problem !== undefined) return problem;
         if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
-          return await this.#placeInTurns(work);
+          return await this.#placeInTurns(work, arrival);
       } finally {
-        this.#scanners.give(arrival, scanner);
+        this.#scanners.give(arrival);
       }
     }
   }
@@ -251,7 +254,7 @@ class RequestTaker {
     );
   }
 
-  async #placeInTurns(work: Work): Promise<Problem | undefined> {
+  async #placeInTurns(work: Work, arrival: Arrival): Promise<Problem | undefined> {
     const { exchange, protocol } = work;
     const lateness = () => this.#checks.ofDeadline(exchange);
     const problem = (await protocol.readEventsInTurns(work, lateness)) ?? this.#checks.admit(work);
@@ -261,7 +264,7 @@ class RequestTaker {
       work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
       const { pending } = work;
       for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
-        await this.#placeRows(work, rows);
+        await this.#placeRows(work, arrival, rows);
       work.handOver();
     } catch (bug) {
       work.giveUp();
@@ -272,8 +275,9 @@ class RequestTaker {
   }
 
   /** Places the rows of the table in slices, and waits while too many frames lack an outcome. */
-  async #placeRows(work: Work, rows: number): Promise<void> {
+  async #placeRows(work: Work, arrival: Arrival, rows: number): Promise<void> {
     const { exchange, pending, protocol } = work;
+    const firstItem = work.table[Header.FirstItem]!;
     let start = 0;
     const slice = (): void => {
       // The request may have failed while this slice waited, by the outcome of one of its frames.
@@ -288,7 +292,9 @@ class RequestTaker {
       start = end;
     };
     while (start < rows && !pending.failed) {
-      await pending.framesAtMost(framesAheadMax);
+      const room = pending.framesAtMost(framesAheadMax);
+      if (room !== undefined)
+        await awaitRoom(work, room, { scanners: this.#scanners, arrival, firstItem });
       await this.#share.slice(slice);
     }
   }

@@ -25,6 +25,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   store_full: "The store is full: send the request again later",
   project_full: "The project has filled its share of the store: send the request again later",
   unavailable: "The store cannot be reached: send the request again later",
+  overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
 /** The parts of a request's work that are kept. The work itself is not: it holds the body. */

@@ -1,7 +1,9 @@
 // The scanners for bodies that are scanned in the thread pool, and the queue for them. Projects get
 // scanners in turn, whatever they send. Of one project's bodies, one scanner goes to the first that
-// came and the other to the shortest. No body holds a scanner while it waits for another body.
+// came and the other to the shortest. No body holds a scanner while it waits for another body, nor
+// for long while it waits for its stream and a body for another stream could go on.
 
+import type { Publisher } from "../base/types.ts";
 import type { BackgroundScanner } from "../scan/table.ts";
 import type { Arrival } from "./arrivals.ts";
 
@@ -12,6 +14,21 @@ const scannersMax = 6;
  * an unknown project count as those of one project.
  */
 const ofProjectMax = 2;
+/**
+ * Bodies for one stream that are begun and not all placed, with a scanner or without. Each may have
+ * some frames in memory that the stream has not acknowledged.
+ */
+const ofStreamMax = scannersMax;
+/**
+ * Bodies for all streams that are begun and not all placed, and have no scanner: those of three
+ * streams that acknowledge nothing.
+ */
+const restingMax = 3 * ofStreamMax;
+/**
+ * A body that waits so long for acknowledgements of its stream gives its scanner to one for another
+ * stream, and is scanned again later. That takes some milliseconds for each 10 MB.
+ */
+const idleMsMax = 250;
 /**
  * Historical bodies worked on at a time, at most one of each project. Their frames are stored one
  * after another, so they hold their scanners for long.
@@ -38,6 +55,7 @@ interface Waiter {
 
 interface ScannerQueueOptions {
   readonly createScanner: (rows: number) => BackgroundScanner;
+  readonly publisher: Pick<Publisher, "streamOf">;
   readonly monotonicMs: () => number;
 }
 
@@ -48,7 +66,12 @@ export class ScannerQueue {
    * waited longest for its turn is first.
    */
   readonly #waiting = new Map<string, Waiter[]>();
-  readonly #running = new Set<Arrival>();
+  /** The bodies that have a scanner. */
+  readonly #running = new Map<Arrival, BackgroundScanner>();
+  /** Since when those of them that wait for their stream do so. */
+  readonly #idleSinceMs = new Map<Arrival, number>();
+  /** The bodies that were begun, and whose scanner has gone to others since. */
+  readonly #resting = new Set<Arrival>();
   #free: BackgroundScanner[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   #tickTimer: NodeJS.Timeout | undefined;
@@ -58,14 +81,16 @@ export class ScannerQueue {
   }
 
   /**
-   * A scanner for this body alone; undefined when none was free until the body's deadline. Rejects
-   * when a scanner is needed and cannot be made.
+   * A scanner for this body alone, until `give`; undefined when none was free until the body's
+   * deadline. Rejects when a scanner is needed and cannot be made.
    */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     return new Promise((resolve, reject) => {
       const group = arrival.projectId ?? "";
       const waiters = this.#waiting.get(group) ?? [];
-      waiters.push({ arrival, resolve, reject });
+      const waiter = { arrival, resolve, reject };
+      if (this.#resting.has(arrival)) waiters.unshift(waiter);
+      else waiters.push(waiter);
       this.#waiting.set(group, waiters);
       this.#startWaiting();
       if (this.#waiting.size > 0)
@@ -83,14 +108,33 @@ export class ScannerQueue {
     return true;
   }
 
-  give(arrival: Arrival, scanner: BackgroundScanner): void {
-    this.#running.delete(arrival);
-    scanner.finish();
-    this.#free.push(scanner);
+  /**
+   * Waits for `room`, which a body with a scanner needs to go on. Whether it still has the scanner
+   * then: if not, it has gone to another body, and the caller takes one again.
+   */
+  async keepWhile(room: Promise<void>, arrival: Arrival): Promise<boolean> {
+    this.#idleSinceMs.set(arrival, this.#options.monotonicMs());
+    await room;
+    this.#idleSinceMs.delete(arrival);
+    return this.#running.has(arrival);
+  }
+
+  /** Ends the work on a body, and gives back the scanner that it has, if any. */
+  give(arrival: Arrival): void {
+    this.#resting.delete(arrival);
+    this.#free.push(...this.#takenFrom(arrival));
     this.#startWaiting();
     if (this.#free.length === 0) return;
     this.#idleTimer ??= setTimeout(() => this.#dropFree(), scannersIdleMs).unref();
     this.#idleTimer.refresh();
+  }
+
+  #takenFrom(arrival: Arrival): BackgroundScanner[] {
+    const scanner = this.#running.get(arrival);
+    if (scanner === undefined) return [];
+    this.#running.delete(arrival);
+    scanner.finish();
+    return [scanner];
   }
 
   #startWaiting(): void {
@@ -115,7 +159,7 @@ export class ScannerQueue {
    * wait for ever.
    */
   #nextOf(group: string, waiters: readonly Waiter[]): Waiter | undefined {
-    const own = [...this.#running].filter(({ projectId }) => (projectId ?? "") === group).length;
+    const own = this.#ownOf(group);
     if (own >= ofProjectMax) return undefined;
     let next: Waiter | undefined;
     for (const waiter of waiters) {
@@ -127,18 +171,66 @@ export class ScannerQueue {
     return next;
   }
 
-  #fits(arrival: Arrival): boolean {
+  #ownOf(group: string, without?: Arrival): number {
+    let own = 0;
+    for (const other of this.#running.keys())
+      if (other !== without && (other.projectId ?? "") === group) own++;
+    return own;
+  }
+
+  /** Whether the body may have a scanner, if `without` had none. */
+  #fits(arrival: Arrival, without?: Arrival): boolean {
     const isHistorical = arrival.lane === "historical";
     const isHuge = arrival.bytes >= hugeBytesMin;
     let [own, historical, huge] = [0, 0, 0];
-    for (const other of this.#running) {
-      if (other === arrival) continue;
+    for (const other of this.#running.keys()) {
+      if (other === arrival || other === without) continue;
       const isOwn = other.projectId === arrival.projectId;
       if (isOwn) own++;
       if (isHistorical && other.lane === "historical") historical += isOwn ? historicalMax : 1;
       if (isHuge && other.bytes >= hugeBytesMin) huge += isOwn ? hugeMax : 1;
     }
-    return own < ofProjectMax && historical < historicalMax && huge < hugeMax;
+    const isFree = own < ofProjectMax && historical < historicalMax && huge < hugeMax;
+    return isFree && (this.#resting.has(arrival) || this.#begunBeside(arrival) < ofStreamMax);
+  }
+
+  /** How many other bodies for the same stream are begun. */
+  #begunBeside(arrival: Arrival): number {
+    const stream = this.#streamOf(arrival);
+    if (stream === undefined) return 0;
+    let begun = 0;
+    for (const others of [this.#running.keys(), this.#resting])
+      for (const other of others)
+        if (other !== arrival && this.#streamOf(other) === stream) begun++;
+    return begun;
+  }
+
+  #streamOf({ lane, projectId }: Arrival): string | undefined {
+    if (lane === undefined || projectId === undefined) return undefined;
+    return this.#options.publisher.streamOf(lane, projectId);
+  }
+
+  /** Takes scanners from bodies that wait for their stream, for others that could go on. */
+  #takeFromIdle(nowMs: number): void {
+    for (const [idle, sinceMs] of this.#idleSinceMs) {
+      if (this.#resting.size >= restingMax) return;
+      if (nowMs - sinceMs < idleMsMax || !this.#running.has(idle)) continue;
+      if (!this.#isInTheWay(idle)) continue;
+      this.#free.push(...this.#takenFrom(idle));
+      this.#resting.add(idle);
+      this.#startWaiting();
+    }
+  }
+
+  /** Whether a body for another stream would have a scanner if this one had none. */
+  #isInTheWay(idle: Arrival): boolean {
+    const stream = this.#streamOf(idle);
+    for (const [group, waiters] of this.#waiting) {
+      if (this.#ownOf(group, idle) >= ofProjectMax) continue;
+      for (const { arrival } of waiters)
+        if (this.#streamOf(arrival) !== stream && this.#fits(arrival, idle)) return true;
+    }
+    return false;
   }
 
   #start({ arrival, resolve, reject }: Waiter): void {
@@ -148,7 +240,8 @@ export class ScannerQueue {
     }
     try {
       const scanner = this.#free.pop() ?? this.#options.createScanner(tableRows);
-      this.#running.add(arrival);
+      this.#running.set(arrival, scanner);
+      this.#resting.delete(arrival);
       resolve(scanner);
     } catch (bug) {
       reject(bug);
@@ -160,7 +253,7 @@ export class ScannerQueue {
     this.#waiting.delete(group);
   }
 
-  /** Ends the wait of those whose deadline has passed. */
+  /** Ends the wait of those whose deadline has passed, and looks for scanners for the others. */
   #tick(): void {
     this.#tickTimer = undefined;
     const now = this.#options.monotonicMs();
@@ -170,6 +263,7 @@ export class ScannerQueue {
       if (left.length === 0) this.#waiting.delete(group);
       else this.#waiting.set(group, left);
     }
+    this.#takeFromIdle(now);
     if (this.#waiting.size > 0) this.#tickTimer = setTimeout(() => this.#tick(), tickMs).unref();
   }
 

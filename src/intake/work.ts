@@ -97,7 +97,7 @@ export class Work implements RequestFacts {
    */
   malformed: Uint32Array | undefined = undefined;
   /** Holds the table of the body, once it is scanned. */
-  readonly scanner: BackgroundScanner;
+  scanner: BackgroundScanner;
 
   // The fields from here on are set by `open`.
   project!: MeteredProject;

@@ -45,6 +45,14 @@ interface SendOptions {
   readonly deadlineMs?: number;
 }
 
+interface IntakeKitOptions {
+  readonly createScanner?: (rows?: number) => BackgroundScanner;
+  /** Their keys are `key_` and their id. */
+  readonly projects?: readonly string[];
+  /** In place of the one that writes down what it is given. */
+  readonly publisher?: Publisher;
+}
+
 const frameBytesMax = 524_288;
 /** Shorter bodies are borrowed, as those are that come in one piece. */
 const borrowedBytesMax = 1_048_576;
@@ -56,6 +64,7 @@ export class IntakeKit {
   readonly eventsOfTurns: number[] = [];
   /** What a frame of the project ends as; a promise keeps it waiting. */
   outcome: (project: string) => "stored" | "refused" | Promise<void> = () => "stored";
+  streamOf: Publisher["streamOf"] = (lane) => lane;
   /** Made in place of a scanner that the native one would be. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
   monotonicMs: () => number = () => performance.now();
@@ -66,7 +75,7 @@ export class IntakeKit {
   readonly #projectOf = new WeakMap<FrameSink, string>();
   readonly #intake;
 
-  constructor(options: { createScanner?: (rows?: number) => BackgroundScanner } = {}) {
+  constructor(options: IntakeKitOptions = {}) {
     if (options.createScanner !== undefined) this.createScanner = options.createScanner;
     const meter: ProjectMeter = {
       ...{ admit: () => 0, expansionWaitMs: () => 0, exceeds: () => undefined, giveBack() {} },
@@ -74,7 +83,7 @@ export class IntakeKit {
       rateHit: () => ({ what: "events", perSecond: 1 }),
     };
     const projects = new Map<string, MeteredProject>(
-      ["a", "b", "c", "d"].map((id) => [
+      (options.projects ?? ["a", "b", "c", "d"]).map((id) => [
         `key_${id}`,
         { id, name: id, keys: [`key_${id}`], enabled: true, meter },
       ]),
@@ -85,7 +94,7 @@ export class IntakeKit {
     this.#intake = createIntake({
       createScanner: (rows) => this.createScanner(rows),
       projects: { hasNone: false, byKey: (key) => projects.get(key), refusalOf: () => undefined },
-      publisher: this.#publisher(),
+      publisher: options.publisher ?? this.#publisher(),
       records: {
         begin: (context) => records.begin(context),
         measure: (item, verdict, record) => records.measure(item, verdict, record),
@@ -162,6 +171,7 @@ export class IntakeKit {
       recordBytesMaxOf: () => 4_194_304,
       refusalOf: () => undefined,
       refusal: () => undefined,
+      streamOf: (lane, id) => this.streamOf(lane, id),
       sharedFrame: (_lane, { id }, bytes) => frame(bytes, id),
       ownFrame: (_lane, { id }, bytes) => frame(bytes, id),
       join: take,

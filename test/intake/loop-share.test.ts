@@ -21,15 +21,15 @@ beforeEach(() => {
   kit = new IntakeKit({
     createScanner(rows) {
       const scanner = createNativeScanner(rows);
-      const scan = (body: Buffer) => {
+      const scanAtOnce = (body: Buffer) => {
         now += body.length * 6e-6;
-        return scanner.scan(body);
+        return scanner.scanAtOnce(body);
       };
       const normalise: typeof scanner.normalise = (body, start, end, target, at) => {
         now += (end - start) * 6e-6;
         return scanner.normalise(body, start, end, target, at);
       };
-      return { ...scanner, scan, normalise };
+      return { ...scanner, scanAtOnce, normalise };
     },
   });
   kit.monotonicMs = () => now;
@@ -103,6 +103,14 @@ describe("a turn of the event loop has a share of work", () => {
     // 8 ms, of 0.33 ms each at the least.
     expect(atOnce).toBeLessThanOrEqual(25);
     expect(turns).toBeGreaterThan(1);
+  });
+
+  test("a long body that is no JSON is not answered in the turn that it came in", async () => {
+    const bodies = [`{"x":${"[".repeat(9_000)}`, `{"x":${"[".repeat(4_000)}`];
+    const [long, short] = bodies.map((body) => kit.send(Buffer.from(body)));
+    expect([long?.answer, short?.answer]).toEqual([undefined, "invalid_json"]);
+    await long?.work;
+    expect(long?.answer).toBe("invalid_json");
   });
 
   test("bodies of two kilobytes whose events are many do not all go through in one turn", async () => {

@@ -1,7 +1,8 @@
 // Who gets a scanner when not all can: so many in all, of a project, of history, and of bodies
-// whose index takes much memory.
+// whose index takes much memory. And who loses it: a body that waits for its stream, to one for
+// another stream.
 
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Arrival } from "../../src/intake/arrivals.ts";
 import { ScannerQueue } from "../../src/intake/scanner-queue.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
@@ -18,15 +19,18 @@ interface Body {
 function queueOf() {
   const queue = new ScannerQueue({
     createScanner: () => ({ finish: () => {} }) as BackgroundScanner,
-    monotonicMs: () => 0,
+    monotonicMs: () => performance.now(),
+    publisher: { streamOf: (lane, project) => `${lane} ${project.slice(0, 1)}` },
   });
   const working = new Map<string, () => void>();
+  const arrivals = new Map<string, Arrival>();
   const arrive = (name: string, { project, lane = "live", bytes = 1_000 }: Body): void => {
-    const arrival: Arrival = { projectId: project, lane, bytes, deadlineMs: 1_000 };
-    void queue.take(arrival).then((scanner) => {
+    const arrival: Arrival = { projectId: project, lane, bytes, deadlineMs: Infinity };
+    arrivals.set(name, arrival);
+    void queue.take(arrival).then(() => {
       working.set(name, () => {
         working.delete(name);
-        queue.give(arrival, scanner!);
+        queue.give(arrival);
       });
     });
   };
@@ -34,7 +38,16 @@ function queueOf() {
     await Promise.resolve();
     return [...working.keys()].join(" ");
   };
-  return { arrive, names, end: (name: string) => working.get(name)!() };
+  /** The body waits for its stream; `kept` tells afterwards whether it still has its scanner. */
+  const idle = (name: string) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const kept = queue.keepWhile(promise, arrivals.get(name)!);
+    return { goOn: resolve, kept };
+  };
+  const takeAgain = (name: string) =>
+    void queue.take(arrivals.get(name)!).then(() => again.push(name));
+  const again: string[] = [];
+  return { arrive, names, idle, takeAgain, again, end: (name: string) => working.get(name)!() };
 }
 
 describe("scanners are shared out", () => {
@@ -75,5 +88,60 @@ describe("scanners are shared out", () => {
     expect(await names()).toBe("a1 b1 small");
     end("a1");
     expect(await names()).toBe("b1 small c1");
+  });
+});
+
+describe("a body that waits for its stream", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** Six of three projects, which have one stream, and all of them wait for it. */
+  function sixOfOneStream() {
+    const queue = queueOf();
+    const names = ["m1", "m2", "m3"].flatMap((project) => {
+      for (const body of ["a", "b"]) queue.arrive(project + body, { project });
+      return [`${project}a`, `${project}b`];
+    });
+    return { ...queue, bodies: names.map((name) => ({ name, ...queue.idle(name) })) };
+  }
+
+  test("gives its scanner to one for another stream, and has one again before those that come later", async () => {
+    const { arrive, names, bodies, takeAgain, again, end } = sixOfOneStream();
+    arrive("other1", { project: "o1" });
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await names()).not.toContain("other1");
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await names()).toContain("other1");
+    for (const { goOn } of bodies) goOn();
+    const kept = await Promise.all(bodies.map((body) => body.kept));
+    expect(kept.filter((isKept) => !isKept)).toHaveLength(1);
+
+    const { name } = bodies[kept.indexOf(false)]!;
+    const project = name.slice(0, 2);
+    arrive("later", { project });
+    takeAgain(name);
+    for (const other of bodies)
+      if (other.name.startsWith(project) && other.name !== name) end(other.name);
+    expect([await names(), again]).toEqual([expect.not.stringContaining("later"), [name]]);
+  });
+
+  test("keeps its scanner where only bodies for the same stream wait, however many are begun", async () => {
+    const { arrive, names, bodies } = sixOfOneStream();
+    for (const project of ["m4", "m5"]) arrive(project, { project });
+    await vi.advanceTimersByTimeAsync(5_000);
+    for (const { goOn } of bodies) goOn();
+    expect(await Promise.all(bodies.map(({ kept }) => kept))).toEqual(bodies.map(() => true));
+    expect(await names()).not.toContain("m4");
+  });
+
+  test("leaves no place to a seventh for its stream, not even without a scanner", async () => {
+    const { arrive, names, end } = sixOfOneStream();
+    for (const project of ["o1", "o2", "o3"]) arrive(project, { project });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await names()).toContain("o1 o2 o3");
+    for (const project of ["o1", "o2", "o3"]) end(project);
+    arrive("seventh", { project: "m9" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await names()).not.toContain("seventh");
   });
 });
