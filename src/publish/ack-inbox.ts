@@ -1,6 +1,6 @@
 // The one subject of the process that PubAcks come back to. A frame's reply subject ends in the
-// frame's token. Says since when acknowledgements can be heard, and knows nothing of what they
-// mean.
+// number of the send and the frame's token. Says since when acknowledgements can be heard, and
+// knows nothing of what they mean.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../base/log.ts";
@@ -10,8 +10,8 @@ interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;
-  /** Called with each reply, and the token of the frame that it answers. */
-  readonly onReply: (token: string, message: Msg) => void;
+  /** Called with each reply, the token of the frame that it answers, and the number of the send. */
+  readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
 /**
@@ -49,8 +49,9 @@ export class AckInbox {
     );
   }
 
-  replySubject(token: string): string {
-    return this.#prefix + token;
+  /** `send`: how often the frame is sent with this one. */
+  replySubject(token: string, send: number): string {
+    return `${this.#prefix}${send}-${token}`;
   }
 
   close(): void {
@@ -73,7 +74,8 @@ export class AckInbox {
 
   #hear(error: Error | null, message: Msg): void {
     if (error === null) {
-      this.#options.onReply(message.subject.slice(this.#prefix.length), message);
+      const [send, token = ""] = message.subject.slice(this.#prefix.length).split("-");
+      this.#options.onReply(message, token, Number(send));
       return;
     }
     this.#options.log.error(

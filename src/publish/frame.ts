@@ -121,11 +121,7 @@ export class Frame implements FrameSink {
    */
   token = "";
   sends = 0;
-  /**
-   * How many sends were answered with a refusal. While all of them were, the frame is certainly not
-   * stored.
-   */
-  refusals = 0;
+  #refusedSends: Set<number> | undefined = undefined;
   firstSentMonotonicMs = 0;
   /**
    * The highest sequence that the stream had acknowledged when this frame was first sent. The
@@ -178,6 +174,17 @@ export class Frame implements FrameSink {
     this.buffer.copy(buffer, 0, 0, this.length);
     this.memory = memory;
     this.buffer = buffer;
+  }
+
+  /** Notes that a send was answered with a refusal, be it the second answer to that send. */
+  refuse(send: number): void {
+    this.#refusedSends ??= new Set();
+    this.#refusedSends.add(send);
+  }
+
+  /** Every send was answered with a refusal: the frame is certainly not stored. */
+  get isRefused(): boolean {
+    return (this.#refusedSends?.size ?? 0) >= this.sends;
   }
 
   name(messageId: string): void {

@@ -69,7 +69,7 @@ export class InFlight {
       link,
       monotonicMs,
       log,
-      onReply: (token, message) => this.#hear(token, message),
+      onReply: (message, token, send) => this.#hear(message, token, send),
     });
     link.onChange((connected) => {
       if (!connected) return;
@@ -138,7 +138,7 @@ export class InFlight {
       return;
     }
     try {
-      this.#link.send(frame.message(this.#inbox.replySubject(frame.token)));
+      this.#link.send(frame.message(this.#inbox.replySubject(frame.token, frame.sends + 1)));
       frame.sends++;
     } catch (error) {
       this.#log.error({ err: error }, "a frame cannot be published");
@@ -146,7 +146,7 @@ export class InFlight {
     }
   }
 
-  #hear(token: string, message: Msg): void {
+  #hear(message: Msg, token: string, send: number): void {
     const frame = this.#frames.get(token);
     if (frame === undefined) {
       this.#lateAcks.hear(token, message, this.#monotonicMs());
@@ -154,20 +154,20 @@ export class InFlight {
     }
     const ack = readPubAck(message, frame.queue.stream);
     if (typeof ack === "object") this.#acknowledge(frame, ack);
-    else this.#notAcknowledged(frame, ack);
+    else this.#notAcknowledged(frame, ack, send);
   }
 
-  #notAcknowledged(frame: Frame, why: NoPubAck): void {
+  #notAcknowledged(frame: Frame, why: NoPubAck, send: number): void {
     switch (why) {
       case "stream_full":
       case "server_full":
-        frame.refusals++;
+        frame.refuse(send);
         this.#metrics.ackFailed("store_full");
         this.#report.storeFull(frame, why === "server_full");
         this.#finish(frame, outcomeUnacked(frame), "store_full");
         break;
       case "too_large":
-        frame.refusals++;
+        frame.refuse(send);
         this.#metrics.ackFailed("refused");
         this.#log.error(
           { subject: frame.queue.subject, bytes: frame.length },
@@ -177,7 +177,7 @@ export class InFlight {
         break;
       case "no_responders":
       case "refused":
-        frame.refusals++;
+        frame.refuse(send);
         this.#metrics.ackFailed(why);
         this.#pause(frame, refusedPauseMs);
         break;
@@ -343,5 +343,5 @@ function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "d
  * `unknown`: a send that was not answered with a refusal may have stored it.
  */
 function outcomeUnacked(frame: Frame): "refused" | "unknown" {
-  return frame.refusals >= frame.sends ? "refused" : "unknown";
+  return frame.isRefused ? "refused" : "unknown";
 }

@@ -135,6 +135,10 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
+  streamOf(lane: Lane, projectId: string): string {
+    return this.#queues.of(lane, projectId).stream.name;
+  }
+
   recordBytesMaxOf(lane: Lane, projectId: string): number {
     const { stream } = this.#queues.of(lane, projectId);
     return Math.min(this.#link.messageBytesMax, stream.messageBytesMax) - headerBytesMax;
