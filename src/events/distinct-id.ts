@@ -38,9 +38,14 @@ export function distinctIdText(
     ? stringBeginning(body, start, end)
     : compactBeginning(body, start, end);
   if (text.trim() === "") return { text: "", cut: false };
+  const kept = storedIdText(text);
+  return { text: kept, cut: kept.length !== text.length || end - start > tokenBytesRead };
+}
+
+/** How a text is stored as a distinct id; its length in UTF-16 changes only where it is cut. */
+export function storedIdText(text: string): string {
   const clean = text.replaceAll("\0", "\ufffd").toWellFormed();
-  const kept = firstCharacters(clean, distinctIdCharactersMax);
-  return { text: kept, cut: kept.length !== clean.length || end - start > tokenBytesRead };
+  return firstCharacters(clean, distinctIdCharactersMax);
 }
 
 /**

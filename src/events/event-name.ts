@@ -67,6 +67,11 @@ export function kindOf({ body, table, row }: ItemView): Kind | NoKind {
   return specialNames.get(name) ?? (name.trim() === "" ? NoKind.Nameless : Kind.Custom);
 }
 
+/** The kind of an event of this name, which is not blank. */
+export function kindOfName(name: string): Kind | NoKind {
+  return specialNames.get(name) ?? Kind.Custom;
+}
+
 function plainKind(body: Buffer, start: number, end: number): Kind | NoKind {
   const length = end - start;
   if (length >= namesOfLength.length) return Kind.Custom;

@@ -2,10 +2,12 @@
 // and from dist/scan; the addon itself is built in src/scan/addon.
 
 import { loadNativeModule } from "../base/native-module.ts";
+import type { LineFunctions } from "./lines.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
 interface NativeScanner {
   scan(body: Buffer): ScanStatus;
+  scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
   /**
    * This method and the next throw, instead of rejecting, what is found wrong before they start.
@@ -20,7 +22,7 @@ interface NativeScanner {
  * What the addon exports. `layout` holds the numbers of table.ts as the C++ side has them, as
  * "Group.Name": number.
  */
-interface Addon {
+interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
@@ -66,6 +68,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   return {
     table,
     scan: (body) => native.scan(body),
+    scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
     repair: (body, until, { text, places, progress }) =>

@@ -24,6 +24,7 @@ import {
   type Repair,
   Row,
   rowsMax,
+  ScanLimit,
   ScanStatus,
   TokenType,
   tableWords,
@@ -145,6 +146,13 @@ class ReferenceScanner implements BackgroundScanner {
     this.#fillRows();
     replaceLineBreaks(body);
     return ScanStatus.Ok;
+  }
+
+  scanAtOnce(body: Buffer): ScanStatus {
+    const status = this.scan(body);
+    if (status === ScanStatus.Ok || body.length <= ScanLimit.ExplainedAtOnceBytes) return status;
+    this.#header.fill(0);
+    return ScanStatus.Unexplained;
   }
 
   scanMore(body: Buffer): void {

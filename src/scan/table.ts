@@ -25,17 +25,19 @@ export const ScanStatus = {
   Ok: 0,
   /** The body is nothing but white space. */
   Empty: 1,
-  /**
-   * Header.ErrorOffset is the first byte that no valid JSON text has there (the length of the body,
-   * if it ends too early).
-   */
+  /** Header.ErrorOffset: the first byte that no JSON text has there, or its length. */
   InvalidJson: 2,
   /** Header.ErrorOffset is the first byte of the first malformed UTF-8 sequence. */
   InvalidUtf8: 3,
   /** The scanner could not get the memory for its index. */
   OutOfMemory: 4,
+  /** From `scanAtOnce` alone: not Ok, and `scan` says why. */
+  Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
+
+/** `scanAtOnce` says what is wrong with bodies of up to this many bytes. */
+export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 
 /** The words of the table before the first row. */
 export const Header = {
@@ -267,7 +269,7 @@ export function tableWords(rows: number): number {
 }
 
 /** Rows that a table has room for. */
-function tableRows(table: Uint32Array): number {
+export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 
@@ -300,6 +302,8 @@ export const rowsMax = 65_536;
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
+  /** As `scan`, but does not look for a long body's fault, which takes longer than the scan. */
+  scanAtOnce(body: Buffer): ScanStatus;
   /**
    * Fills the table with the next rows, and sets Header.FirstItem and Header.RowCount. RowCount is
    * 0 where no rows are left.

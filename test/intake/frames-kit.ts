@@ -72,7 +72,12 @@ export function intakeOnFrames(
   };
   const project = { id: "a", name: "a", keys: ["key_a"], enabled: true, meter: meter ?? noted };
   const publisher: Publisher = {
-    ...{ frameBytesMax: 524_288, recordBytesMaxOf: () => 4_194_304, refusalOf: () => undefined },
+    ...{
+      frameBytesMax: 524_288,
+      recordBytesMaxOf: () => 4_194_304,
+      streamOf: () => "LIVE",
+      refusalOf: () => undefined,
+    },
     ...{
       refusal: () => undefined,
       discard: () => {},

@@ -58,6 +58,7 @@ function recordingPublisher(): Publisher {
     recordBytesMaxOf: () => 8 * frameBytesMax,
     refusal: () => undefined,
     refusalOf: () => undefined,
+    streamOf: () => "LIVE",
     sharedFrame: (_lane, _project, bytes) => frame(bytes),
     ownFrame: (_lane, _project, bytes) => frame(bytes),
     join: take,

@@ -50,7 +50,7 @@ function publisher(): Publisher {
     frameBytesMax: 524_288,
     recordBytesMaxOf: () => 524_288,
     refusal: () => undefined,
-    refusalOf: () => undefined,
+    ...{ refusalOf: () => undefined, streamOf: () => "LIVE" },
     sharedFrame: (_lane, _project, bytes) => frame(bytes),
     ownFrame: (_lane, _project, bytes) => frame(bytes),
     join: (sink, waiter) => settle(sink, waiter),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { createReferenceScanner } from "../../src/scan/reference.ts";
-import { Header, ScanStatus } from "../../src/scan/table.ts";
+import { Header, ScanLimit, ScanStatus } from "../../src/scan/table.ts";
 
 const scanners = [
   ["native", createNativeScanner(4)],
@@ -47,6 +47,24 @@ describe("errors say where JSON stops", () => {
         const found = scanner.scan(body);
         expect([text, found, scanner.table[Header.ErrorOffset]]).toEqual([text, status, offset]);
       }
+    });
+
+    test(`${name}: at once, only a short body's fault is looked for`, () => {
+      const { ExplainedAtOnceBytes } = ScanLimit;
+      const short = Buffer.alloc(ExplainedAtOnceBytes, "[");
+      expect(scanner.scanAtOnce(short)).toBe(InvalidJson);
+      expect(scanner.table[Header.ErrorOffset]).toBe(short.length);
+      const faulty = ["[", " ", "\xff"].map((c) =>
+        Buffer.alloc(ExplainedAtOnceBytes + 1, c, "latin1"),
+      );
+      for (const body of faulty) {
+        expect(scanner.scanAtOnce(body)).toBe(ScanStatus.Unexplained);
+        expect(scanner.table.subarray(0, Header.Words).every((word) => word === 0)).toBe(true);
+      }
+      expect(scanner.scanAtOnce(Buffer.from(`[${"1,".repeat(ExplainedAtOnceBytes)}1]`))).toBe(
+        ScanStatus.Ok,
+      );
+      expect(scanner.table[Header.ItemCount]).toBe(ExplainedAtOnceBytes + 1);
     });
 
     test(`${name}: a refused body is unchanged and fills no row`, () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Line, LineFlag, LineShift } from "../../src/scan/lines.ts";
 import { loadAddon } from "../../src/scan/native.ts";
 import {
   Extra,
@@ -9,6 +10,7 @@ import {
   MoreShift,
   PropertyShift,
   Row,
+  ScanLimit,
   ScanStatus,
   TokenType,
 } from "../../src/scan/table.ts";
@@ -17,6 +19,7 @@ test("the table's layout is the same on both sides: the addon's numbers are thos
   const groups = {
     TokenType,
     ScanStatus,
+    ScanLimit,
     Header,
     Row,
     Extra,
@@ -25,6 +28,9 @@ test("the table's layout is the same on both sides: the addon's numbers are thos
     MoreShift,
     ExtraShift,
     ItemFlag,
+    Line,
+    LineFlag,
+    LineShift,
   };
   const expected = Object.entries(groups).flatMap(([group, numbers]) =>
     Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value] as const),

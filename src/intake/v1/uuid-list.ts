@@ -5,8 +5,8 @@
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { Ascii } from "../../base/ascii.ts";
+import { halfSipHash } from "../../base/half-sip-hash.ts";
 import { hexDigits } from "../../events/uuid.ts";
-import { halfSipHash } from "./half-sip-hash.ts";
 
 /** 32-bit words of a uuid. */
 const wordsPerUuid = 4;

@@ -1,7 +1,8 @@
 // Binds the scanner's core to Node: the class, its methods, the module. It knows nothing of JSON.
 //
 // class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
-// scanMore(body): undefined, and both in the background, with promises; finish() and release().
+// scanAtOnce(body): status, scanMore(body): undefined, scan and scanMore also in the background,
+// with promises; finish() and release().
 // Wrong arguments, and any call while a background scan is under way, throw. The object keeps its
 // table alive; a table detached or shrunk since then is refused.
 
@@ -17,6 +18,7 @@
 #include "background.h"
 #include "call.h"
 #include "layout.h"
+#include "lines.h"
 #include "name_set.h"
 #include "texts.h"
 
@@ -60,9 +62,10 @@ napi_value construct(napi_env env, napi_callback_info info) {
   return self;
 }
 
+template <Task task>
 napi_value scan(napi_env env, napi_callback_info info) {
   Call call{};
-  if (!penstock::get_call(env, info, Task::kScan, call)) return nullptr;
+  if (!penstock::get_call(env, info, task, call)) return nullptr;
   napi_value result = nullptr;
   napi_create_uint32(env, static_cast<uint32_t>(call.job.run()), &result);
   return result;
@@ -118,7 +121,8 @@ napi_property_descriptor method(const char* name, napi_callback callback) {
 
 NAPI_MODULE_INIT() {
   const napi_property_descriptor methods[] = {
-      method("scan", scan),
+      method("scan", scan<Task::kScan>),
+      method("scanAtOnce", scan<Task::kScanAtOnce>),
       method("scanMore", scan_more),
       method("scanInBackground", in_background<Task::kScan>),
       method("scanMoreInBackground", in_background<Task::kScanMore>),
@@ -137,7 +141,8 @@ NAPI_MODULE_INIT() {
       napi_set_named_property(env, exports, "EventScanner", scanner_class) != napi_ok ||
       napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) !=
           napi_ok ||
-      !penstock::set_layout(env, exports) || !penstock::set_texts(env, exports)) {
+      !penstock::set_layout(env, exports) || !penstock::set_lines(env, exports) ||
+      !penstock::set_texts(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

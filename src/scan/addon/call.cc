@@ -7,9 +7,13 @@ namespace penstock {
 
 ScanStatus Job::run() const noexcept {
   const size_t row_capacity = (table.length - kHeaderWords) / (size_t{kRowWords} + kExtraWords);
-  if (task == Task::kScan)
-    return binding->scanner.scan(body.bytes, body.length, table.words, row_capacity);
-  binding->scanner.scan_more(body.bytes, table.words, row_capacity);
+  EventScanner& scanner = binding->scanner;
+  switch (task) {
+    case Task::kScan: return scanner.scan(body.bytes, body.length, table.words, row_capacity);
+    case Task::kScanAtOnce:
+      return scanner.scan_at_once(body.bytes, body.length, table.words, row_capacity);
+    case Task::kScanMore: scanner.scan_more(body.bytes, table.words, row_capacity);
+  }
   return ScanStatus::kOk;
 }
 

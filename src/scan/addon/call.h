@@ -31,7 +31,7 @@ struct Body {
   size_t length;
 };
 
-enum class Task { kScan, kScanMore };
+enum class Task { kScan, kScanAtOnce, kScanMore };
 
 /**
  * One call of the core, in plain pointers: good on any thread while the memory behind them stays.

@@ -166,6 +166,16 @@ EventScanner::~EventScanner() { delete state_; }
 
 ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table,
                               size_t row_capacity) noexcept {
+  return scan(text, length, table, row_capacity, true);
+}
+
+ScanStatus EventScanner::scan_at_once(uint8_t* text, size_t length, uint32_t* table,
+                                      size_t row_capacity) noexcept {
+  return scan(text, length, table, row_capacity, length <= kExplainedAtOnceBytes);
+}
+
+ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity,
+                              bool explains) noexcept {
   std::memset(table, 0, kHeaderWords * sizeof *table);
   last_length_ = length;
   if (state_ == nullptr || length >= UINT32_MAX) return ScanStatus::kOutOfMemory;
@@ -180,7 +190,8 @@ ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table,
     std::memset(table, 0, kHeaderWords * sizeof *table);
     state.resume = nullptr;
     state.rows_delivered = 0;
-    if (status != ScanStatus::kOutOfMemory) status = judge(text, length, table);
+    if (status != ScanStatus::kOutOfMemory)
+      status = explains ? judge(text, length, table) : ScanStatus::kUnexplained;
   }
   if (state.resume == nullptr) state.finish();
   return status;

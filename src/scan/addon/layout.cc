@@ -4,6 +4,7 @@
 #include "layout.h"
 
 #include "event_scan.h"
+#include "stored_lines.h"
 
 namespace penstock {
 namespace {
@@ -29,6 +30,8 @@ constexpr LayoutNumber kLayout[] = {
     {"ScanStatus.InvalidJson", static_cast<size_t>(ScanStatus::kInvalidJson)},
     {"ScanStatus.InvalidUtf8", static_cast<size_t>(ScanStatus::kInvalidUtf8)},
     {"ScanStatus.OutOfMemory", static_cast<size_t>(ScanStatus::kOutOfMemory)},
+    {"ScanStatus.Unexplained", static_cast<size_t>(ScanStatus::kUnexplained)},
+    {"ScanLimit.ExplainedAtOnceBytes", kExplainedAtOnceBytes},
     {"Header.ErrorOffset", kErrorOffset},
     {"Header.RootType", kRootType},
     {"Header.BatchType", kBatchType},
@@ -124,6 +127,29 @@ constexpr LayoutNumber kLayout[] = {
     {"ItemFlag.ReplacedCharacter", kItemReplacedCharacter},
     {"ItemFlag.TooDeep", kItemTooDeep},
     {"ItemFlag.LongNumber", kItemLongNumber},
+    {"Line.Flags", kLineFlags},
+    {"Line.UuidAt", kLineUuidAt},
+    {"Line.ProjectStart", kLineProjectStart},
+    {"Line.ProjectEnd", kLineProjectEnd},
+    {"Line.IdStart", kLineIdStart},
+    {"Line.IdEnd", kLineIdEnd},
+    {"Line.UuidHigh", kLineUuidHigh},
+    {"Line.UuidLow", kLineUuidLow},
+    {"Line.IdHigh", kLineIdHigh},
+    {"Line.IdLow", kLineIdLow},
+    {"Line.ReceivedAt", kLineReceivedAt},
+    {"Line.Time", kLineTime},
+    {"Line.Words", kLineWords},
+    {"LineFlag.Written", kLineWritten},
+    {"LineFlag.SameProject", kLineSameProject},
+    {"LineFlag.PersonProfile", kLinePersonProfile},
+    {"LineFlag.HasWrites", kLineHasWrites},
+    {"LineFlag.PlainId", kLinePlainId},
+    {"LineFlag.HasTime", kLineHasTime},
+    {"LineFlag.EscapedEvent", kLineEscapedEvent},
+    {"LineFlag.Merge", kLineMerge},
+    {"LineFlag.Automatic", kLineAutomatic},
+    {"LineShift.Kind", kLineKindShift},
 };
 
 }  // namespace

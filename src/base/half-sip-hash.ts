@@ -5,24 +5,46 @@
 /** Rounds after the last word; there is one for each word. */
 const finalRounds = 3;
 
+interface Words {
+  readonly start: number;
+  readonly count: number;
+}
+
 /**
  * The hash of words[start, start + count), read as little-endian bytes: a signed 32-bit number.
  * `key`: two random words.
  */
-export function halfSipHash(
+export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words): number {
+  return hashed(key, words, place, undefined);
+}
+
+/** The hash of 64 bits of all the words, which is another one: writes two signed words. */
+export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
+  into[1] = hashed(key, words, { start: 0, count: words.length }, into);
+}
+
+/** The last word of the hash. `into` takes the first one of a hash of two. */
+function hashed(
   key: Uint32Array,
   words: Uint32Array,
-  { start, count }: { readonly start: number; readonly count: number },
+  { start, count }: Words,
+  into: Int32Array | undefined,
 ): number {
   const [key0, key1] = [key[0]! | 0, key[1]! | 0];
   let v0 = key0;
-  let v1 = key1;
+  let v1 = into === undefined ? key1 : key1 ^ 0xee;
   let v2 = 0x6c796765 ^ key0;
   let v3 = 0x74656462 ^ key1;
-  for (let round = 0; round <= count + finalRounds; round++) {
+  const firstEnd = count + 1 + finalRounds;
+  const end = into === undefined ? firstEnd : firstEnd + finalRounds;
+  for (let round = 0; round < end; round++) {
     // After the words comes one that tells their bytes, and nothing after that.
     const word = round < count ? words[start + round]! : round === count ? count << 26 : 0;
-    if (round === count + 1) v2 ^= 0xff;
+    if (round === count + 1) v2 ^= into === undefined ? 0xff : 0xee;
+    if (round === firstEnd && into !== undefined) {
+      into[0] = v1 ^ v3;
+      v1 ^= 0xdd;
+    }
     v3 ^= word;
     v0 = (v0 + v1) | 0;
     v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;

@@ -1,0 +1,13 @@
+// The binding of what reads stored lines: functions of the module, without a scanner. They check
+// their arguments and throw TypeErrors; they know nothing of JSON.
+
+#pragma once
+
+#include <node_api.h>
+
+namespace penstock {
+
+/** Sets `joinLines` and `readLines` on the exports. */
+bool set_lines(napi_env env, napi_value exports);
+
+}  // namespace penstock

@@ -1,0 +1,345 @@
+// Reads records field by field, in the order in which they are written. What most lines of a frame
+// have in common with the line before is compared as a whole.
+
+#include "stored_lines.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "stored_time.h"
+
+namespace penstock {
+namespace {
+
+constexpr size_t kUuidBytes = 36;
+constexpr size_t kProjectBytesMax = 64;
+/** An address has fewer characters, with its zone too. */
+constexpr size_t kAddressBytesMax = 64;
+/** A distinct id of so many bytes has at most as many characters, and is stored whole. */
+constexpr size_t kIdBytesMax = 200;
+/** In the order of their numbers. */
+constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
+                                       "alias",  "group_identify", "survey", "set"};
+
+struct Part {
+  const uint8_t* at = nullptr;
+  size_t length = 0;
+};
+
+uint32_t field_type(const uint32_t* row, Field field) {
+  return row[kFieldTypes] >> (4 * field) & 15;
+}
+
+uint32_t field_start(const uint32_t* row, Field field) { return row[kFirstFieldStart + 2 * field]; }
+
+uint32_t field_end(const uint32_t* row, Field field) {
+  return row[kFirstFieldStart + 2 * field + 1];
+}
+
+bool is_text(uint32_t type) { return type == kPlainString || type == kEscapedString; }
+
+bool is_hex(uint8_t c) {
+  const uint32_t digit = uint32_t{c} - '0';
+  const uint32_t letter = (uint32_t{c} | 0x20) - 'a';
+  return (digit <= 9) | (letter <= 5);
+}
+
+/** Looks at all 36 in any case: nearly all are good, and no branch is quicker than 32. */
+bool is_uuid(const uint8_t* text) {
+  constexpr size_t kHexDigits[][2] = {{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, kUuidBytes}};
+  bool good = text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
+  for (const auto& [start, end] : kHexDigits)
+    for (size_t at = start; at < end; at++) good &= is_hex(text[at]);
+  return good;
+}
+
+bool is_project_letter(uint8_t c) {
+  const uint8_t letter = c | 0x20;
+  return (c >= '0' && c <= '9') || (letter >= 'a' && letter <= 'z') || c == '_' || c == '-';
+}
+
+bool is_same(const Part& part, const uint8_t* text, size_t length) {
+  return part.length == length && length > 0 && std::memcmp(part.at, text, length) == 0;
+}
+
+/** Whether a value that stands for writes says nothing: absent, null, or an empty container. */
+bool is_nothing_to_write(uint32_t type, uint32_t start, uint32_t end) {
+  if (type == kObject || type == kArray) return end - start == 2;
+  return type == kAbsent || type == kNull;
+}
+
+/** A way through one text, which never goes past its end. */
+class Reader {
+ public:
+  Reader(const uint8_t* text, size_t at, size_t end) : text_(text), at_(at), end_(end) {}
+
+  size_t at() const { return at_; }
+  const uint8_t* here() const { return text_ + at_; }
+  size_t left() const { return end_ - at_; }
+
+  bool take(std::string_view expected) {
+    if (left() < expected.size() || std::memcmp(here(), expected.data(), expected.size()) != 0)
+      return false;
+    at_ += expected.size();
+    return true;
+  }
+
+  /** Goes on behind a token that begins here and ends there. */
+  bool pass(size_t start, size_t end) {
+    if (start != at_ || end < start || end > end_) return false;
+    at_ = end;
+    return true;
+  }
+
+  /** Takes a time in the stored form, and the quote behind it. */
+  bool take_time(double& ms) {
+    if (left() <= kStoredTimeBytes || here()[kStoredTimeBytes] != '"') return false;
+    if (!read_stored_time(here(), ms)) return false;
+    at_ += kStoredTimeBytes + 1;
+    return true;
+  }
+
+  /** Takes a short text without escapes, and the quote behind it. */
+  bool take_address() {
+    const size_t most = left() < kAddressBytesMax ? left() : kAddressBytesMax;
+    for (size_t length = 0; length < most; length++) {
+      if (here()[length] == '\\') return false;
+      if (here()[length] != '"') continue;
+      at_ += length + 1;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  const uint8_t* text_;
+  size_t at_;
+  size_t end_;
+};
+
+class LineReader {
+ public:
+  LineReader(const uint8_t* text, const LineRows& rows) : text_(text), rows_(rows) {}
+
+  /** The line [start, end), which is in the text, from its row. */
+  void read(size_t index, size_t start, size_t end, uint32_t* line) {
+    const uint32_t* row = rows_.table + kHeaderWords + index * kRowWords;
+    line[kLineFlags] = 0;
+    if (row[kItemStart] != start || row[kItemEnd] != end) return;
+    if (row[kMoreTypes] >> kItemFlagsShift != 0) return;
+    Reader reader(text_, start, end);
+    uint32_t flags = kLineWritten;
+    if (!read_head(reader, row, line, flags) || !read_names(reader, row, line, flags) ||
+        !read_middle(reader, field_start(row, kProperties)) ||
+        !reader.pass(field_start(row, kProperties), field_end(row, kProperties)) ||
+        !read_writes(reader, index, row, flags) || !reader.take("}") || reader.left() != 0) {
+      head_ = Part{};
+      return;
+    }
+    std::memcpy(line + kLineReceivedAt, &received_at_, sizeof received_at_);
+    line[kLineFlags] = flags | middle_flags_;
+  }
+
+ private:
+  /** From the beginning to the event. */
+  bool read_head(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
+    if (!reader.take("{\"uuid\":\"") || reader.left() < kUuidBytes) return false;
+    const size_t uuid_at = reader.at();
+    const uint8_t* const uuid = reader.here();
+    if (field_start(row, kUuid) != uuid_at - 1 || !is_uuid(uuid)) return false;
+    if (!reader.pass(uuid_at, uuid_at + kUuidBytes)) return false;
+    const size_t end = field_start(row, kEvent);
+    if (end < reader.at() || end - reader.at() > reader.left()) return false;
+    const size_t length = end - reader.at();
+    if (is_same(head_, reader.here(), length)) {
+      flags |= kLineSameProject;
+    } else {
+      head_ = Part{};
+      Reader head(text_, reader.at(), end);
+      if (!read_project(head) || !head.take("\",\"event\":") || head.left() != 0) return false;
+      head_ = Part{reader.here(), length};
+    }
+    line[kLineUuidAt] = static_cast<uint32_t>(uuid_at);
+    line[kLineProjectStart] = static_cast<uint32_t>(project_start_);
+    line[kLineProjectEnd] = static_cast<uint32_t>(project_end_);
+    const HashWords hash = uuid_hash(project_key_, uuid);
+    line[kLineUuidHigh] = hash.high;
+    line[kLineUuidLow] = hash.low;
+    return reader.pass(reader.at(), end);
+  }
+
+  bool read_project(Reader& head) {
+    if (!head.take("\",\"project_id\":\"")) return false;
+    size_t length = 0;
+    while (length < head.left() && is_project_letter(head.here()[length])) length++;
+    if (length == 0 || length > kProjectBytesMax) return false;
+    project_start_ = head.at();
+    project_end_ = head.at() + length;
+    project_key_ = project_key(rows_.uuid_key, head.here(), length);
+    return head.pass(project_start_, project_end_);
+  }
+
+  /** Event, distinct id and timestamp. */
+  bool read_names(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
+    if (!is_text(field_type(row, kEvent)) || !is_text(field_type(row, kDistinctId))) return false;
+    const uint8_t* const event = reader.here();
+    if (!reader.pass(reader.at(), field_end(row, kEvent))) return false;
+    const auto event_length = static_cast<size_t>(reader.here() - event);
+    flags |= event_flags(field_type(row, kEvent), event, event_length);
+    if (!reader.take(",\"distinct_id\":")) return false;
+    const uint8_t* const id = reader.here();
+    if (!reader.pass(field_start(row, kDistinctId), field_end(row, kDistinctId))) return false;
+    const auto id_length = static_cast<size_t>(reader.here() - id);
+    line[kLineIdStart] = field_start(row, kDistinctId);
+    line[kLineIdEnd] = field_end(row, kDistinctId);
+    if (field_type(row, kDistinctId) == kPlainString && id_length > 2)
+      flags |= read_id(id + 1, id_length - 2, line);
+    if (!reader.take(",\"timestamp\":")) return false;
+    const uint8_t* const time = reader.here();
+    if (!reader.pass(field_start(row, kTimestamp), field_end(row, kTimestamp))) return false;
+    double ms = 0;
+    if (reader.here() - time == kStoredTimeBytes + 2 && *time == '"' &&
+        read_stored_time(time + 1, ms)) {
+      flags |= kLineHasTime;
+      std::memcpy(line + kLineTime, &ms, sizeof ms);
+    }
+    return true;
+  }
+
+  /** `event`: a string's token. */
+  static uint32_t event_flags(uint32_t type, const uint8_t* event, size_t length) {
+    if (type == kEscapedString) return kLineEscapedEvent;
+    const std::string_view name(reinterpret_cast<const char*>(event), length);
+    if (name == "\"$merge_dangerously\"") return kLineMerge;
+    if (name == "\"$exception\"" || name == "\"$$heatmap\"") return kLineAutomatic;
+    return 0;
+  }
+
+  static uint32_t read_id(const uint8_t* id, size_t length, uint32_t* line) {
+    if (length > kIdBytesMax || id[0] <= ' ' || id[0] >= 0x7F) return 0;
+    uint8_t bits = 0;
+    for (size_t at = 0; at < length; at++) bits |= id[at];
+    if (bits > 0x7F) return 0;
+    const HashWords hash = id_hash(id, length);
+    line[kLineIdHigh] = hash.high;
+    line[kLineIdLow] = hash.low;
+    return kLinePlainId;
+  }
+
+  /** From the timestamp to the properties. */
+  bool read_middle(Reader& reader, size_t end) {
+    if (end < reader.at() || end - reader.at() > reader.left()) return false;
+    const size_t length = end - reader.at();
+    if (!is_same(middle_, reader.here(), length)) {
+      middle_ = Part{};
+      Reader middle(text_, reader.at(), end);
+      if (!read_middle_anew(middle)) return false;
+      middle_ = Part{reader.here(), length};
+    }
+    return reader.pass(reader.at(), end);
+  }
+
+  bool read_middle_anew(Reader& middle) {
+    double other = 0;
+    if (middle.take(",\"timestamp_sent\":\"") && !middle.take_time(other)) return false;
+    if (!middle.take(",\"received_at\":\"") || !middle.take_time(received_at_)) return false;
+    if (middle.take(",\"sent_at\":\"") && !middle.take_time(other)) return false;
+    if (middle.take(",\"ip\":\"") && !middle.take_address()) return false;
+    if (!middle.take(",\"kind\":\"")) return false;
+    uint32_t kind = 0;
+    while (!takes_kind(middle, kKinds[kind]))
+      if (++kind == sizeof kKinds / sizeof *kKinds) return false;
+    if (!middle.take(",\"person_profile\":")) return false;
+    const bool has_profile = middle.take("true");
+    if (!has_profile && !middle.take("false")) return false;
+    if (!middle.take(",\"historical\":")) return false;
+    if (!middle.take("true") && !middle.take("false")) return false;
+    middle_flags_ = kind << kLineKindShift | (has_profile ? kLinePersonProfile : 0u);
+    return middle.take(",\"properties\":") && middle.left() == 0;
+  }
+
+  static bool takes_kind(Reader& middle, std::string_view kind) {
+    if (middle.left() <= kind.size() || middle.here()[kind.size()] != '"') return false;
+    return middle.take(kind) && middle.take("\"");
+  }
+
+  /** The person fields, which come last, and whether anything is in them or in the properties. */
+  bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t& flags) {
+    const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;
+    bool writes = groups != kAbsent && groups != kNull;
+    if (!read_field(reader, ",\"$set\":", row, kSet, writes)) return false;
+    if (!read_field(reader, ",\"$set_once\":", row, kSetOnce, writes)) return false;
+    if ((row[kMoreTypes] >> kHasExtraShift & 1) != 0) {
+      const uint32_t* extra = rows_.table + kHeaderWords + rows_.row_capacity * kRowWords;
+      extra += index * kExtraWords;
+      for (const ExtraPart part : {kPropertiesSet, kPropertiesSetOnce, kPropertiesUnset})
+        writes |= is_extra_written(extra, part);
+      writes |= is_extra_written(extra, kUnset);
+      if ((extra[kExtraTypes] >> (4 * kUnset) & 15) != kAbsent) {
+        if (!reader.take(",\"$unset\":")) return false;
+        if (!reader.pass(extra[2 * kUnset], extra[2 * kUnset + 1])) return false;
+      }
+    }
+    if (writes) flags |= kLineHasWrites;
+    return true;
+  }
+
+  static bool read_field(Reader& reader, std::string_view name, const uint32_t* row, Field field,
+                         bool& writes) {
+    const uint32_t type = field_type(row, field);
+    if (type == kAbsent) return true;
+    writes |= !is_nothing_to_write(type, field_start(row, field), field_end(row, field));
+    return reader.take(name) && reader.pass(field_start(row, field), field_end(row, field));
+  }
+
+  static bool is_extra_written(const uint32_t* extra, ExtraPart part) {
+    const uint32_t type = extra[kExtraTypes] >> (4 * part) & 15;
+    return !is_nothing_to_write(type, extra[2 * part], extra[2 * part + 1]);
+  }
+
+  const uint8_t* text_;
+  const LineRows& rows_;
+  /** The text between uuid and event of the line before, and what was read of it. */
+  Part head_;
+  size_t project_start_ = 0;
+  size_t project_end_ = 0;
+  HashWords project_key_{};
+  /** The text between timestamp and properties of a line before, and what was read of it. */
+  Part middle_;
+  uint32_t middle_flags_ = 0;
+  double received_at_ = 0;
+};
+
+}  // namespace
+
+size_t read_stored_lines(const uint8_t* text, size_t length, const LineRows& rows,
+                         uint32_t* lines) noexcept {
+  LineReader reader(text, rows);
+  size_t start = rows.first_start;
+  size_t read = 0;
+  for (; read < rows.row_count && rows.first_line + read < rows.line_count; read++) {
+    const size_t end = rows.ends[rows.first_line + read];
+    uint32_t* const line = lines + read * kLineWords;
+    if (start <= end && end <= length) reader.read(read, start, end, line);
+    else line[kLineFlags] = 0;
+    start = end + 1;
+  }
+  return read;
+}
+
+size_t join_lines(uint8_t* text, size_t start, size_t end, uint32_t* ends,
+                  size_t end_count) noexcept {
+  size_t count = 0;
+  for (size_t at = start;; at++) {
+    void* const found = at < end ? std::memchr(text + at, '\n', end - at) : nullptr;
+    const size_t next =
+        found == nullptr ? end : static_cast<size_t>(static_cast<uint8_t*>(found) - text);
+    if (count < end_count) ends[count] = static_cast<uint32_t>(next);
+    count++;
+    if (next == end) return count;
+    text[next] = ',';
+    at = next;
+  }
+}
+
+}  // namespace penstock
