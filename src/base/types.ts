@@ -320,6 +320,8 @@ export interface Publisher {
   refusal(): ErrorCode | undefined;
   /** Undefined when the stream of the project's events is fit for them, else why it is not. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
+  /** The name of the stream of the project's events. */
+  streamOf(lane: Lane, projectId: string): string;
   /** The largest record that this stream takes, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
   /** The largest frame, in bytes of payload. */
@@ -329,10 +331,7 @@ export interface Publisher {
    * <= frameBytesMax). It may hold lines of other projects too, so each line must name its project.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /**
-   * The lines appended since the last call belong to this waiter from now on. The frame leaves by
-   * the rules of group commit.
-   */
+  /** The lines appended since the last call are this waiter's. Group commit sends the frame. */
   join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
   /**
    * A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large

@@ -5,34 +5,20 @@ import { expansionText } from "../base/expansion.ts";
 import { networksOf } from "../base/networks.ts";
 import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
 import { posthogJsFolder } from "../base/posthog-js.ts";
+import { effectsSettings } from "./effects-settings.ts";
 import {
   durationMs,
   flag,
   jetStreamDomain,
   natsUrl,
   oneOf,
-  type Parse,
   subjectPrefix,
   text,
   wholeNumber,
 } from "./parsers.ts";
-
-interface Setting<T, Fallback extends string | undefined> {
-  readonly parse: Parse<T>;
-  /** The default, as text. A setting without a default may be unset. */
-  readonly fallback: Fallback;
-  /** What the text stands for: shown in docs/reference/settings.md and by --help. */
-  readonly unit: string;
-  readonly why: string;
-}
+import { type Setting, setting } from "./setting.ts";
 
 const MIB = 1_048_576;
-
-function setting<T, Fallback extends string | undefined>(
-  row: Setting<T, Fallback>,
-): Setting<T, Fallback> {
-  return row;
-}
 
 /** The table. docs/reference/settings.md is generated from it, in its order. */
 export const settings = {
@@ -296,6 +282,7 @@ export const settings = {
     unit: "folder/off",
     why: "the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; off: none; unset: the one in node_modules, else that of the bundle",
   }),
+  ...effectsSettings,
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
     fallback: "info",

@@ -78,3 +78,12 @@ export function natsUrl(value: string): string {
   if (users.size > 1) throw new Error("must have the same user and password in all its urls");
   return value;
 }
+
+/** The value may hold a password, so no message shows it. */
+export function effectsUrl(value: string): string {
+  if (/^sqlite:[^\0]*$/.test(value)) return value;
+  if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
+  throw new Error(
+    "must be sqlite:<file>, sqlite: alone, or postgres://user:password@host/database",
+  );
+}

@@ -118,6 +118,12 @@ describe("the public and the admin port", () => {
     );
     expect(faultsOf({ PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0" })).toEqual([]);
   });
+
+  test("the port of the effects process is none of the gateway's business", () => {
+    expect(faultsOf({ ...both, PENSTOCK_ADMIN_PORT: "0", PENSTOCK_EFFECTS_PORT: "8001" })).toEqual(
+      [],
+    );
+  });
 });
 
 function faultsOf(env: Record<string, string | undefined>): readonly string[] {

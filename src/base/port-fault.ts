@@ -1,9 +1,13 @@
 // Says why a port cannot be listened on, and names the setting to change. For a port that is taken
 // it also names the command that shows who has it.
 
-type PortName = "PORT" | "ADMIN_PORT";
+const hostOf = {
+  PORT: "HOST",
+  ADMIN_PORT: "ADMIN_HOST",
+  EFFECTS_PORT: "EFFECTS_HOST",
+} as const;
 
-const hostOf = { PORT: "HOST", ADMIN_PORT: "ADMIN_HOST" } as const;
+type PortName = keyof typeof hostOf;
 
 /** `error` is what Node's listen ended with. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
