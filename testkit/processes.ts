@@ -46,7 +46,8 @@ interface Said {
 export type SpeakingProcess = ChildProcess & { said: Said };
 
 /**
- * `node src/main.ts` with the arguments, and no settings from the environment but the nats-server.
+ * `node src/main.ts` with the arguments, and no settings from the environment but the nats-server
+ * and a free port for the effects.
  */
 export function penstock(...args: string[]): SpeakingProcess {
   return penstockWith({}, ...args);
@@ -81,7 +82,9 @@ function speaking(
   variables: Readonly<Record<string, string | undefined>>,
 ): SpeakingProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
-  const env = { ...Object.fromEntries(inherited), PENSTOCK_NATS_SERVER: binary.file, ...variables };
+  // Any free port for the effects beside an `up`: tests run side by side.
+  const own = { PENSTOCK_NATS_SERVER: binary.file, PENSTOCK_EFFECTS_PORT: "0" };
+  const env = { ...Object.fromEntries(inherited), ...own, ...variables };
   return listenedTo(
     spawn(command[0]!, command.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] }),
   );

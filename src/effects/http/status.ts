@@ -1,0 +1,64 @@
+// What the process of the effects says of itself: how far it is behind each stream, and what it
+// could not apply. The same at /status and in `penstock effects status`.
+
+import type { EffectsReader, Totals } from "../store/port.ts";
+import { lagMessages, type StreamStatus } from "../streams/lag.ts";
+import type { IncidentRow, RejectedRow } from "../types.ts";
+import { iso } from "./shapes.ts";
+
+export interface ProcessStatus {
+  /** What it does, such as `applying`, or what it waits for. */
+  readonly state: string;
+  /** Why nothing is being applied; empty when all is well. */
+  readonly reasons: readonly string[];
+  readonly streams: readonly StreamStatus[];
+}
+
+const shownMax = 20;
+
+/** The members of /status, without braces. */
+export async function statusMembers(
+  { state, reasons, streams }: ProcessStatus,
+  reader: EffectsReader,
+): Promise<string> {
+  const [totals, incidents, rejected] = await Promise.all([
+    reader.totals(),
+    reader.incidents(shownMax),
+    reader.rejected(undefined, shownMax),
+  ]);
+  return JSON.stringify({
+    ...{ state, reasons },
+    streams: streams.map(streamValue),
+    totals: totalsValue(totals),
+    incidents: incidents.map(incidentValue),
+    rejected: rejected.map(rejectedValue),
+  }).slice(1, -1);
+}
+
+export function streamValue(status: StreamStatus): object {
+  const { stream, lane, partition, epoch, sequence, lastSequence, lagSeconds } = status;
+  return {
+    ...{ stream, lane, partition, epoch, sequence },
+    last_sequence: lastSequence ?? null,
+    lag_messages: lagMessages(status) ?? null,
+    lag_seconds: lagSeconds ?? null,
+  };
+}
+
+export function totalsValue(totals: Totals): object {
+  const { persons, groups, openSpikes, rejected, incidents } = totals;
+  return { persons, groups, open_spikes: openSpikes, rejected, incidents };
+}
+
+export function incidentValue(incident: IncidentRow): object {
+  const { stream, kind, epoch, sequence, messages, detail } = incident;
+  return { stream, kind, epoch, sequence, messages, detail };
+}
+
+export function rejectedValue({ projectId, place, atMs, eventUuid, ...rest }: RejectedRow): object {
+  const { lane, partition, epoch, sequence, line } = place;
+  return {
+    ...{ project: projectId, reason: rest.reason, detail: rest.detail, at: iso(atMs) },
+    ...{ event_uuid: eventUuid, lane, partition, epoch, sequence, line },
+  };
+}

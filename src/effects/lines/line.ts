@@ -1,0 +1,55 @@
+// A stored line as the reader of frames shows it to the parts that count and apply. Types alone.
+
+import type { Lane } from "../../base/types.ts";
+import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
+
+/** A message of a stream, as it was stored. */
+export interface StoredFrame {
+  readonly stream: string;
+  readonly lane: Lane;
+  readonly partition: number;
+  readonly epoch: number;
+  readonly sequence: number;
+  /** The project that its subject names; undefined where it may hold several projects' lines. */
+  readonly projectId: string | undefined;
+  readonly messageId: string;
+  /** When the stream stored it. */
+  readonly storedAtMs: number;
+  /** NDJSON. */
+  readonly data: Uint8Array;
+}
+
+/** One object, filled anew for each line: nothing may keep it. */
+export interface StoredLine {
+  readonly frame: StoredFrame;
+  /** Index in the frame. */
+  readonly line: number;
+  readonly projectId: string;
+  /** 64 bits of a hash over project and event uuid, as two signed words of 32 bits. */
+  readonly uuidHashHigh: number;
+  readonly uuidHashLow: number;
+  readonly receivedAtMs: number;
+  /** The event's time, but never later than `receivedAtMs`. */
+  readonly timeMs: number;
+  readonly usageClass: UsageClass;
+  /** Whose event it is, also where it makes no person. */
+  readonly distinctId: string;
+  /** 64 bits of a hash over the distinct id, as two signed words of 32 bits. */
+  readonly idHashHigh: number;
+  readonly idHashLow: number;
+  /** Whether it makes a person for its distinct id, if there is none. */
+  readonly hasPerson: boolean;
+  /** It does nothing but that. Then `effect` need not be asked for. */
+  readonly isPlain: boolean;
+  /** When it writes, and where it stands: objects of their own. */
+  stamp(): Stamp;
+  place(): LinePlace;
+  /** What it does, as an object of its own. What cannot be read is in `rejections`. */
+  effect(): EventEffect;
+}
+
+export interface LineVisitor {
+  line(line: StoredLine): void;
+  /** A line that cannot be read at all. `line`: its index; `projectId`: where it can be told. */
+  unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
+}

@@ -1,0 +1,189 @@
+// What the effects process counts. Counters are of commits that the database has taken, so nothing
+// is counted that was rolled back. Gauges are read when somebody scrapes.
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { lanes } from "../../nats/names.ts";
+import type { Totals } from "../store/port.ts";
+import { lagMessages, type StreamStatus } from "../streams/lag.ts";
+import type { Commit, IncidentKind, LinkOutcome, RejectedReason, UsageClass } from "../types.ts";
+import type { EffectsWriter } from "../writer/effects-writer.ts";
+import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
+
+type WriterMemory = EffectsWriter["memory"];
+
+interface EffectsGauges {
+  /** Whether events are being applied, and how far. */
+  readonly status: () => Promise<{
+    readonly reasons: readonly string[];
+    readonly streams: readonly StreamStatus[];
+  }>;
+  /** Undefined while the database is not open. */
+  readonly totals: () => Promise<Totals | undefined>;
+  readonly waits: () => number;
+  /** Undefined while nothing is applied. */
+  readonly memory: () => WriterMemory | undefined;
+}
+
+const commitSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+
+// The values of the labels: the compiler sees that none is missing.
+const usageClasses = {
+  ...{ identified: 1, anonymous: 1, identify: 1, alias: 1, group_identify: 1, survey: 1 },
+} as const satisfies Record<UsageClass, 1>;
+const rejectedReasons = {
+  ...{ not_json: 1, not_a_record: 1, wrong_project: 1, invalid_field: 1, too_deep: 1 },
+  ...{ number_out_of_range: 1, properties_too_large: 1, person_full: 1, group_full: 1 },
+  ...{ too_many_group_types: 1, name_too_long: 1 },
+} as const satisfies Record<RejectedReason, 1>;
+const incidentKinds = {
+  ...{ stream_made_anew: 1, tail_lost: 1, expired_unread: 1, begun_late: 1 },
+  ...{ place_unknown: 1, unknown_schema: 1 },
+} as const satisfies Record<IncidentKind, 1>;
+const linkOutcomes = {
+  ...{ merged: 1, already_one: 1, refused_illegal_id: 1, refused_self: 1 },
+  ...{ refused_both_known: 1, refused_cap: 1 },
+} as const satisfies Record<LinkOutcome, 1>;
+
+export class EffectsMetrics {
+  readonly registry = new Registry();
+  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
+  readonly #events = this.#counter("penstock_effects_events_total", "lane", "class");
+  readonly #duplicates = this.#counter("penstock_effects_duplicates_total", "lane");
+  readonly #frames = this.#counter("penstock_effects_frames_total", "lane");
+  readonly #rejected = this.#counter("penstock_effects_rejected_total", "reason");
+  readonly #incidents = this.#counter("penstock_effects_incidents_total", "kind");
+  readonly #links = this.#counter("penstock_effects_links_total", "outcome");
+  readonly #commits = this.#counter("penstock_effects_commits_total", "outcome");
+  readonly #commitSeconds = new Histogram({
+    name: "penstock_effects_commit_seconds",
+    help: effectsMetricTable.penstock_effects_commit_seconds.help,
+    buckets: commitSecondsBounds,
+    registers: [this.registry],
+  });
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+    // A counter that appears only with its first failure gives no rate that shows this failure.
+    this.#commits.inc({ outcome: "committed" }, 0);
+    this.#commits.inc({ outcome: "failed" }, 0);
+    for (const lane of lanes) {
+      this.#duplicates.inc({ lane }, 0);
+      this.#frames.inc({ lane }, 0);
+      for (const usageClass of Object.keys(usageClasses))
+        this.#events.inc({ lane, class: usageClass }, 0);
+    }
+    for (const reason of Object.keys(rejectedReasons)) this.#rejected.inc({ reason }, 0);
+    for (const kind of Object.keys(incidentKinds)) this.#incidents.inc({ kind }, 0);
+    for (const outcome of Object.keys(linkOutcomes)) this.#links.inc({ outcome }, 0);
+  }
+
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  committed({ usage, runs, rejected, incidents, links, positions }: Commit, seconds: number): void {
+    this.#commits.inc({ outcome: "committed" });
+    this.#commitSeconds.observe(seconds);
+    for (const { lane, class: usageClass, events, duplicates } of usage) {
+      this.#events.inc({ lane, class: usageClass }, events);
+      this.#duplicates.inc({ lane }, duplicates);
+    }
+    const laneOf = new Map(positions.map(({ stream, lane }) => [stream, lane]));
+    for (const { stream, from, to } of runs)
+      this.#frames.inc({ lane: laneOf.get(stream) ?? "live" }, to - from + 1);
+    for (const { reason } of rejected) this.#rejected.inc({ reason });
+    for (const { kind } of incidents) this.#incidents.inc({ kind });
+    for (const { outcome } of links) this.#links.inc({ outcome });
+  }
+
+  failed(): void {
+    this.#commits.inc({ outcome: "failed" });
+  }
+
+  watch({ status, totals, waits, memory }: EffectsGauges): void {
+    this.#gauge("penstock_effects_waits", (gauge) => gauge.set(waits()));
+    this.#watchMemory(memory);
+    // One question serves the gauges of one scrape.
+    const state = once(status);
+    this.#gauge("penstock_effects_ready", async (gauge) =>
+      gauge.set((await state()).reasons.length === 0 ? 1 : 0),
+    );
+    const ofLanes = async (gauge: Gauge, read: (lane: StreamStatus[]) => number): Promise<void> => {
+      const { streams } = await state();
+      gauge.reset();
+      for (const lane of lanes) {
+        const own = streams.filter((stream) => stream.lane === lane);
+        if (own.some(({ lastSequence }) => lastSequence !== undefined))
+          gauge.set({ lane }, read(own));
+      }
+    };
+    this.#gauge("penstock_effects_lag_messages", (gauge) =>
+      ofLanes(gauge, (own) => own.reduce((sum, one) => sum + (lagMessages(one) ?? 0), 0)),
+    );
+    this.#gauge("penstock_effects_lag_seconds", (gauge) =>
+      ofLanes(gauge, (own) => Math.max(0, ...own.map(({ lagSeconds }) => lagSeconds ?? 0))),
+    );
+    this.#watchTotals(once(totals));
+  }
+
+  #watchMemory(memory: () => WriterMemory | undefined): void {
+    const of = (name: EffectsMetricName, read: (memory: WriterMemory) => number): void =>
+      this.#gauge(name, (gauge) => {
+        const held = memory();
+        gauge.reset();
+        if (held !== undefined) gauge.set(read(held));
+      });
+    of("penstock_effects_cache_bytes", ({ cacheBytes }) => cacheBytes);
+    of("penstock_effects_frames_bytes", ({ framesBytes }) => framesBytes);
+    of("penstock_effects_duplicates_bytes", ({ duplicatesBytes }) => duplicatesBytes);
+    of(
+      "penstock_effects_duplicates_window_minutes",
+      ({ duplicatesCoveredMs }) => duplicatesCoveredMs / 60_000,
+    );
+  }
+
+  #watchTotals(totals: () => Promise<Totals | undefined>): void {
+    const of = (name: EffectsMetricName, read: (totals: Totals) => number): void =>
+      this.#gauge(name, async (gauge) => {
+        const found = await totals();
+        gauge.reset();
+        if (found !== undefined) gauge.set(read(found));
+      });
+    of("penstock_effects_persons", ({ persons }) => persons);
+    of("penstock_effects_groups", ({ groups }) => groups);
+    of("penstock_effects_open_spikes", ({ openSpikes }) => openSpikes);
+    of("penstock_effects_incidents", ({ incidents }) => incidents);
+    of("penstock_effects_rejected", ({ rejected }) => rejected);
+  }
+
+  #counter(name: EffectsMetricName, ...labelNames: string[]): Counter {
+    const { help } = effectsMetricTable[name];
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  #gauge(name: EffectsMetricName, read: (gauge: Gauge) => Promise<void> | void): void {
+    const { help } = effectsMetricTable[name];
+    const labelNames = name.startsWith("penstock_effects_lag_") ? ["lane"] : [];
+    const registers = [this.registry];
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect: async function () {
+        await read(this);
+      },
+    });
+  }
+}
+
+/** Callers of the same moment share one call. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= work().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}

@@ -1,0 +1,81 @@
+// Every metric of the effects process: its name, its type, and what its labels mean. The docs are
+// generated from it. The default metrics of prom-client (process_*, nodejs_*) come on top.
+
+interface EffectsMetricRow {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly help: string;
+}
+
+export const effectsMetricTable = {
+  penstock_effects_events_total: {
+    type: "counter",
+    help: "Events applied and committed, by lane and usage class; duplicates are not among them.",
+  },
+  penstock_effects_duplicates_total: {
+    type: "counter",
+    help: "Events that a stream has had before, by lane: counted once, without effect.",
+  },
+  penstock_effects_frames_total: {
+    type: "counter",
+    help: "Messages of the streams applied and committed, by lane.",
+  },
+  penstock_effects_rejected_total: {
+    type: "counter",
+    help: "What of events could not be applied, by reason; the rest of them was.",
+  },
+  penstock_effects_incidents_total: {
+    type: "counter",
+    help: "Times that a stream was not the one it was, or had lost what was not applied yet, by kind.",
+  },
+  penstock_effects_links_total: {
+    type: "counter",
+    help: "Links between ids, by outcome; refused ones are not errors.",
+  },
+  penstock_effects_commits_total: {
+    type: "counter",
+    help: "Transactions, by outcome: committed, failed.",
+  },
+  penstock_effects_commit_seconds: {
+    type: "histogram",
+    help: "How long a transaction takes.",
+  },
+  penstock_effects_lag_messages: {
+    type: "gauge",
+    help: "Messages stored and not applied yet, by lane; absent while NATS does not say.",
+  },
+  penstock_effects_lag_seconds: {
+    type: "gauge",
+    help: "How long the oldest message that is not applied has been stored, by lane; absent while NATS does not say.",
+  },
+  penstock_effects_ready: {
+    type: "gauge",
+    help: "1 while events are being applied, else 0.",
+  },
+  penstock_effects_persons: { type: "gauge", help: "Persons in the database." },
+  penstock_effects_groups: { type: "gauge", help: "Groups in the database." },
+  penstock_effects_open_spikes: { type: "gauge", help: "Spikes that have not ended." },
+  penstock_effects_incidents: { type: "gauge", help: "Incidents in the database." },
+  penstock_effects_rejected: {
+    type: "gauge",
+    help: "Rejections since the database was made; it keeps the newest 10,000 of each project.",
+  },
+  penstock_effects_cache_bytes: {
+    type: "gauge",
+    help: "Rows of people and groups that are kept in memory.",
+  },
+  penstock_effects_frames_bytes: {
+    type: "gauge",
+    help: "Messages that were read and are not applied yet.",
+  },
+  penstock_effects_duplicates_bytes: {
+    type: "gauge",
+    help: "What the memory of duplicates takes.",
+  },
+  penstock_effects_duplicates_window_minutes: {
+    type: "gauge",
+    help: "How far back duplicates are told, in the stream that remembers least: 30 to 60 once events have come for so long; less means that more come than its memory takes.",
+  },
+  penstock_effects_waits: { type: "gauge", help: "Requests that wait for a sequence." },
+} as const satisfies Record<string, EffectsMetricRow>;
+
+export type EffectsMetricName = keyof typeof effectsMetricTable;

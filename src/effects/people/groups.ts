@@ -1,0 +1,227 @@
+// Groups, their types, and which distinct ids were seen with them. A group and its type are made by
+// group identify alone; that an id was seen with a group is kept whether or not there is one.
+
+import type { GroupName } from "../store/port.ts";
+import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
+import { PropertyBag, type Refused } from "./property-bag.ts";
+import { type CachedRow, RowCache } from "./row-cache.ts";
+
+const groupBytes = 500;
+const propertyObjectBytes = 200;
+const associationBytes = 300;
+
+interface GroupsOptions {
+  readonly cacheBytesMax: number;
+  readonly propertyBytesMax: number;
+  /** Types of a project. */
+  readonly typesMax: number;
+}
+
+type GroupWrites = NonNullable<EventEffect["group"]>;
+
+export class Groups {
+  readonly groups: RowCache<Group>;
+  readonly types: RowCache<GroupTypes>;
+  readonly associations: RowCache<Association>;
+  readonly #options: GroupsOptions;
+
+  constructor(options: GroupsOptions) {
+    this.#options = options;
+    this.groups = new RowCache(options.cacheBytesMax / 2);
+    this.types = new RowCache(options.cacheBytesMax / 8);
+    this.associations = new RowCache((options.cacheBytesMax * 3) / 8);
+  }
+
+  isHere(projectId: string, group: { type: string; key: string }): boolean {
+    return this.groups.get(projectId, groupId(group)) !== undefined;
+  }
+
+  areTypesHere(projectId: string): boolean {
+    return this.types.get(projectId, "") !== undefined;
+  }
+
+  /** Takes a stored row, unless it is here already: then it is newer here. */
+  adopt(row: GroupRow): void {
+    if (this.isHere(row.projectId, row)) return;
+    this.groups.put(new Group(row, new PropertyBag(row.properties, row.propertyBytes)));
+  }
+
+  /** All types of a project, unless they are here already. */
+  adoptTypes(projectId: string, types: readonly string[]): void {
+    if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
+  }
+
+  /** Makes or updates a group. False: the project has too many types for a new one. */
+  write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
+    const { projectId, stamp } = effect;
+    const types = this.types.get(projectId, "");
+    if (types === undefined) throw new Error("write a group: its project's types are not read");
+    if (!types.known.has(writes.type)) {
+      if (types.known.size >= this.#options.typesMax) return false;
+      types.add(writes.type);
+      this.types.changed(types);
+    }
+    const group = this.groups.get(projectId, groupId(writes)) ?? this.#make(effect, writes);
+    if (stamp.timeMs < group.createdAtMs || stamp.timeMs > group.updatedAtMs) {
+      group.createdAtMs = Math.min(group.createdAtMs, stamp.timeMs);
+      group.updatedAtMs = Math.max(group.updatedAtMs, stamp.timeMs);
+      this.groups.changed(group);
+    }
+    const before = group.bytes;
+    const room = { bytesMax: this.#options.propertyBytesMax, refused };
+    const isWritten = group.properties.write(writes.set, stamp, room);
+    this.groups.grew(group, group.bytes - before);
+    if (isWritten) this.groups.changed(group);
+    return true;
+  }
+
+  /** The id was seen with the group. A row that is not here may be in the store, and older. */
+  associate(effect: EventEffect, distinctId: string, group: { type: string; key: string }): void {
+    const { projectId } = effect;
+    const atMs = effect.stamp.timeMs;
+    const old = this.associations.get(projectId, associationId(group, distinctId));
+    if (old !== undefined && old.firstSeenAtMs <= atMs) return;
+    const { type, key } = group;
+    const row = old ?? new Association({ projectId, type, key, distinctId, firstSeenAtMs: atMs });
+    if (old === undefined) this.associations.put(row);
+    row.firstSeenAtMs = atMs;
+    this.associations.changed(row);
+  }
+
+  trim(): void {
+    this.groups.trim();
+    this.types.trim();
+    this.associations.trim();
+  }
+
+  committed(): void {
+    this.groups.committed();
+    this.types.committed();
+    this.associations.committed();
+  }
+
+  clear(): void {
+    this.groups.clear();
+    this.types.clear();
+    this.associations.clear();
+  }
+
+  #make(effect: EventEffect, { type, key }: GroupWrites): Group {
+    const { projectId } = effect;
+    const atMs = effect.stamp.timeMs;
+    const times = { createdAtMs: atMs, updatedAtMs: atMs, version: 0 };
+    const group = new Group({ projectId, type, key, ...times }, new PropertyBag());
+    this.groups.put(group);
+    this.groups.changed(group);
+    return group;
+  }
+}
+
+class Group implements CachedRow {
+  readonly projectId: string;
+  readonly type: string;
+  readonly key: string;
+  readonly id: string;
+  createdAtMs: number;
+  updatedAtMs: number;
+  version: number;
+  readonly properties: PropertyBag;
+  isChanged = false;
+
+  constructor(row: Omit<GroupRow, "properties" | "propertyBytes">, properties: PropertyBag) {
+    this.projectId = row.projectId;
+    this.type = row.type;
+    this.key = row.key;
+    this.id = groupId(row);
+    this.createdAtMs = row.createdAtMs;
+    this.updatedAtMs = row.updatedAtMs;
+    this.version = row.version;
+    this.properties = properties;
+  }
+
+  get bytes(): number {
+    const { bytes, size } = this.properties;
+    return groupBytes + 4 * this.id.length + bytes + size * propertyObjectBytes;
+  }
+
+  /** As it is now; stays so. Counts as a write. */
+  row(): GroupRow {
+    this.version++;
+    return {
+      projectId: this.projectId,
+      type: this.type,
+      key: this.key,
+      createdAtMs: this.createdAtMs,
+      updatedAtMs: this.updatedAtMs,
+      properties: this.properties.snapshot(),
+      propertyBytes: this.properties.bytes,
+      version: this.version,
+    };
+  }
+}
+
+/** The group types of a project, and which of them are new since they were last asked for. */
+class GroupTypes implements CachedRow {
+  readonly projectId: string;
+  readonly id = "";
+  readonly known: Set<string>;
+  #added: string[] = [];
+  isChanged = false;
+
+  constructor(projectId: string, types: readonly string[]) {
+    this.projectId = projectId;
+    this.known = new Set(types);
+  }
+
+  get bytes(): number {
+    return groupBytes;
+  }
+
+  add(type: string): void {
+    this.known.add(type);
+    this.#added.push(type);
+  }
+
+  takeAdded(): readonly string[] {
+    const added = this.#added;
+    this.#added = [];
+    return added;
+  }
+}
+
+class Association implements CachedRow {
+  readonly projectId: string;
+  readonly id: string;
+  readonly type: string;
+  readonly key: string;
+  readonly distinctId: string;
+  firstSeenAtMs: number;
+  isChanged = false;
+
+  constructor(row: GroupMemberRow) {
+    this.projectId = row.projectId;
+    this.type = row.type;
+    this.key = row.key;
+    this.distinctId = row.distinctId;
+    this.firstSeenAtMs = row.firstSeenAtMs;
+    this.id = associationId(row, row.distinctId);
+  }
+
+  get bytes(): number {
+    return associationBytes + 2 * this.id.length;
+  }
+
+  row(): GroupMemberRow {
+    const { projectId, type, key, distinctId, firstSeenAtMs } = this;
+    return { projectId, type, key, distinctId, firstSeenAtMs };
+  }
+}
+
+// No text of a stored line has a NUL.
+function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
+  return `${type}\0${key}`;
+}
+
+function associationId(group: { type: string; key: string }, distinctId: string): string {
+  return `${group.type}\0${group.key}\0${distinctId}`;
+}

@@ -1,0 +1,287 @@
+// Which distinct ids are which person: union-find over rows, where a merged person's row points to
+// its survivor, so that a link costs the same however many ids move. Works on rows in memory alone;
+// People sees to it that they are there.
+
+import type { StoredLine } from "../lines/line.ts";
+import { isIllegalId } from "../rules/illegal-ids.ts";
+import { compareStamps, stampOfOtherId } from "../stamp.ts";
+import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
+import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
+import { hourOf, type Member, memberOf, newMember, type Person } from "./member.ts";
+import type { Refused } from "./property-bag.ts";
+import { RowCache } from "./row-cache.ts";
+
+const hourMs = 3_600_000;
+/** Members that are found by a hash of their ids; a power of two. */
+const recentMembers = 65_536;
+const propertyObjectBytes = 200;
+
+interface MembersOptions {
+  readonly cacheBytesMax: number;
+  /** Distinct ids of a person. */
+  readonly idsMax: number;
+  readonly propertyBytesMax: number;
+  /** Pointers from an id to its person; more are not a long way but a circle. */
+  readonly depthMax: number;
+}
+
+/** What `seen` is asked of; a StoredLine is one. */
+export type SeenLine = Pick<StoredLine, "projectId" | "distinctId" | "idHashHigh" | "timeMs">;
+
+/** First at `stamp`, last at `lastMs`. */
+interface Seen {
+  readonly stamp: Stamp;
+  readonly lastMs: number;
+}
+
+const newSide: LinkSide = { known: false, idsTotal: 1 };
+
+export class Members {
+  readonly rows: RowCache<Member>;
+  readonly #options: MembersOptions;
+  /** Those that were seen lately, by a hash of their ids: a third of the time of two Maps. */
+  readonly #recent: (Member | undefined)[];
+  #recentGeneration = 0;
+  // The id that was asked for last and is not here: whoever asks whether it was seen asks for its
+  // row next, and to find nothing in large maps takes long.
+  #absentProjectId = "";
+  #absentId: string | undefined = undefined;
+
+  constructor(options: MembersOptions) {
+    this.#options = options;
+    this.#recent = new Array<undefined>(recentMembers).fill(undefined);
+    this.rows = new RowCache(options.cacheBytesMax);
+  }
+
+  /** Whether the id is here with its person, and an event at this time changes neither. */
+  seen({ projectId, distinctId: id, idHashHigh, timeMs }: SeenLine): boolean {
+    const member = this.#recentOf(projectId, id, idHashHigh);
+    if (member === undefined) {
+      this.#absentProjectId = projectId;
+      this.#absentId = id;
+      return false;
+    }
+    if (timeMs >= member.quietFromS * 1000 && timeMs < member.quietToS * 1000) return true;
+    if (timeMs <= member.first.timeMs) return false;
+    const person = (member.mergedInto === undefined ? member : this.#root(member))?.person;
+    if (person === undefined || timeMs >= person.lastSeenAtMs + hourMs) return false;
+    member.noteQuiet(person);
+    return true;
+  }
+
+  #recentOf(projectId: string, id: string, idHash: number): Member | undefined {
+    const recent = this.#recent;
+    if (this.#recentGeneration !== this.rows.generation) {
+      this.#recentGeneration = this.rows.generation;
+      recent.fill(undefined);
+    }
+    const place = idHash & (recentMembers - 1);
+    const last = recent[place];
+    if (last !== undefined && last.id === id && last.projectId === projectId) return last;
+    const member = this.rows.get(projectId, id);
+    if (member !== undefined) recent[place] = member;
+    return member;
+  }
+
+  /** The row to be read for the id to be here with its person; undefined: they are here. */
+  missing(projectId: string, id: string): string | undefined {
+    if (id === this.#absentId && projectId === this.#absentProjectId) return id;
+    let at = id;
+    for (let depth = 0; depth <= this.#options.depthMax; depth++) {
+      const member = this.rows.get(projectId, at);
+      if (member === undefined) return at;
+      if (member.mergedInto === undefined) return undefined;
+      at = member.mergedInto;
+    }
+    throw new Error(`find the person of a distinct id: its row ${id} points in a circle`);
+  }
+
+  /** Takes a stored row, unless it is here already: then it is newer here. */
+  adopt(row: MemberRow): void {
+    if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
+    this.#put(memberOf(row));
+  }
+
+  /** An id that has no row: it is seen for the first time. */
+  make(projectId: string, id: string, { stamp, lastMs }: Seen): Member {
+    const member = newMember(projectId, id, stamp);
+    member.person!.lastSeenAtMs = hourOf(lastMs);
+    this.#put(member);
+    this.rows.changed(member);
+    return member;
+  }
+
+  /** The id was seen: first at `stamp`, last at `lastMs`. Makes its person, if there is none. */
+  touch(projectId: string, id: string, seen: Seen): Member {
+    const { stamp, lastMs } = seen;
+    const member = this.rows.get(projectId, id);
+    if (member === undefined) return this.make(projectId, id, seen);
+    if (compareStamps(stamp, member.first) < 0) {
+      member.first = stamp;
+      this.rows.changed(member);
+    }
+    const root = this.#personRow(member);
+    const person = root.person;
+    if (compareStamps(stamp, person.firstStamp) < 0) {
+      person.firstStamp = stamp;
+      person.firstId = member.id;
+      person.firstUuid = member.uuid;
+      person.createdAtMs = stamp.timeMs;
+      this.rows.changed(root);
+    }
+    const hour = hourOf(lastMs);
+    if (hour > person.lastSeenAtMs) {
+      person.lastSeenAtMs = hour;
+      this.rows.changed(root);
+    }
+    return member;
+  }
+
+  /** Writes properties of the id's person; the id was seen. */
+  write(member: Member, writes: PropertyWrites, by: { stamp: Stamp; refused: Refused }): void {
+    const root = this.#personRow(member);
+    const { properties } = root.person;
+    const before = properties.bytes + properties.size * propertyObjectBytes;
+    const room = { bytesMax: this.#options.propertyBytesMax, refused: by.refused };
+    const isWritten = properties.write(writes, by.stamp, room);
+    this.rows.grew(root, properties.bytes + properties.size * propertyObjectBytes - before);
+    if (isWritten) this.rows.changed(root);
+  }
+
+  /**
+   * Makes one person of two ids, where nothing speaks against it. A refused link leaves no trace on
+   * the id that is not the event's own. Names of properties that find no room go to `refused`.
+   */
+  link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
+    const { projectId, stamp } = effect;
+    if (isIllegalId(link.from) || isIllegalId(link.to)) return "refused_illegal_id";
+    const own = link.kind === "identify" ? link.to : link.from;
+    const ownMember = this.touch(projectId, own, { stamp, lastMs: stamp.timeMs });
+    const outcome = this.#linkLegal(ownMember, effect, { ...link, refused });
+    if (link.kind !== "identify") return outcome;
+    const target = this.#personRow(ownMember);
+    if (!target.person.known) {
+      target.person.known = true;
+      this.rows.changed(target);
+    }
+    return outcome;
+  }
+
+  #linkLegal(
+    own: Member,
+    effect: EventEffect,
+    link: NonNullable<EventEffect["link"]> & { readonly refused: Refused },
+  ): LinkOutcome {
+    const otherId = own.id === link.to ? link.from : link.to;
+    if (otherId === own.id) return "refused_self";
+    const ownRoot = this.#personRow(own);
+    const other = this.rows.get(own.projectId, otherId);
+    const otherRoot = other === undefined ? undefined : this.#personRow(other);
+    let outcome: LinkOutcome = "already_one";
+    if (ownRoot !== otherRoot) {
+      const [ownSide, otherSide] = [ownRoot.person, otherRoot?.person ?? newSide];
+      const isToOwn = own.id === link.to;
+      const sides = isToOwn ? { from: otherSide, to: ownSide } : { from: ownSide, to: otherSide };
+      outcome = outcomeOfTwo(link.kind, sides, this.#options.idsMax);
+      if (outcome !== "merged") return outcome;
+    }
+    const { stamp } = effect;
+    const seen = { stamp: stampOfOtherId(stamp), lastMs: stamp.timeMs };
+    const touched = this.touch(own.projectId, otherId, seen);
+    const touchedRoot = this.#personRow(touched);
+    const root =
+      ownRoot === touchedRoot
+        ? ownRoot
+        : own.id === link.to
+          ? this.#merge(touchedRoot, ownRoot, link.refused)
+          : this.#merge(ownRoot, touchedRoot, link.refused);
+    if (root.person.main === undefined || compareStamps(stamp, root.person.main.stamp) > 0) {
+      root.person.main = { id: link.to, stamp };
+      this.rows.changed(root);
+    }
+    return outcome;
+  }
+
+  /** The person with more ids survives, `to` where both have as many: so ways stay short. */
+  #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
+    const survives = to.person.idsTotal >= from.person.idsTotal;
+    const [loser, survivor] = survives ? [from, to] : [to, from];
+    const [theirs, ours] = [loser.person, survivor.person];
+    const before = survivor.bytes;
+    joinPersons(theirs, ours);
+    joinProperties(theirs, ours, { bytesMax: this.#options.propertyBytesMax, refused });
+    this.rows.grew(survivor, survivor.bytes - before);
+    const merged: Member = loser;
+    merged.person = undefined;
+    merged.mergedInto = survivor.id;
+    this.rows.changed(loser);
+    this.rows.changed(survivor);
+    return survivor;
+  }
+
+  /** The row with the person of this id. Lets the rows on the way point to it themselves. */
+  #personRow(member: Member): PersonRow {
+    if (isPersonRow(member)) return member;
+    const root = this.#root(member);
+    if (root === undefined || !isPersonRow(root)) {
+      throw new Error(`find the person of a distinct id: rows behind ${member.id} are not read`);
+    }
+    let at = member;
+    while (at.mergedInto !== undefined && at.mergedInto !== root.id) {
+      const next = this.rows.get(at.projectId, at.mergedInto)!;
+      at.mergedInto = root.id;
+      this.rows.changed(at);
+      at = next;
+    }
+    return root;
+  }
+
+  #put(member: Member): void {
+    this.#absentId = undefined;
+    this.rows.put(member);
+  }
+
+  #root(member: Member): Member | undefined {
+    let at: Member | undefined = member;
+    for (let depth = 0; depth <= this.#options.depthMax; depth++) {
+      if (at?.mergedInto === undefined) return at;
+      at = this.rows.get(at.projectId, at.mergedInto);
+    }
+    throw new Error(`find the person of a distinct id: its row ${member.id} points in a circle`);
+  }
+}
+
+type PersonRow = Member & { person: Person };
+
+function isPersonRow(member: Member): member is PersonRow {
+  return member.person !== undefined;
+}
+
+function joinPersons(theirs: Person, ours: Person): void {
+  if (compareStamps(theirs.firstStamp, ours.firstStamp) < 0) {
+    ours.firstStamp = theirs.firstStamp;
+    ours.firstId = theirs.firstId;
+    ours.firstUuid = theirs.firstUuid;
+  }
+  const [main, other] = [ours.main, theirs.main];
+  if (main === undefined || (other !== undefined && compareStamps(other.stamp, main.stamp) > 0)) {
+    ours.main = other;
+  }
+  ours.known ||= theirs.known;
+  ours.createdAtMs = Math.min(ours.createdAtMs, theirs.createdAtMs);
+  ours.lastSeenAtMs = Math.max(ours.lastSeenAtMs, theirs.lastSeenAtMs);
+  ours.idsTotal += theirs.idsTotal;
+}
+
+function joinProperties(
+  theirs: Person,
+  ours: Person,
+  room: { bytesMax: number; refused: Refused },
+): void {
+  const [small, large] =
+    theirs.properties.size > ours.properties.size
+      ? [ours.properties, theirs.properties]
+      : [theirs.properties, ours.properties];
+  large.join(small, room);
+  ours.properties = large;
+}

@@ -1,0 +1,350 @@
+// People and groups in memory, and what a batch of events does to them: add or touch what is not
+// seen, read what is missing, apply, take the changed rows for a commit. Rows on their way to the
+// store stay here, so the next batch need not wait. Never asks a clock and never reads the store.
+
+import type { StoredFrame, StoredLine } from "../lines/line.ts";
+import { compareStamps, frameRank, lineRank } from "../stamp.ts";
+import type {
+  Commit,
+  EventEffect,
+  GroupRow,
+  LinkRow,
+  MemberRow,
+  RejectedReason,
+  RejectedRow,
+  Stamp,
+} from "../types.ts";
+import { Groups } from "./groups.ts";
+import type { Member } from "./member.ts";
+import { Members, type SeenLine } from "./members.ts";
+import { noRoom, Refused } from "./property-bag.ts";
+import { type Missing, partsOf, Wanted, type WantedId } from "./wanted.ts";
+
+export interface PeopleOptions {
+  /** About how much the rows in memory may come to, beside those of the batches under way. */
+  readonly cacheBytesMax?: number;
+  /** Distinct ids that a person may have; a link to more is refused. */
+  readonly idsMax?: number;
+  /** Names and values that a person, and that a group may have. */
+  readonly propertyBytesMax?: number;
+  readonly groupTypesMax?: number;
+  readonly depthMax?: number;
+}
+
+/** What a plain line says; a StoredLine is one. Nothing of it is kept but its texts. */
+type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
+
+/** The rows that were found of those that are missing. */
+export interface Loaded {
+  /** Those asked for, and all on the way from each to its person. */
+  readonly members: readonly MemberRow[];
+  readonly groups: readonly GroupRow[];
+  readonly groupTypes: Commit["groupTypes"];
+}
+
+export type PeopleChanges = Pick<
+  Commit,
+  "members" | "links" | "groups" | "groupTypes" | "groupMembers" | "rejected"
+>;
+
+const mebibyte = 1_048_576;
+const detailLengthMax = 200;
+// What a link and a rejection weigh, roughly; their texts are short.
+const linkBytes = 1_000;
+const rejectedBytes = 1_000;
+
+export class People {
+  readonly #members: Members;
+  readonly #groups: Groups;
+  readonly #groupTypesMax: number;
+  readonly #wanted = new Wanted();
+  #effects: EventEffect[] = [];
+  /** How many of them are applied. */
+  #applied = 0;
+  #links: LinkRow[] = [];
+  #rejected: RejectedRow[] = [];
+  // The ranks of a frame's lines begin alike.
+  #frame: StoredFrame | undefined = undefined;
+  #frameRank = "";
+
+  constructor(options: PeopleOptions = {}) {
+    const cacheBytesMax = options.cacheBytesMax ?? 256 * mebibyte;
+    const propertyBytesMax = options.propertyBytesMax ?? mebibyte / 2;
+    this.#groupTypesMax = options.groupTypesMax ?? 100;
+    this.#members = new Members({
+      cacheBytesMax: (cacheBytesMax * 3) / 4,
+      idsMax: options.idsMax ?? 10_000,
+      propertyBytesMax,
+      depthMax: options.depthMax ?? 64,
+    });
+    this.#groups = new Groups({
+      cacheBytesMax: cacheBytesMax / 4,
+      propertyBytesMax,
+      typesMax: this.#groupTypesMax,
+    });
+  }
+
+  /** An estimate of what the rows in memory weigh. */
+  get cacheBytes(): number {
+    const { groups, types, associations } = this.#groups;
+    return this.#members.rows.bytes + groups.bytes + types.bytes + associations.bytes;
+  }
+
+  /** About how many rows `changes` would give. */
+  get changedRows(): number {
+    const { groups, associations } = this.#groups;
+    const rows = [this.#members.rows, groups, associations];
+    const changed = rows.reduce((sum, { changedRows }) => sum + changedRows, 0);
+    return changed + this.#links.length + this.#rejected.length;
+  }
+
+  /** About what they weigh in memory. */
+  get changedBytes(): number {
+    const { groups, associations } = this.#groups;
+    const rows = [this.#members.rows, groups, associations];
+    const changed = rows.reduce((sum, { changedBytes }) => sum + changedBytes, 0);
+    return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
+  }
+
+  /** Whether a plain line changes nothing: then there is nothing to do for it. */
+  seen(line: SeenLine): boolean {
+    return this.#members.seen(line);
+  }
+
+  /** A plain line that was not seen. Plain lines may be applied at once, whatever comes before. */
+  touch(line: PlainLine): void {
+    const { projectId, distinctId, timeMs } = line;
+    const row = this.#members.missing(projectId, distinctId);
+    if (row === undefined) {
+      const seen = { stamp: this.#stampOf(line), lastMs: timeMs };
+      this.#members.touch(projectId, distinctId, seen);
+      return;
+    }
+    const wanted = this.#wanted.id(projectId, distinctId, row);
+    if (timeMs > wanted.lastMs) wanted.lastMs = timeMs;
+    if (wanted.stamp !== undefined && wanted.stamp.timeMs < timeMs) return;
+    const stamp = this.#stampOf(line);
+    if (wanted.stamp === undefined || compareStamps(stamp, wanted.stamp) < 0) wanted.stamp = stamp;
+  }
+
+  /** Queues what a line does that is not plain. */
+  add(effect: EventEffect): void {
+    this.#effects.push(effect);
+    const { projectId, distinctId, link, group } = effect;
+    if (distinctId !== undefined) this.#want(projectId, distinctId);
+    if (link !== undefined) {
+      this.#want(projectId, link.from);
+      this.#want(projectId, link.to);
+    }
+    if (group === undefined) return;
+    const { type, key } = group;
+    if (!this.#groups.isHere(projectId, group)) this.#wanted.group({ projectId, type, key });
+    if (!this.#groups.areTypesHere(projectId)) this.#wanted.typesOf.add(projectId);
+  }
+
+  /** How many effects wait to be applied, and ids of plain lines. */
+  get queued(): number {
+    return this.#effects.length + this.#wanted.size;
+  }
+
+  /**
+   * Takes back all that is queued, as parts that are each queued by a call and need few rows: where
+   * the rows of all are too much at once.
+   */
+  takeParts(): (() => void)[] {
+    const parts: (() => void)[] = [];
+    for (const [projectId, ids] of this.#wanted.ids) {
+      for (const some of partsOf([...ids].filter(([, { stamp }]) => stamp !== undefined)))
+        parts.push(() => {
+          for (const [id, seen] of some) this.#touchAgain(projectId, id, seen);
+        });
+    }
+    for (const some of partsOf(this.#effects))
+      parts.push(() => {
+        for (const effect of some) this.add(effect);
+      });
+    this.#wanted.clear();
+    this.#effects = [];
+    return parts;
+  }
+
+  /** What `adopt` is to be given before `apply`; undefined: nothing. */
+  missing(): Missing | undefined {
+    if (this.#wanted.isEmpty) return undefined;
+    const members = new Map<string, readonly string[]>();
+    for (const [projectId, ids] of this.#wanted.ids) {
+      const rows = new Set<string>();
+      for (const { row } of ids.values()) rows.add(row);
+      members.set(projectId, [...rows]);
+    }
+    return {
+      members,
+      groups: [...this.#wanted.groups.values()],
+      groupTypes: [...this.#wanted.typesOf],
+    };
+  }
+
+  /** The stored rows of all that was missing. What is not among them is not in the store. */
+  adopt(loaded: Loaded): void {
+    for (const row of loaded.members) {
+      this.#members.adopt(row);
+      this.#wanted.found(row.projectId, row.distinctId);
+    }
+    for (const row of loaded.groups) this.#groups.adopt(row);
+    const types = Map.groupBy(loaded.groupTypes, ({ projectId }) => projectId);
+    for (const projectId of this.#wanted.typesOf) {
+      const rows = types.get(projectId) ?? [];
+      this.#groups.adoptTypes(
+        projectId,
+        rows.map(({ type }) => type),
+      );
+    }
+  }
+
+  /**
+   * Applies what was queued, in its order, or the next so many effects of it; nothing is queued in
+   * between. Tells whether that was all. Throws where a row that is needed was not adopted: then
+   * everything is to be discarded.
+   */
+  apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
+    for (const [projectId, ids] of this.#wanted.ids) {
+      for (const [id, { stamp, lastMs, isFound }] of ids) {
+        if (stamp === undefined) continue;
+        if (isFound) this.#members.touch(projectId, id, { stamp, lastMs });
+        else this.#members.make(projectId, id, { stamp, lastMs });
+      }
+    }
+    this.#wanted.clear();
+    const end = Math.min(this.#effects.length, this.#applied + effectsMax);
+    while (this.#applied < end) this.#apply(this.#effects[this.#applied++]!);
+    if (end < this.#effects.length) return false;
+    this.#applied = 0;
+    this.#effects = [];
+    this.#frame = undefined;
+    this.#members.rows.trim();
+    this.#groups.trim();
+    return true;
+  }
+
+  /**
+   * The rows that changed since the last call, each once, as they are now; later batches do not
+   * change them. They stay in memory until `committed` was called for them.
+   */
+  changes(): PeopleChanges {
+    const groupTypes: { projectId: string; type: string }[] = [];
+    for (const types of this.#groups.types.takeChanged()) {
+      const { projectId } = types;
+      for (const type of types.takeAdded()) groupTypes.push({ projectId, type });
+    }
+    const changes = {
+      members: this.#members.rows.takeChanged().map((member) => member.row()),
+      links: this.#links,
+      groups: this.#groups.groups.takeChanged().map((group) => group.row()),
+      groupTypes,
+      groupMembers: this.#groups.associations.takeChanged().map((row) => row.row()),
+      rejected: this.#rejected,
+    };
+    this.#links = [];
+    this.#rejected = [];
+    return changes;
+  }
+
+  /**
+   * Rows that may be written before all of a frame is applied. Applied again, after a crash, it
+   * changes only what found no room the first time. What is rejected waits for `changes`.
+   */
+  spill(): PeopleChanges {
+    const changes = this.changes();
+    this.#rejected = [...changes.rejected];
+    return { ...changes, rejected: [] };
+  }
+
+  /** The changes that were asked for first, of those not committed yet, are in the store. */
+  committed(): void {
+    this.#members.rows.committed();
+    this.#groups.committed();
+  }
+
+  /** Forgets everything: after a commit that failed, memory is ahead of the store. */
+  discard(): void {
+    this.#members.rows.clear();
+    this.#groups.clear();
+    this.#wanted.clear();
+    this.#effects = [];
+    this.#applied = 0;
+    this.#links = [];
+    this.#rejected = [];
+    this.#frame = undefined;
+  }
+
+  #apply(effect: EventEffect): void {
+    const { projectId, distinctId, stamp } = effect;
+    for (const { reason, detail } of effect.rejections) this.#reject(effect, reason, detail);
+    if (distinctId !== undefined) {
+      const seen = { stamp, lastMs: stamp.timeMs };
+      const member = this.#members.touch(projectId, distinctId, seen);
+      this.#link(effect);
+      this.#writePerson(effect, member);
+      for (const group of effect.memberOf) this.#groups.associate(effect, distinctId, group);
+    }
+    this.#writeGroup(effect);
+  }
+
+  #link(effect: EventEffect): void {
+    const { projectId, place, link, eventUuid } = effect;
+    if (link === undefined) return;
+    const refused = new Refused();
+    const outcome = this.#members.link(effect, link, refused);
+    const { kind, from: a, to: b } = link;
+    const atMs = effect.stamp.timeMs;
+    this.#links.push({ projectId, place, a, b, kind, atMs, eventUuid, outcome });
+    if (refused.count > 0) this.#reject(effect, "person_full", noRoom(refused, "persons merged"));
+  }
+
+  #writePerson(effect: EventEffect, member: Member): void {
+    if (effect.person === undefined) return;
+    const refused = new Refused();
+    this.#members.write(member, effect.person, { stamp: effect.stamp, refused });
+    if (refused.count > 0) this.#reject(effect, "person_full", noRoom(refused, "person"));
+  }
+
+  #writeGroup(effect: EventEffect): void {
+    const { group } = effect;
+    if (group === undefined) return;
+    const refused = new Refused();
+    if (!this.#groups.write(effect, group, refused)) {
+      const detail = `more than ${this.#groupTypesMax} group types: ${group.type}`;
+      this.#reject(effect, "too_many_group_types", detail);
+    }
+    if (refused.count > 0) this.#reject(effect, "group_full", noRoom(refused, "group"));
+  }
+
+  #reject(effect: EventEffect, reason: RejectedReason, detail: string): void {
+    const { projectId, place, eventUuid, receivedAtMs: atMs } = effect;
+    const short = detail.slice(0, detailLengthMax).toWellFormed();
+    this.#rejected.push({ projectId, place, eventUuid, atMs, reason, detail: short });
+  }
+
+  #touchAgain(
+    projectId: string,
+    id: string,
+    { stamp, lastMs }: Pick<WantedId, "stamp" | "lastMs">,
+  ): void {
+    const row = this.#members.missing(projectId, id);
+    if (row !== undefined) Object.assign(this.#wanted.id(projectId, id, row), { stamp, lastMs });
+    else if (stamp !== undefined) this.#members.touch(projectId, id, { stamp, lastMs });
+  }
+
+  #want(projectId: string, id: string): void {
+    const row = this.#members.missing(projectId, id);
+    if (row !== undefined) this.#wanted.id(projectId, id, row);
+  }
+
+  #stampOf(line: PlainLine): Stamp {
+    if (line.frame !== this.#frame) {
+      this.#frame = line.frame;
+      this.#frameRank = frameRank(line.frame);
+    }
+    return { timeMs: line.timeMs, rank: lineRank(this.#frameRank, line.line) };
+  }
+}

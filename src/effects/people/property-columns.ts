@@ -1,0 +1,127 @@
+// Properties as two columns, the same for every store: `json` for people and queries, `state` for
+// the stamps and what `json` does not show. A value is stored once, as the text that was sent: both
+// columns have to come back character by character (in PostgreSQL `json`, not `jsonb`).
+
+import type { PropertyColumns } from "../store/port.ts";
+import type { Properties, PropertyState, Stamp } from "../types.ts";
+import { shownJson } from "./property-value.ts";
+
+/** JSON text of four flat arrays. An index is that of a stamp; -1: none. */
+type State = [
+  // Time, rank, …
+  stamps: (number | string)[],
+  // For each name in `json`: length of its token (negative where there is an `$unset`), length of
+  // its value, index of the write, index of the once.
+  shown: number[],
+  // In the order of `json`: the `$set_once`s that a `$set` hides.
+  hidden: string[],
+  // Name, index of the `$unset`, index of the once, JSON of the once or "".
+  unshown: (number | string)[],
+];
+
+const empty: PropertyColumns = { json: "{}", state: "" };
+
+/** Names are sorted by code unit. */
+export function toColumns(properties: Properties): PropertyColumns {
+  if (properties.size === 0) return empty;
+  const stamps = new StampTable();
+  const [shown, hidden, unshown]: [number[], string[], (number | string)[]] = [[], [], []];
+  let json = "";
+  for (const name of [...properties.keys()].sort()) {
+    const property = properties.get(name)!;
+    const { write, once } = property;
+    const value = shownJson(property);
+    const writeIndex = write === undefined ? -1 : stamps.indexOf(write.stamp);
+    const onceIndex = once === undefined ? -1 : stamps.indexOf(once.stamp);
+    if (value === undefined) {
+      unshown.push(name, writeIndex, onceIndex, once?.json ?? "");
+      continue;
+    }
+    const token = tokenOf(name);
+    json += json === "" ? `{${token}:${value}` : `,${token}:${value}`;
+    const isUnset = write !== undefined && write.json === null;
+    shown.push(isUnset ? -token.length : token.length, value.length, writeIndex, onceIndex);
+    if (once !== undefined && write !== undefined && !isUnset) hidden.push(once.json);
+  }
+  const state: State = [stamps.flat, shown, hidden, unshown];
+  return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
+}
+
+/** The reverse. Throws where the two do not fit together, that is, where somebody changed one. */
+export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> {
+  const properties = new Map<string, PropertyState>();
+  if (columns.state === "") return properties;
+  const [flat, shown, hidden, unshown] = JSON.parse(columns.state) as State;
+  const stamps = stampsOf(flat);
+  const { json } = columns;
+  let [at, hiddenAt] = [1, 0];
+  for (let index = 0; index < shown.length; index += 4) {
+    const tokenLength = shown[index]!;
+    const nameEnd = at + Math.abs(tokenLength);
+    const valueEnd = nameEnd + 1 + shown[index + 1]!;
+    const name = nameOf(json.slice(at, nameEnd));
+    const value = json.slice(nameEnd + 1, valueEnd);
+    const write = stamps[shown[index + 2]!];
+    const once = stamps[shown[index + 3]!];
+    const isUnset = tokenLength < 0;
+    const onceJson = once !== undefined && write !== undefined && !isUnset;
+    properties.set(name, {
+      write: write && { stamp: write, json: isUnset ? null : value },
+      once: once && { stamp: once, json: onceJson ? hidden[hiddenAt++]! : value },
+    });
+    at = valueEnd + 1;
+  }
+  if (shown.length === 0 ? json !== "{}" : at !== json.length) {
+    throw new Error(`properties do not fit their state: ${json.length} characters, not ${at}`);
+  }
+  for (let index = 0; index < unshown.length; index += 4) {
+    const once = stamps[unshown[index + 2] as number];
+    properties.set(unshown[index] as string, {
+      write: { stamp: stamps[unshown[index + 1] as number]!, json: null },
+      once: once && { stamp: once, json: unshown[index + 3] as string },
+    });
+  }
+  return properties;
+}
+
+// Most people's properties were written by few events: then looking at each is the fastest.
+const stampsLookedAt = 16;
+
+class StampTable {
+  readonly flat: (number | string)[] = [];
+  // Only where there are many.
+  #indices: Map<string, number> | undefined = undefined;
+
+  /** A rank names one line, so there is one time for it. */
+  indexOf({ timeMs, rank }: Stamp): number {
+    const { flat } = this;
+    for (let at = 1; at < flat.length && at < 2 * stampsLookedAt; at += 2) {
+      if (flat[at] === rank) return (at - 1) / 2;
+    }
+    const index = this.#indices?.get(rank) ?? flat.length / 2;
+    if (index < flat.length / 2) return index;
+    flat.push(timeMs, rank);
+    if (index >= stampsLookedAt) {
+      this.#indices ??= new Map();
+      this.#indices.set(rank, index);
+    }
+    return index;
+  }
+}
+
+/** As JSON.stringify, and three times as fast for names that need no escape. */
+function tokenOf(name: string): string {
+  return /^[\w $.:/-]*$/.test(name) ? `"${name}"` : JSON.stringify(name);
+}
+
+function stampsOf(flat: readonly (number | string)[]): Stamp[] {
+  const stamps: Stamp[] = [];
+  for (let index = 0; index < flat.length; index += 2) {
+    stamps.push({ timeMs: flat[index] as number, rank: flat[index + 1] as string });
+  }
+  return stamps;
+}
+
+function nameOf(token: string): string {
+  return token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
+}

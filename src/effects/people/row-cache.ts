@@ -1,0 +1,127 @@
+// Rows in memory, found by project and id, within a number of bytes. Two generations: what was not
+// asked for while the younger one filled goes, in one step and without a list of uses. Rows that
+// changed stay until the commit with them is in the store, because the store has older ones.
+
+/** A row says what it weighs. One object for each row; its fields may change. */
+export interface CachedRow {
+  readonly projectId: string;
+  readonly id: string;
+  readonly bytes: number;
+  /** The cache's own: it has changed since `takeChanged`. */
+  isChanged: boolean;
+}
+
+type Generation<Row> = Map<string, Map<string, Row>>;
+
+// A Map holds 2^24 entries at most.
+const rowsMax = 8_000_000;
+
+export class RowCache<Row extends CachedRow> {
+  readonly #bytesMax: number;
+  /** Another number: rows that were here may be gone, or may go unless they are asked for. */
+  generation = 0;
+  #young: Generation<Row> = new Map();
+  #old: Generation<Row> = new Map();
+  #youngBytes = 0;
+  #youngRows = 0;
+  #oldBytes = 0;
+  #changed: Row[] = [];
+  #changedBytes = 0;
+  // Changed rows of the commits that are on their way, the oldest commit first.
+  #inFlight: Row[][] = [];
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** How many rows changed since `takeChanged`. */
+  get changedRows(): number {
+    return this.#changed.length;
+  }
+
+  /** What they weigh. */
+  get changedBytes(): number {
+    return this.#changedBytes;
+  }
+
+  get bytes(): number {
+    return this.#youngBytes + this.#oldBytes;
+  }
+
+  get(projectId: string, id: string): Row | undefined {
+    const row = this.#young.get(projectId)?.get(id);
+    if (row !== undefined) return row;
+    const old = this.#old.get(projectId)?.get(id);
+    if (old === undefined) return undefined;
+    this.#oldBytes -= old.bytes;
+    this.put(old);
+    return old;
+  }
+
+  put(row: Row): void {
+    let rows = this.#young.get(row.projectId);
+    if (rows === undefined) {
+      rows = new Map();
+      this.#young.set(row.projectId, rows);
+    }
+    rows.set(row.id, row);
+    this.#youngRows++;
+    this.#youngBytes += row.bytes;
+  }
+
+  /** A row that was just asked for weighs more (or less) than when it was put here. */
+  grew(row: Row, bytes: number): void {
+    this.#youngBytes += bytes;
+    if (row.isChanged) this.#changedBytes += bytes;
+  }
+
+  changed(row: Row): void {
+    if (row.isChanged) return;
+    row.isChanged = true;
+    this.#changedBytes += row.bytes;
+    this.#changed.push(row);
+  }
+
+  /** The rows that changed since the last time. They stay until `committed` was called for them. */
+  takeChanged(): readonly Row[] {
+    const rows = this.#changed;
+    for (const row of rows) row.isChanged = false;
+    this.#changed = [];
+    this.#changedBytes = 0;
+    this.#inFlight.push(rows);
+    return rows;
+  }
+
+  /** The oldest commit that was on its way is in the store. */
+  committed(): void {
+    this.#inFlight.shift();
+  }
+
+  /** Lets go of what is too much. Only between batches: a batch keeps what it has asked for. */
+  trim(): void {
+    if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;
+    this.generation++;
+    this.#old = this.#young;
+    this.#oldBytes = this.#youngBytes;
+    this.#young = new Map();
+    this.#youngBytes = 0;
+    this.#youngRows = 0;
+    for (const rows of [...this.#inFlight, this.#changed]) {
+      for (const row of rows) {
+        if (this.get(row.projectId, row.id) === undefined) this.put(row);
+      }
+    }
+  }
+
+  clear(): void {
+    this.generation++;
+    this.#young = new Map();
+    this.#old = new Map();
+    this.#youngBytes = 0;
+    this.#youngRows = 0;
+    this.#oldBytes = 0;
+    this.#changed = [];
+    this.#changedBytes = 0;
+    this.#inFlight = [];
+  }
+}

@@ -1,0 +1,31 @@
+// What is published when a spike begins or ends: text alone, no sending.
+
+import type { OutboxRow, SpikeRow } from "../types.ts";
+
+/**
+ * On `<prefix>.spike.<project>`. The message id is the same however often the spike is found, so
+ * that it is announced once. Names are those of the HTTP interface; times are ISO 8601, UTC.
+ */
+export function spikeAnnouncement(
+  prefix: string,
+  spike: SpikeRow,
+  change: "began" | "ended",
+): OutboxRow {
+  const { projectId, subject, startedAtMs, endedAtMs } = spike;
+  const named = encodeURIComponent(subject.toWellFormed());
+  return {
+    messageId: `spike/${projectId}/${named}/${startedAtMs}/${change}`,
+    subject: `${prefix}.spike.${projectId}`,
+    json: JSON.stringify({
+      project: projectId,
+      subject,
+      change,
+      started_at: new Date(startedAtMs).toISOString(),
+      ended_at: endedAtMs === undefined ? null : new Date(endedAtMs).toISOString(),
+      peak_per_minute: spike.peakPerMinute,
+      baseline: spike.baseline,
+      threshold: spike.threshold,
+      events: spike.events,
+    }),
+  };
+}

@@ -1,0 +1,276 @@
+// What spike detection knows of one project, and how it judges a minute. Goes by the minutes that
+// it is given alone; reads no clock. Its text in the database is the same however lines were
+// batched.
+
+import type { SpikeRow } from "../types.ts";
+import { History, type Limits } from "./history.ts";
+import { type HotIdCounter, HotIds } from "./hot-ids.ts";
+
+const minuteMs = 60_000;
+/** No threshold is below it, so a minute with fewer events need not be looked at. */
+const quietMax = 500;
+const quietMinutesToEnd = 5;
+const pauseMinutes = 10;
+const hotPerMinute = 6_000;
+const formatVersion = 1;
+
+/** The subject of a spike of the whole project. */
+const projectSubject = "project";
+const idMark = "id:";
+
+/**
+ * The subject of a hot distinct id: the id itself. An id that reads `project`, or begins with
+ * `id:`, gets `id:` in front of it, so that a subject always says which of the two it is.
+ */
+export function hotIdSubject(id: string): string {
+  return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
+}
+
+export type SpikeChange = "began" | "went on" | "ended";
+type OnSpike = (row: SpikeRow, change: SpikeChange) => void;
+
+interface OpenMinute {
+  readonly minute: number;
+  count: number;
+  /** From the project's 501st event of the minute on. */
+  hot: HotIds | undefined;
+}
+
+/** Minutes since the epoch; `events` without those of the `quiet` minutes at its end. */
+interface Spike {
+  readonly start: number;
+  readonly baseline: number;
+  readonly threshold: number;
+  readonly peak: number;
+  readonly events: number;
+  readonly quiet: number;
+  readonly quietEvents: number;
+}
+
+interface HotSpike {
+  readonly start: number;
+  readonly peak: number;
+  readonly events: number;
+}
+
+/** `onSpike` is told of each spike that begins, goes on or ends, in the order of minutes. */
+export class ProjectActivity {
+  readonly projectId: string;
+  /** That of the stream in which it was seen last. */
+  partition = 0;
+  /** The batch that changed it last; its owner's. */
+  batch = 0;
+  #history: History | undefined;
+  /** As JSON, without its brackets; undefined: it has changed. */
+  #historyText: string | undefined;
+  #open: OpenMinute[] = [];
+  /** Events of the last minute, if it was above its threshold and may begin a spike; else 0. */
+  #lastAbove = 0;
+  #noSpikeBefore = 0;
+  #spike: Spike | undefined;
+  #hotSpikes = new Map<string, HotSpike>();
+
+  readonly #onSpike: OnSpike;
+
+  constructor(projectId: string, onSpike: OnSpike) {
+    this.projectId = projectId;
+    this.#onSpike = onSpike;
+  }
+
+  /** Throws for a text of another version. */
+  static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
+    const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
+      JSON.parse(text) as [
+        ...[number, number, number, number],
+        Spike | null,
+        (readonly [string, HotSpike])[],
+        (readonly [minute: number, count: number, hot: HotIdCounter[] | null])[],
+        ...[since: number, next: number, minutes: number[], hours: number[]],
+      ];
+    if (version !== formatVersion)
+      throw new Error(`read what is known of a project's activity: format ${version}`);
+    const activity = new ProjectActivity(projectId, onSpike);
+    const [since, next, minutes, hours] = history;
+    activity.partition = partition;
+    activity.#history = History.from({ since, next, minutes, hours });
+    activity.#open = open.map(([minute, count, hot]) => {
+      return { minute, count, hot: hot === null ? undefined : new HotIds(hot) };
+    });
+    activity.#lastAbove = lastAbove;
+    activity.#noSpikeBefore = noSpikeBefore;
+    activity.#spike = spike ?? undefined;
+    activity.#hotSpikes = new Map(hotSpikes);
+    return activity;
+  }
+
+  text(): string {
+    this.#historyText ??= historyText(this.#history);
+    const open = this.#open.map(({ minute, count, hot }) => [
+      minute,
+      count,
+      hot?.counters() ?? null,
+    ]);
+    const rest = [formatVersion, this.partition, this.#lastAbove, this.#noSpikeBefore];
+    const parts = [...rest, this.#spike ?? null, [...this.#hotSpikes], open];
+    return `${JSON.stringify(parts).slice(0, -1)},${this.#historyText}]`;
+  }
+
+  /**
+   * Whether the end of a minute may show something, though no event comes: a spike, or what may
+   * become one.
+   */
+  get isInMotion(): boolean {
+    if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
+    return this.#open.some(({ count }) => count > quietMax);
+  }
+
+  /** Before each event: judges what it has of minutes before `closed`. */
+  close(closed: number): void {
+    const history = this.#historyFrom(closed);
+    if (history.next >= closed) return;
+    while (history.next < closed && (this.#open.length > 0 || this.isInMotion))
+      this.#judgeNext(history);
+    history.skipTo(closed);
+    this.#historyText = undefined;
+  }
+
+  /**
+   * An event of that minute. One of a minute that was closed goes into its hour alone. `idHash`:
+   * that of the id, the high word.
+   */
+  count(minute: number, distinctId: string, idHash: number): void {
+    const history = this.#historyFrom(minute);
+    if (minute < history.next) {
+      history.addLate(minute, 1);
+      this.#historyText = undefined;
+      return;
+    }
+    const open = this.#openMinute(minute);
+    open.count++;
+    if (open.count <= quietMax) return;
+    open.hot ??= new HotIds();
+    open.hot.add(distinctId, idHash);
+  }
+
+  /** Judges minutes before `closed`, as long as it is in motion. Returns whether there were any. */
+  moveTo(closed: number): boolean {
+    const history = this.#historyFrom(closed);
+    const { next } = history;
+    while (history.next < closed && this.isInMotion) this.#judgeNext(history);
+    return history.next !== next;
+  }
+
+  #historyFrom(minute: number): History {
+    this.#history ??= new History(minute);
+    return this.#history;
+  }
+
+  #openMinute(minute: number): OpenMinute {
+    for (const one of this.#open) if (one.minute === minute) return one;
+    const opened = { minute, count: 0, hot: undefined };
+    this.#open.push(opened);
+    this.#open.sort((a, b) => a.minute - b.minute);
+    return opened;
+  }
+
+  #judgeNext(history: History): void {
+    const minute = history.next;
+    const open = this.#open[0]?.minute === minute ? this.#open.shift() : undefined;
+    const count = open?.count ?? 0;
+    const hasLimits = count > quietMax || this.#spike !== undefined;
+    const limits = hasLimits ? history.limits() : undefined;
+    history.add(limits === undefined ? count : Math.min(count, limits.threshold));
+    this.#historyText = undefined;
+    if (limits !== undefined && this.#spike !== undefined)
+      this.#goOn(this.#spike, { minute, count, threshold: limits.threshold });
+    else this.#maybeBegin(minute, count, limits);
+    this.#judgeHotIds(minute, open?.hot);
+  }
+
+  #maybeBegin(minute: number, count: number, limits: Limits | undefined): void {
+    const before = this.#lastAbove;
+    const isAbove = limits !== undefined && count > limits.threshold;
+    this.#lastAbove = isAbove && minute >= this.#noSpikeBefore ? count : 0;
+    if (limits === undefined || this.#lastAbove === 0 || before === 0) return;
+    this.#lastAbove = 0;
+    this.#spike = {
+      start: minute - 1,
+      ...limits,
+      peak: Math.max(before, count),
+      events: before + count,
+      quiet: 0,
+      quietEvents: 0,
+    };
+    this.#onSpike(this.#row(this.#spike, undefined), "began");
+  }
+
+  #goOn(spike: Spike, judged: { minute: number; count: number; threshold: number }): void {
+    const { minute, count, threshold } = judged;
+    if (count >= 0.75 * threshold) {
+      const peak = Math.max(spike.peak, count);
+      const events = spike.events + spike.quietEvents + count;
+      this.#spike = { ...spike, peak, events, quiet: 0, quietEvents: 0 };
+      this.#onSpike(this.#row(this.#spike, undefined), "went on");
+      return;
+    }
+    const quiet = spike.quiet + 1;
+    if (quiet < quietMinutesToEnd) {
+      this.#spike = { ...spike, quiet, quietEvents: spike.quietEvents + count };
+      return;
+    }
+    this.#spike = undefined;
+    this.#noSpikeBefore = minute + 1 + pauseMinutes;
+    this.#onSpike(this.#row(spike, minute + 1 - quietMinutesToEnd), "ended");
+  }
+
+  #row(spike: Spike, end: number | undefined): SpikeRow {
+    return {
+      projectId: this.projectId,
+      subject: projectSubject,
+      startedAtMs: spike.start * minuteMs,
+      endedAtMs: end === undefined ? undefined : end * minuteMs,
+      peakPerMinute: spike.peak,
+      baseline: spike.baseline,
+      threshold: spike.threshold,
+      events: spike.events,
+    };
+  }
+
+  #judgeHotIds(minute: number, hot: HotIds | undefined): void {
+    const over = hot?.over(hotPerMinute) ?? new Map<string, number>();
+    for (const [id, before] of this.#hotSpikes) {
+      if (over.has(id)) continue;
+      this.#hotSpikes.delete(id);
+      this.#onSpike(this.#hotRow(id, before, minute), "ended");
+    }
+    for (const [id, count] of over) {
+      const before = this.#hotSpikes.get(id);
+      const spike = {
+        start: before?.start ?? minute,
+        peak: Math.max(before?.peak ?? 0, count),
+        events: (before?.events ?? 0) + count,
+      };
+      this.#hotSpikes.set(id, spike);
+      this.#onSpike(this.#hotRow(id, spike, undefined), before === undefined ? "began" : "went on");
+    }
+  }
+
+  #hotRow(id: string, spike: HotSpike, end: number | undefined): SpikeRow {
+    return {
+      projectId: this.projectId,
+      subject: hotIdSubject(id),
+      startedAtMs: spike.start * minuteMs,
+      endedAtMs: end === undefined ? undefined : end * minuteMs,
+      peakPerMinute: spike.peak,
+      baseline: 0,
+      threshold: hotPerMinute,
+      events: spike.events,
+    };
+  }
+}
+
+function historyText(history: History | undefined): string {
+  if (history === undefined) throw new Error("write down a project's activity: it had none");
+  const { since, next, minutes, hours } = history.numbers();
+  return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
+}

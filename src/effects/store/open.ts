@@ -1,0 +1,51 @@
+// Which database the settings name, and the store or the reader on it. Loads the client of that
+// database alone. Opens nothing by itself.
+
+import path from "node:path";
+import type { EffectsReader, EffectsStore } from "./port.ts";
+
+export type StorePlace =
+  | { readonly kind: "sqlite"; readonly file: string }
+  | { readonly kind: "postgres"; readonly url: string };
+
+interface StoreSettings {
+  /** As the setting of this name has it. */
+  readonly effectsUrl: string;
+  readonly dataDir: string;
+}
+
+export type OpenReader = EffectsReader & { close(): Promise<void> };
+
+export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
+  if (!effectsUrl.startsWith("sqlite:")) return { kind: "postgres", url: effectsUrl };
+  const named = effectsUrl.slice("sqlite:".length);
+  const file = named === "" ? path.join(dataDir, "effects.sqlite") : named;
+  return { kind: "sqlite", file: path.resolve(file) };
+}
+
+/** For people: without user and password. */
+export function shownPlace(place: StorePlace): string {
+  if (place.kind === "sqlite") return place.file;
+  const { host, pathname, searchParams } = new URL(place.url);
+  return `PostgreSQL at ${host === "" ? (searchParams.get("host") ?? "localhost") : host}${pathname}`;
+}
+
+/** The store is not open yet. */
+export async function storeAt(place: StorePlace): Promise<EffectsStore> {
+  if (place.kind === "postgres") {
+    const { PostgresStore } = await import("./postgres/store.ts");
+    return new PostgresStore({ url: place.url });
+  }
+  const { SqliteStore } = await import("./sqlite/store.ts");
+  return new SqliteStore({ file: place.file });
+}
+
+/** Reads beside a writer, in this process or another. It connects with its first question. */
+export async function readerAt(place: StorePlace): Promise<OpenReader> {
+  if (place.kind === "postgres") {
+    const { PostgresReader } = await import("./postgres/reader.ts");
+    return new PostgresReader({ url: place.url });
+  }
+  const { SqliteReader } = await import("./sqlite/reader.ts");
+  return new SqliteReader({ file: place.file });
+}

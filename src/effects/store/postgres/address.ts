@@ -1,0 +1,112 @@
+// Where a PostgreSQL is, read from a `postgres://` URL: how to connect, and how to name it to
+// people without its password. Reads the certificates that the URL names; connects to nothing.
+
+import { readFileSync } from "node:fs";
+import type { ConnectionOptions } from "node:tls";
+import type { ClientConfig } from "pg";
+import { StoreError } from "../store-error.ts";
+
+export interface PostgresAddress {
+  /** `host:port/database`, or `/folder/database` for a socket. */
+  readonly shown: string;
+  readonly config: ClientConfig;
+  /** TLS is tried first and may be done without: `sslmode=prefer`, which is the default. */
+  readonly mayBePlain: boolean;
+}
+
+const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
+type SslMode = (typeof sslModes)[number];
+
+/** Parameters of libpq's that mean something here. */
+const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
+const defaultPort = 5432;
+
+/** Throws a StoreError in which neither password nor user stands. */
+export function readAddress(text: string): PostgresAddress {
+  const url = parse(text);
+  const parameters = url.searchParams;
+  for (const name of parameters.keys()) {
+    if (!known.includes(name))
+      throw new StoreError(
+        `read the database's URL: unknown parameter ${name}: use ${known.join(", ")}`,
+      );
+  }
+  const host =
+    parameters.get("host") ?? (decode(url.hostname).replace(/^\[|\]$/g, "") || "localhost");
+  const port = url.port === "" ? defaultPort : Number(url.port);
+  const user = decode(url.username);
+  const database = decode(url.pathname.slice(1)) || user;
+  const password = decode(url.password);
+  const isSocket = host.startsWith("/");
+  const mode = isSocket ? "disable" : sslModeOf(parameters);
+  return {
+    shown: isSocket ? `${host}/${database}` : `${bracketed(host)}:${port}/${database}`,
+    config: {
+      host,
+      port,
+      ...(user === "" ? {} : { user }),
+      ...(database === "" ? {} : { database }),
+      ...(password === "" ? {} : { password }),
+      ssl: mode === "disable" || mode === "allow" ? false : tlsOf(mode, parameters),
+    },
+    mayBePlain: mode === "prefer",
+  };
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** The error of `URL` holds the text, password and all, so it goes no further. */
+function parse(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
+    throw new StoreError(
+      "read the database's URL: it is none of the form postgres://user:password@host:5432/database",
+    );
+  return url;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new StoreError("read the database's URL: a % in it is not followed by two digits");
+  }
+}
+
+function sslModeOf(parameters: URLSearchParams): SslMode {
+  const given = parameters.get("sslmode") ?? "prefer";
+  const mode = sslModes.find((one) => one === given);
+  if (mode === undefined)
+    throw new StoreError(`read the database's URL: sslmode is one of ${sslModes.join(", ")}`);
+  return mode;
+}
+
+/**
+ * As libpq does: `require` does not ask who answers, unless it is told which authority to ask;
+ * `verify-full` also compares the name.
+ */
+function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
+  const ca = fileOf(parameters, "sslrootcert");
+  const cert = fileOf(parameters, "sslcert");
+  const key = fileOf(parameters, "sslkey");
+  const asks = mode.startsWith("verify") || (mode === "require" && ca !== undefined);
+  return {
+    rejectUnauthorized: asks,
+    ...(asks && mode !== "verify-full" ? { checkServerIdentity: () => undefined } : {}),
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+  };
+}
+
+function fileOf(parameters: URLSearchParams, name: string): string | undefined {
+  const file = parameters.get(name);
+  if (file === null || file === "system") return undefined;
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new StoreError(`read ${name} of the database's URL: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,109 @@
+// Many rows as one statement: a table's values, row after row, become one array literal a column,
+// which the server takes apart with unnest. Makes the texts of statements; sends nothing.
+
+import { Buffer } from "node:buffer";
+import type { Table, Value } from "../sqlite/tables.ts";
+
+/** A statement's parameters stay far below what the server takes for one value, 1 GB. */
+const chunkCharsMax = 16 * 1024 * 1024;
+const chunkRowsMax = 20_000;
+
+const types: Readonly<Record<string, string>> = {
+  uuid: "uuid",
+  merged_into: "uuid",
+  first_uuid: "uuid",
+  known: "boolean",
+  properties: "json",
+  registers: "bytea",
+  estimate: "double precision",
+  peak_per_minute: "double precision",
+  baseline: "double precision",
+  threshold: "double precision",
+};
+const whole = /_ms$|sequence$|^duplicates|^(epoch|events|ids_total|line|messages|partition)$/;
+const wholeToo = /^(property_bytes|version)$/;
+
+/**
+ * `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`; `at` names one more column,
+ * the number of the row.
+ */
+export function unnestSql(columns: readonly string[], name: string, at?: string): string {
+  const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(column)}[]`).join(", ");
+  return at === undefined
+    ? `unnest(${arrays}) AS ${name} (${columnsSql(columns)})`
+    : `unnest(${arrays}) WITH ORDINALITY AS ${name} (${columnsSql([...columns, at])})`;
+}
+
+function typeOf(column: string): string {
+  return types[column] ?? (whole.test(column) || wholeToo.test(column) ? "bigint" : "text");
+}
+
+export function columnsSql(columns: readonly string[], prefix = ""): string {
+  return columns.map((column) => `${prefix}"${column}"`).join(", ");
+}
+
+/**
+ * Inserts rows from `source`, a table or a subquery with these columns, or replaces those of the
+ * same key; `other` is what becomes of such a row instead.
+ */
+export function upsertSql({ name, key, columns }: Table, source: string, other?: string): string {
+  const rest = columns.filter((column) => !key.includes(column));
+  const set = rest.map((column) => `"${column}" = excluded."${column}"`).join(", ");
+  const change = rest.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${other ?? set}`;
+  return `INSERT INTO ${name} AS old (${columnsSql(columns)}) SELECT ${columnsSql(columns)} FROM ${source}
+    ON CONFLICT (${columnsSql(key)}) ${change}`;
+}
+
+/**
+ * For each of the statements that so many rows take, one array literal a column. A column without
+ * values is an empty array, which unnest makes as long as the others.
+ */
+export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
+  for (let from = 0; from < values.length; ) {
+    const end = endOfChunk(values, { from, width });
+    yield Array.from({ length: width }, (_, column) =>
+      columnOf(values, { from: from + column, end, width }),
+    );
+    from = end;
+  }
+}
+
+function endOfChunk(values: readonly Value[], at: { from: number; width: number }): number {
+  const last = Math.min(values.length, at.from + chunkRowsMax * at.width);
+  let chars = 0;
+  for (let index = at.from; index < last; index++) {
+    const value = values[index];
+    if (typeof value === "string" || value instanceof Uint8Array) chars += value.length;
+    if (chars > chunkCharsMax) return index - ((index - at.from) % at.width) + at.width;
+  }
+  return last;
+}
+
+function columnOf(
+  values: readonly Value[],
+  { from, end, width }: { readonly from: number; readonly end: number; readonly width: number },
+): string {
+  let text = "";
+  let hasValues = false;
+  for (let index = from; index < end; index += width) {
+    const value = values[index] ?? null;
+    hasValues ||= value !== null;
+    text += text === "" ? itemOf(value) : `,${itemOf(value)}`;
+  }
+  return hasValues ? `{${text}}` : "{}";
+}
+
+/** One array literal. */
+export function arrayOf(values: readonly Value[]): string {
+  return `{${values.map(itemOf).join(",")}}`;
+}
+
+function itemOf(value: Value): string {
+  if (value === null) return "NULL";
+  if (typeof value === "number") return String(value);
+  if (typeof value !== "string")
+    return `"\\\\x${Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("hex")}"`;
+  return value.includes('"') || value.includes("\\")
+    ? `"${value.replaceAll(/["\\]/g, "\\$&")}"`
+    : `"${value}"`;
+}

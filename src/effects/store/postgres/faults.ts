@@ -1,0 +1,51 @@
+// What PostgreSQL and its client say when something fails, in words for people: what was tried,
+// what is wrong, and what to do. Nothing of a URL's password is ever in them.
+
+import { DatabaseError } from "pg";
+import { FencedError } from "../port.ts";
+import { StoreError } from "../store-error.ts";
+
+/** By SQLSTATE, or by the system's code. */
+const hints: Readonly<Record<string, string>> = {
+  "28P01": "user or password is not accepted",
+  "28000": "the server lets this user not in from here: see its pg_hba.conf",
+  "3D000": "there is no such database: create it, and give it to the user",
+  "42501": "the user may not do this: let it own the database, or the schema penstock_effects",
+  "42P01": "the tables are not there: `penstock effects` makes them when it starts",
+  "3F000": "the tables are not there: `penstock effects` makes them when it starts",
+  "53300": "the server has no connection left",
+  "53100": "the server's disk is full",
+  "57014": "it took too long",
+  "57P01": "the server is being shut down",
+  "57P03": "the server is starting or shutting down",
+  "25006": "the server is a standby, or read-only",
+  ECONNREFUSED: "nobody listens there",
+  ENOTFOUND: "there is no such host",
+  ETIMEDOUT: "no answer",
+};
+
+/** `doing`: what was tried, as "commit". */
+export function storeErrorOf(error: unknown, doing: string, shown: string): Error {
+  if (error instanceof StoreError || error instanceof FencedError) return error;
+  const { message, code } = firstOf(error);
+  const hint = code === undefined ? undefined : hints[code];
+  const said = message === "" ? (code ?? "no reason given") : message;
+  const text = hint === undefined ? said : `${hint} (${said})`;
+  return new StoreError(`${doing} in PostgreSQL at ${shown}: ${text}`, { cause: error });
+}
+
+/** A host with several addresses fails once for each. */
+function firstOf(error: unknown): { message: string; code: string | undefined } {
+  const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  if (!(one instanceof Error)) return { message: String(one), code: undefined };
+  return { message: one.message, code: (one as { code?: string }).code };
+}
+
+/**
+ * Whether the connection still serves after this error: only where the server itself has refused a
+ * statement, and not because it ends.
+ */
+export function leavesConnection(error: unknown): boolean {
+  if (error instanceof StoreError || error instanceof FencedError) return true;
+  return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");
+}

@@ -1,0 +1,23 @@
+// How far the streams are applied, with the trails of message ids.
+
+import type { ClientBase } from "pg";
+import type { Position } from "../../types.ts";
+import { positionsOf } from "../sqlite/read-rows.ts";
+import * as tables from "../sqlite/tables.ts";
+import { columnsSql } from "./arrays.ts";
+import { selectRows } from "./select-rows.ts";
+
+/** The answer is of one moment where the transaction is, and where nobody else writes. */
+export async function readPositions(client: ClientBase): Promise<Position[]> {
+  const { positions, trail } = tables;
+  return positionsOf({
+    rows: await selectRows(
+      client,
+      `SELECT ${columnsSql(positions.columns)} FROM positions ORDER BY stream`,
+    ),
+    trail: await selectRows(
+      client,
+      `SELECT ${columnsSql(trail.columns)} FROM position_trail ORDER BY stream, sequence`,
+    ),
+  });
+}

@@ -1,0 +1,133 @@
+// The readers' connections: a few, made when they are needed and ended when nobody has asked for a
+// while. Each answer comes out of one transaction that only reads, so it is of one moment.
+
+import { type Client, type ClientBase, Pool } from "pg";
+import type { Value } from "../sqlite/tables.ts";
+import type { PostgresAddress } from "./address.ts";
+import { connect, prepare, triedConfig } from "./connect.ts";
+import { leavesConnection, storeErrorOf } from "./faults.ts";
+import { requireVersion } from "./migrate.ts";
+
+const connectionsMax = 4;
+const idleMs = 30_000;
+const statementMsMax = 30_000;
+/** The dump's first rows take a sort of all persons. */
+const longStatementMsMax = 600_000;
+const name = "penstock effects reader";
+const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+interface BatchQuery<Item> {
+  readonly sql: string;
+  /** So many rows make a batch. */
+  readonly rowsMax: number;
+  readonly itemsOf: (rows: Value[][], client: ClientBase) => Promise<readonly Item[]>;
+}
+
+export class ReaderPool {
+  readonly #address: PostgresAddress;
+  #pool: Promise<Pool> | undefined;
+
+  constructor(address: PostgresAddress) {
+    this.#address = address;
+  }
+
+  /** Does `work` in a transaction. Rejects with a StoreError. */
+  async read<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
+    try {
+      const client = await (await this.#made()).connect();
+      let fault: unknown;
+      try {
+        return await inSnapshot(client, work);
+      } catch (error) {
+        fault = error;
+        throw error;
+      } finally {
+        client.release(fault !== undefined && !leavesConnection(fault));
+      }
+    } catch (error) {
+      throw storeErrorOf(error, "read", this.#address.shown);
+    }
+  }
+
+  /**
+   * The rows of one query after another, batch by batch: on a connection of their own, and all in
+   * one transaction.
+   */
+  async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
+    let client: Client | undefined;
+    try {
+      client = await this.#longClient();
+      for (const { sql, rowsMax, itemsOf } of queries) {
+        await client.query(`DECLARE batches NO SCROLL CURSOR FOR ${sql}`);
+        const fetch = { text: `FETCH ${rowsMax} FROM batches`, rowMode: "array" } as const;
+        for (;;) {
+          const { rows } = await client.query<Value[]>(fetch);
+          if (rows.length === 0) break;
+          yield* await itemsOf(rows, client);
+        }
+        await client.query("CLOSE batches");
+      }
+    } catch (error) {
+      throw storeErrorOf(error, "read", this.#address.shown);
+    } finally {
+      await client?.end().catch(() => {});
+    }
+  }
+
+  #made(): Promise<Pool> {
+    this.#pool ??= this.#newPool().catch((error: unknown) => {
+      this.#pool = undefined;
+      throw error;
+    });
+    return this.#pool;
+  }
+
+  async #newPool(): Promise<Pool> {
+    const { shown } = this.#address;
+    const pool = new Pool({
+      ...(await triedConfig(this.#address, { name, statementMsMax })),
+      max: connectionsMax,
+      idleTimeoutMillis: idleMs,
+      // A command that has its answer ends.
+      allowExitOnIdle: true,
+      async onConnect(client) {
+        await prepare(client);
+        await requireVersion(client, shown);
+      },
+    });
+    // A connection that is lost while nobody uses it is made anew when it is needed.
+    pool.on("error", () => {});
+    return pool;
+  }
+
+  async #longClient(): Promise<Client> {
+    const client = await connect(this.#address, { name, statementMsMax: longStatementMsMax });
+    try {
+      await requireVersion(client, this.#address.shown);
+      await client.query(beginSnapshot);
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = undefined;
+    await (await pool?.catch(() => undefined))?.end();
+  }
+}
+
+async function inSnapshot<Result>(
+  client: ClientBase,
+  work: (client: ClientBase) => Promise<Result>,
+): Promise<Result> {
+  await client.query(beginSnapshot);
+  try {
+    return await work(client);
+  } finally {
+    // Where the connection is lost, there is nothing left to end.
+    await client.query("ROLLBACK").catch(() => {});
+  }
+}

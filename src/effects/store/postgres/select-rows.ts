@@ -1,0 +1,13 @@
+// Asks for rows as arrays of values, as both stores have them.
+
+import type { ClientBase } from "pg";
+import type { Value } from "../sqlite/tables.ts";
+
+export async function selectRows(
+  client: ClientBase,
+  text: string,
+  values: readonly Value[] = [],
+): Promise<Value[][]> {
+  const { rows } = await client.query<Value[]>({ text, values: [...values], rowMode: "array" });
+  return rows;
+}

@@ -1,0 +1,140 @@
+// The writer's one connection: it holds the writer's lock, and is made anew when it is lost. What
+// is asked at the same time is done one after another, each alone. A lock that an earlier
+// connection of this very session left behind is taken from it; another writer's is not.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "pg";
+import { StoreError } from "../store-error.ts";
+import type { PostgresAddress } from "./address.ts";
+import { connect } from "./connect.ts";
+import { leavesConnection, storeErrorOf } from "./faults.ts";
+import { bringUpToDate } from "./migrate.ts";
+import { selectRows } from "./select-rows.ts";
+
+/** Advisory locks belong to a database, and go with the connection. Two numbers, freely chosen. */
+const [lockClass, lockObject] = [1_885_695_603, 1];
+const lockNumbers = `${lockClass}, ${lockObject}`;
+const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
+  LEFT JOIN pg_stat_activity USING (pid)
+  WHERE granted AND locktype = 'advisory' AND classid = ${lockClass} AND objid = ${lockObject}
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
+  AND pid = pg_backend_pid() AND locktype = 'advisory'
+  AND classid = ${lockClass} AND objid = ${lockObject})`;
+/** The server takes a moment to see that a writer was killed, whose successor starts at once. */
+const graceMs = 1_000;
+const pauseMs = 20;
+/** The server asks so often whether the client of a long statement is there: it can from 14 on. */
+const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
+  WHERE name = 'client_connection_check_interval'`;
+/** A batch of a full cache; also how long an answer is waited for. */
+const statementMsMax = 120_000;
+
+export class WriterSession {
+  readonly #address: PostgresAddress;
+  /** By this name an earlier connection is told from another writer's. */
+  readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
+  #client: Client | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(address: PostgresAddress) {
+    this.#address = address;
+  }
+
+  /**
+   * Does `work` alone on the connection. Rejects with a StoreError, or a FencedError of `work`.
+   * After a fault of the connection the next call makes a new one.
+   */
+  run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(() => this.#runAlone(doing, work));
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /** Waits for what is under way, and gives the lock back. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#last;
+    const client = this.#client;
+    this.#client = undefined;
+    if (client === undefined) return;
+    // The server ends the connection a moment later than the client. One that is away has let go of
+    // the lock already.
+    await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
+    await client.end().catch(() => {});
+  }
+
+  async #runAlone<Result>(
+    doing: string,
+    work: (client: Client) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#isClosed) throw new StoreError(`${doing} in PostgreSQL: the store is closed`);
+    try {
+      this.#client ??= await this.#newClient();
+      return await work(this.#client);
+    } catch (error) {
+      if (!leavesConnection(error)) this.#letGo();
+      throw storeErrorOf(error, doing, this.#address.shown);
+    }
+  }
+
+  #letGo(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    // It may be waiting for an answer that never comes, so it is not asked to end well.
+    if (client !== undefined) destroy(client);
+  }
+
+  async #newClient(): Promise<Client> {
+    const client = await connect(this.#address, { name: this.#name, statementMsMax });
+    client.on("error", () => {
+      if (this.#client === client) this.#letGo();
+    });
+    try {
+      await selectRows(client, checkSql);
+      await this.#takeLock(client);
+      await bringUpToDate(client, this.#address.shown);
+      return client;
+    } catch (error) {
+      destroy(client);
+      throw error;
+    }
+  }
+
+  async #takeLock(client: Client): Promise<void> {
+    const deadline = performance.now() + graceMs;
+    for (;;) {
+      const [row] = await selectRows(client, `SELECT pg_try_advisory_lock(${lockNumbers})`);
+      if (row?.[0] === 1) return;
+      const holder = await this.#otherHolder(client);
+      if (holder !== undefined && performance.now() > deadline)
+        throw new StoreError(
+          `open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that one, or name another PENSTOCK_EFFECTS_URL`,
+        );
+      await delay(pauseMs);
+    }
+  }
+
+  /**
+   * Who has the lock, if it is not this session: the server may not have seen yet that its earlier
+   * connection is gone, and may still commit what was sent on it. That connection is ended.
+   */
+  async #otherHolder(client: Client): Promise<string | undefined> {
+    const rows = await selectRows(client, holdersSql);
+    for (const [pid, name, host] of rows) {
+      if (name !== this.#name)
+        return `server process ${pid}${host === null ? "" : `, connected from ${host}`}`;
+      await selectRows(client, "SELECT pg_terminate_backend($1)", [pid ?? null]);
+    }
+    return undefined;
+  }
+}
+
+/** Closes the connection at once. */
+function destroy(client: Client): void {
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
+    .connection;
+  stream.destroy();
+}

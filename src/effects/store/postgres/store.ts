@@ -1,0 +1,221 @@
+// The port on PostgreSQL: a server of the operator's. One connection writes, and holds the writer's
+// lock; readers have a few of their own. After a commit that was rejected with anything but a
+// FencedError nobody knows whether it is there: the caller forgets what it has in memory and asks
+// for the last commit.
+
+import type { ClientBase } from "pg";
+import { personUuid } from "../../people/person-uuid.ts";
+import type {
+  ActiveIdsRow,
+  ActivityRow,
+  Commit,
+  GroupRow,
+  MemberRow,
+  Position,
+  SpikeRow,
+  StoredOutboxRow,
+} from "../../types.ts";
+import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
+import type { EffectsStore, GroupName } from "../port.ts";
+import { flatCommit } from "../sqlite/flat-commit.ts";
+import { groupOf, memberOf, outboxRowOf, type Row, spikeOf } from "../sqlite/read-rows.ts";
+import type { Table, Value } from "../sqlite/tables.ts";
+import * as tables from "../sqlite/tables.ts";
+import { TooLargeError } from "../store-error.ts";
+import { type PostgresAddress, readAddress } from "./address.ts";
+import { arrayOf, columnsSql, unnestSql } from "./arrays.ts";
+import { removePublished, writeCommit } from "./commit.ts";
+import { readPositions } from "./positions.ts";
+import { PostgresReader } from "./reader.ts";
+import { selectRows } from "./select-rows.ts";
+import { holdsLockSql, WriterSession } from "./session.ts";
+
+const tooLarge = "look up rows: their properties are too large";
+
+export class PostgresStore implements EffectsStore {
+  readonly reader: PostgresReader;
+  readonly #address: PostgresAddress;
+  readonly #session: WriterSession;
+  /** The trails as they are stored, as far as this connection has read or written them. */
+  #trails:
+    | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
+    | undefined;
+
+  /** `url`: `postgres://…`. Throws a StoreError where it is none. Connects with the first call. */
+  constructor({ url }: { readonly url: string }) {
+    this.#address = readAddress(url);
+    this.#session = new WriterSession(this.#address);
+    this.reader = new PostgresReader({ url });
+  }
+
+  async open(): Promise<void> {
+    await this.#session.run("open", async () => {});
+  }
+
+  async close(): Promise<void> {
+    await this.reader.close();
+    await this.#session.close();
+  }
+
+  /** Whoever is connected has it; where it cannot be had, the call is rejected. */
+  holdsLock(): Promise<boolean> {
+    return this.#session.run("look for the writer's lock", async (client) => {
+      const [row] = await selectRows(client, holdsLockSql);
+      return row?.[0] === 1;
+    });
+  }
+
+  lastCommit(): Promise<number> {
+    return this.#session.run("read the last commit", async (client) => {
+      const [row] = await selectRows(client, "SELECT last_commit FROM writer");
+      return row?.[0] as number;
+    });
+  }
+
+  positions(): Promise<readonly Position[]> {
+    return this.#session.run("read positions", async (client) => {
+      const positions = await readPositions(client);
+      this.#trails = { of: client, byStream: trailsOf(positions) };
+      return positions;
+    });
+  }
+
+  async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
+    // Each row by itself: `uuid = ANY` may become a way through all rows of the project.
+    const sql = `SELECT ${boundedSql(tables.members, "found.")}
+      FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
+        SELECT ${columnsSql(tables.members.columns)} FROM members
+        WHERE project_id = $1 AND uuid = wanted.uuid LIMIT 1
+      ) AS found`;
+    const rows = await this.#session.run("read members", async (client) => {
+      const found = new Map<string, Value[]>();
+      let bytes = 0;
+      let wanted = [...new Set(distinctIds.map((id) => personUuid(projectId, id)))].sort();
+      while (wanted.length > 0) {
+        const rows = await selectRows(client, sql, [projectId, arrayOf(wanted)]);
+        bytes += bytesOf(rows);
+        if (bytes > lookupBytesMax) return undefined;
+        for (const row of rows) found.set(row[1] as string, [...row]);
+        const next = rows.map((row) => row[5] as string | null).filter((uuid) => uuid !== null);
+        wanted = [...new Set(next)].filter((uuid) => !found.has(uuid)).sort();
+      }
+      return [...found.values()].map((row) => {
+        const target = row[5] === null ? undefined : found.get(row[5] as string);
+        row[5] = target?.[2] ?? null;
+        return memberOf(row);
+      });
+    });
+    if (rows === undefined) throw new TooLargeError(tooLarge);
+    return rows;
+  }
+
+  async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
+    const keys = names.map(({ projectId, type, key }) => [projectId, type, key]);
+    const rows = await this.#byKey("groups", tables.groups, keys);
+    if (bytesOf(rows) > lookupBytesMax) throw new TooLargeError(tooLarge);
+    return rows.map(groupOf);
+  }
+
+  async groupTypes(
+    projectIds: readonly string[],
+  ): Promise<readonly { projectId: string; type: string }[]> {
+    const rows = await this.#ofProjects("read group types", tables.groupTypes, projectIds);
+    return rows.map((row) => ({ projectId: row[0] as string, type: row[1] as string }));
+  }
+
+  async activeIds(
+    days: readonly { projectId: string; day: string }[],
+  ): Promise<readonly ActiveIdsRow[]> {
+    const keys = days.map(({ projectId, day }) => [projectId, day]);
+    return (await this.#byKey("active ids", tables.activeIds, keys)).map((row) => ({
+      projectId: row[0] as string,
+      day: row[1] as string,
+      registers: row[2] as Uint8Array,
+      estimate: row[3] as number,
+    }));
+  }
+
+  async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
+    const rows = await this.#ofProjects("read activity", tables.activity, projectIds);
+    return rows.map((row) => ({ projectId: row[0] as string, state: row[1] as string }));
+  }
+
+  async openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]> {
+    const open = " AND ended_at_ms IS NULL";
+    return (await this.#ofProjects("read spikes", tables.spikes, projectIds, open)).map(spikeOf);
+  }
+
+  commit(commit: Commit): Promise<void> {
+    return this.#session.run("commit", async (client) => {
+      const known = this.#trails?.of === client ? this.#trails : undefined;
+      const byStream = known?.byStream ?? trailsOf(await readPositions(client));
+      // Where the commit fails in a way that leaves its outcome open, they are read again.
+      this.#trails = undefined;
+      await writeCommit(client, flatCommit(commit, byStream), this.#address.shown);
+      for (const { stream, trail } of commit.positions) byStream.set(stream, trail);
+      this.#trails = { of: client, byStream };
+    });
+  }
+
+  outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]> {
+    const columns = columnsSql(tables.outbox.columns);
+    const sql = `SELECT id, ${columns} FROM outbox WHERE id > $1 ORDER BY id LIMIT $2`;
+    return this.#session.run("read the outbox", async (client) =>
+      (await selectRows(client, sql, [afterId, limit])).map(outboxRowOf),
+    );
+  }
+
+  trimOutbox(rowsMax: number): Promise<number> {
+    return this.#session.run("make room in the outbox", async (client) => {
+      return (await client.query(trimOutboxSql("$1"), [rowsMax])).rowCount ?? 0;
+    });
+  }
+
+  published(messageIds: readonly string[]): Promise<void> {
+    return this.#session.run("note what was published", (client) =>
+      removePublished(client, messageIds),
+    );
+  }
+
+  /** The rows of these keys, in the keys' order. */
+  #byKey(what: string, table: Table, keys: readonly Value[][]): Promise<Row[]> {
+    const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
+    const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");
+    const sql = `SELECT ${boundedSql(table, "found.")}
+      FROM ${unnestSql(table.key, "wanted", "at")} CROSS JOIN LATERAL (
+        SELECT ${columnsSql(table.columns)} FROM ${table.name} WHERE ${isWanted} LIMIT 1
+      ) AS found ORDER BY wanted.at`;
+    return this.#session.run(`read ${what}`, (client) => selectRows(client, sql, columns));
+  }
+
+  #ofProjects(
+    doing: string,
+    table: Table,
+    projectIds: readonly string[],
+    and = "",
+  ): Promise<Row[]> {
+    const sql = `SELECT ${columnsSql(table.columns)} FROM ${table.name}
+      WHERE project_id = ANY ($1::text[])${and} ORDER BY ${columnsSql(table.key)}`;
+    return this.#session.run(doing, (client) => selectRows(client, sql, [arrayOf(projectIds)]));
+  }
+}
+
+function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]> {
+  return new Map(positions.map(({ stream, trail }) => [stream, trail]));
+}
+
+/** Properties are not even read where they are too much together; the last column says how much. */
+function boundedSql({ columns }: Table, prefix = ""): string {
+  if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
+  const sum = `sum(${prefix}property_bytes) OVER ()`;
+  const names = columns.map((column) =>
+    column === "properties" || column === "property_state"
+      ? `CASE WHEN ${sum} <= ${lookupBytesMax} THEN ${prefix}"${column}" END AS "${column}"`
+      : `${prefix}"${column}"`,
+  );
+  return `${names.join(", ")}, coalesce(${sum}, 0) AS all_bytes`;
+}
+
+function bytesOf(rows: readonly Row[]): number {
+  return (rows[0]?.at(-1) ?? 0) as number;
+}

@@ -1,0 +1,28 @@
+// Pages of spikes, oldest first: where one begins, and what it has. For both databases.
+
+import type { SpikeRow } from "../types.ts";
+import type { Page, PageOf } from "./port.ts";
+
+/** The page's spikes come behind this time and, of this time, behind this subject. */
+export function spikesBegin(
+  fromMs: number,
+  { after }: Pick<Page, "after">,
+): readonly [startedAtMs: number, subject: string] {
+  if (after === undefined) return [fromMs, ""];
+  const end = after.indexOf(" ");
+  const startedAtMs = /^-?\d{1,15} /.test(after) ? Number(after.slice(0, end)) : Number.NaN;
+  // What no page has said leads nowhere.
+  if (Number.isNaN(startedAtMs)) return [Number.MAX_SAFE_INTEGER, ""];
+  return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
+}
+
+/** `rows`: one more than the limit, if there are more. */
+export function spikePage(
+  rows: readonly SpikeRow[],
+  { limit }: Pick<Page, "limit">,
+): PageOf<SpikeRow> {
+  const results = rows.slice(0, limit);
+  const last = results.at(-1);
+  const hasMore = rows.length > limit && last !== undefined;
+  return { results, next: hasMore ? `${last.startedAtMs} ${last.subject}` : undefined };
+}

@@ -1,0 +1,110 @@
+// Finds the rows that applying needs, in a thread of its own: the next batch's rows are looked up
+// while the last one's are written, and are then as old as the commit before. Whoever asks has the
+// newer ones in memory until they are committed.
+
+import { personUuid } from "../../people/person-uuid.ts";
+import { lookupBytesMax } from "../bounds.ts";
+import type { GroupName } from "../port.ts";
+import { StoreError, TooLargeError } from "../store-error.ts";
+import { Database, remedyOfDamage, type Statement, uuidText } from "./database.ts";
+import type { Value } from "./tables.ts";
+import * as tables from "./tables.ts";
+
+const cacheKiB = 64 * 1024;
+/** The columns `uuid`, `merged_into` and `first_uuid` of a row of members. */
+const uuidIndices = [1, 5, 7] as const;
+
+const propertyBytesOfMember = tables.members.columns.indexOf("property_bytes");
+const propertyBytesOfGroup = tables.groups.columns.indexOf("property_bytes");
+
+export class SqliteLookups {
+  readonly #file: string;
+  #database: Database | undefined;
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#database?.close();
+    this.#database = undefined;
+  }
+
+  /** The rows on the way from these ids to their persons; merged_into is the distinct id. */
+  members(projectId: string, distinctIds: readonly string[]): Value[][] {
+    return this.#read(() => {
+      const found = new Map<Value, Value[]>();
+      let bytes = 0;
+      let uuids = distinctIds.map((id) => personUuid(projectId, id));
+      // All rows of one distance at a time; the database looks for them in the order of its index.
+      const sql = `${tables.selectSql(tables.members)} WHERE project_id = ?
+        AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
+      while (uuids.length > 0) {
+        const rows: Value[][] = [];
+        for (const row of this.#prepared(sql).iterate(projectId, JSON.stringify(uuids))) {
+          bytes += (row[propertyBytesOfMember] as number | null) ?? 0;
+          checkBytes(bytes);
+          rows.push(row);
+          for (const column of uuidIndices) {
+            const bytes = row[column];
+            if (bytes instanceof Uint8Array) row[column] = uuidText(bytes);
+          }
+          found.set(row[1]!, row);
+        }
+        const next = new Set(rows.map((row) => row[5] as string | null));
+        uuids = [...next].filter((uuid) => uuid !== null && !found.has(uuid)) as string[];
+      }
+      const rows = [...found.values()];
+      const idOf = new Map(rows.map((row) => [row[1], row[2]]));
+      for (const row of rows) if (row[5] !== null) row[5] = this.#parentId(row, idOf);
+      return rows;
+    });
+  }
+
+  groups(names: readonly GroupName[]): Value[][] {
+    const sql = `${tables.selectSql(tables.groups)} WHERE project_id = ? AND type = ? AND key = ?`;
+    return this.#read(() => {
+      let bytes = 0;
+      return names.flatMap(({ projectId, type, key }) => {
+        const rows = this.#prepared(sql).all(projectId, type, key);
+        for (const row of rows) bytes += row[propertyBytesOfGroup] as number;
+        checkBytes(bytes);
+        return rows;
+      });
+    });
+  }
+
+  groupTypes(projectIds: readonly string[]): Value[][] {
+    const sql = `${tables.selectSql(tables.groupTypes)} WHERE project_id = ?`;
+    return this.#read(() => projectIds.flatMap((id) => this.#prepared(sql).all(id)));
+  }
+
+  #parentId(row: readonly Value[], idOf: ReadonlyMap<Value | undefined, Value | undefined>): Value {
+    const id = idOf.get(row[5]);
+    if (id !== undefined) return id;
+    throw new StoreError(
+      `read ${this.#file}: it is damaged: no row for ${row[5]}: ${remedyOfDamage}`,
+    );
+  }
+
+  #read<Result>(work: () => Result): Result {
+    this.#database ??= Database.forReading(this.#file, cacheKiB);
+    return this.#database.transaction("read", work);
+  }
+
+  #prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database!.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+function checkBytes(bytes: number): void {
+  if (bytes > lookupBytesMax)
+    throw new TooLargeError("look up rows: their properties are too large");
+}

@@ -1,0 +1,138 @@
+// The port's reader on SQLite. Also for a process beside the writer's, such as a command: it opens
+// the file read-only, so it neither takes the writer's lock nor waits for it.
+
+import type { IncidentRow, Position, Recording, RejectedRow, SpikeRow } from "../../types.ts";
+import type {
+  AppliedStream,
+  EffectsReader,
+  Group,
+  GroupName,
+  Link,
+  Page,
+  PageOf,
+  Person,
+  Totals,
+  UsageDay,
+} from "../port.ts";
+import { spikePage } from "../spike-page.ts";
+import type { SqliteLongRead } from "./long-read.ts";
+import type { SqliteQueries } from "./queries.ts";
+import { incidentOf, positionsOf, rejectedOf, runOf, spikeOf } from "./read-rows.ts";
+import { ThreadLink } from "./thread-link.ts";
+
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+export class SqliteReader implements EffectsReader {
+  readonly #file: string;
+  readonly #thread: ThreadLink<SqliteQueries>;
+
+  /** Opens the file with the first question; a file that is not there rejects that question. */
+  constructor({ file }: { readonly file: string }) {
+    this.#file = file;
+    this.#thread = new ThreadLink({ role: "reader", file });
+  }
+
+  /** Ends the thread. Without it the process goes on. */
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+
+  personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined> {
+    return this.#thread.call("personByDistinctId", projectId, distinctId);
+  }
+
+  personByUuid(projectId: string, uuid: string): Promise<Person | undefined> {
+    return this.#thread.call("personByUuid", projectId, uuid);
+  }
+
+  persons(projectId: string, page: Page): Promise<PageOf<Person>> {
+    return this.#thread.call("persons", projectId, page);
+  }
+
+  links(projectId: string, uuid: string): Promise<readonly Link[] | undefined> {
+    return this.#thread.call("links", projectId, uuid);
+  }
+
+  group(name: GroupName): Promise<Group | undefined> {
+    return this.#thread.call("group", name);
+  }
+
+  groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>> {
+    return this.#thread.call("groups", projectId, type, page);
+  }
+
+  groupTypes(projectId: string): Promise<readonly string[]> {
+    return this.#thread.call("groupTypes", projectId);
+  }
+
+  usage(projectId: string, days: Days): Promise<readonly UsageDay[]> {
+    return this.#thread.call("usage", projectId, days);
+  }
+
+  activePeople(
+    projectId: string,
+    days: Days,
+  ): Promise<readonly { day: string; estimate: number }[]> {
+    return this.#thread.call("activePeople", projectId, days);
+  }
+
+  async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
+    const rows = await this.#thread.call("spikes", projectId, fromMs, page);
+    return spikePage(rows.map(spikeOf), page);
+  }
+
+  async rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]> {
+    return (await this.#thread.call("rejected", projectId, limit)).map(rejectedOf);
+  }
+
+  async incidents(limit: number): Promise<readonly IncidentRow[]> {
+    return (await this.#thread.call("incidents", limit)).map(incidentOf);
+  }
+
+  async positions(): Promise<readonly Position[]> {
+    return positionsOf(await this.#thread.call("positions"));
+  }
+
+  applied(): Promise<readonly AppliedStream[]> {
+    return this.#thread.call("applied");
+  }
+
+  totals(): Promise<Totals> {
+    return this.#thread.call("totals");
+  }
+
+  async recording(): Promise<Recording> {
+    const { runs, incidents, ...positions } = await this.#thread.call("recording");
+    return {
+      positions: positionsOf(positions),
+      runs: runs.map(runOf),
+      incidents: incidents.map(incidentOf),
+    };
+  }
+
+  dump(): AsyncIterable<string> {
+    return this.#long((thread) => thread.call("dump"));
+  }
+
+  async *#long<Item>(
+    next: (thread: ThreadLink<SqliteLongRead>) => Promise<readonly Item[]>,
+  ): AsyncGenerator<Item> {
+    const thread = new ThreadLink<SqliteLongRead>({ role: "long_read", file: this.#file });
+    try {
+      let batch = next(thread);
+      for (;;) {
+        const items = await batch;
+        if (items.length === 0) return;
+        // The thread reads on while these are taken.
+        batch = next(thread);
+        batch.catch(() => undefined);
+        yield* items;
+      }
+    } finally {
+      await thread.close();
+    }
+  }
+}

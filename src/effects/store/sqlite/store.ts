@@ -1,0 +1,123 @@
+// The port on SQLite: one file, no server. Turns rows into flat arrays and back here, and leaves
+// the database to three threads: one writes, one looks up the rows that the next batch needs, and
+// one answers readers. So applying waits for a commit only where it has to, and HTTP never does.
+
+import type {
+  ActiveIdsRow,
+  ActivityRow,
+  Commit,
+  GroupRow,
+  MemberRow,
+  Position,
+  SpikeRow,
+  StoredOutboxRow,
+} from "../../types.ts";
+import type { EffectsStore, GroupName } from "../port.ts";
+import { flatCommit } from "./flat-commit.ts";
+import type { SqliteLookups } from "./lookups.ts";
+import { groupOf, memberOf, outboxRowOf, positionsOf, spikeOf } from "./read-rows.ts";
+import { SqliteReader } from "./reader.ts";
+import { ThreadLink } from "./thread-link.ts";
+import type { SqliteWriter } from "./writer.ts";
+
+export class SqliteStore implements EffectsStore {
+  readonly reader: SqliteReader;
+  readonly #thread: ThreadLink<SqliteWriter>;
+  readonly #lookups: ThreadLink<SqliteLookups>;
+  /** The trails as they are stored; undefined: not known. */
+  #trails: Map<string, Position["trail"]> | undefined;
+
+  /** `file`: a path. Its folder has to be there. */
+  constructor({ file }: { readonly file: string }) {
+    this.#thread = new ThreadLink({ role: "writer", file });
+    this.#lookups = new ThreadLink({ role: "lookups", file });
+    this.reader = new SqliteReader({ file });
+  }
+
+  open(): Promise<void> {
+    return this.#thread.call("open");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.reader.close(), this.#lookups.close()]);
+    await this.#thread.close();
+  }
+
+  holdsLock(): Promise<boolean> {
+    return this.#thread.call("holdsLock");
+  }
+
+  lastCommit(): Promise<number> {
+    return this.#thread.call("lastCommit");
+  }
+
+  async positions(): Promise<readonly Position[]> {
+    const positions = positionsOf(await this.#thread.call("positions"));
+    this.#trails = new Map(positions.map(({ stream, trail }) => [stream, trail]));
+    return positions;
+  }
+
+  async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
+    return (await this.#lookups.call("members", projectId, distinctIds)).map(memberOf);
+  }
+
+  async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
+    return (await this.#lookups.call("groups", names)).map(groupOf);
+  }
+
+  async groupTypes(
+    projectIds: readonly string[],
+  ): Promise<readonly { projectId: string; type: string }[]> {
+    const rows = await this.#lookups.call("groupTypes", projectIds);
+    return rows.map(([projectId, type]) => ({
+      projectId: projectId as string,
+      type: type as string,
+    }));
+  }
+
+  async activeIds(
+    days: readonly { projectId: string; day: string }[],
+  ): Promise<readonly ActiveIdsRow[]> {
+    const keys = days.map(({ projectId, day }) => [projectId, day] as const);
+    return (await this.#thread.call("activeIds", keys)).map((row) => ({
+      projectId: row[0] as string,
+      day: row[1] as string,
+      registers: row[2] as Uint8Array,
+      estimate: row[3] as number,
+    }));
+  }
+
+  async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
+    const rows = await this.#thread.call("activity", projectIds);
+    return rows.map(([projectId, state]) => ({
+      projectId: projectId as string,
+      state: state as string,
+    }));
+  }
+
+  async openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]> {
+    return (await this.#thread.call("openSpikes", projectIds)).map(spikeOf);
+  }
+
+  async commit(commit: Commit): Promise<void> {
+    if (this.#trails === undefined) await this.positions();
+    const before = this.#trails ?? new Map<string, Position["trail"]>();
+    // Where the commit fails in a way that leaves its outcome open, they are read again.
+    this.#trails = undefined;
+    await this.#thread.call("commit", flatCommit(commit, before));
+    for (const { stream, trail } of commit.positions) before.set(stream, trail);
+    this.#trails = before;
+  }
+
+  async outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]> {
+    return (await this.#thread.call("outbox", limit, afterId)).map(outboxRowOf);
+  }
+
+  trimOutbox(rowsMax: number): Promise<number> {
+    return this.#thread.call("trimOutbox", rowsMax);
+  }
+
+  published(messageIds: readonly string[]): Promise<void> {
+    return this.#thread.call("published", messageIds);
+  }
+}

@@ -1,0 +1,31 @@
+// What a position's trail of message ids has more and less than the one that was committed before.
+// A trail has up to 1,000 entries and is part of every commit, so only the difference is written.
+
+import type { Position } from "../types.ts";
+
+type Trail = Position["trail"];
+
+export interface TrailChanges {
+  /** Sequences of the entries that go. */
+  readonly removed: readonly number[];
+  readonly added: Trail;
+}
+
+/** Both trails go up by sequence. An entry whose message id is another one is in `added` alone. */
+export function trailChanges(before: Trail, after: Trail): TrailChanges {
+  const removed: number[] = [];
+  const added: Trail[number][] = [];
+  let at = 0;
+  for (const entry of after) {
+    while (at < before.length && before[at]!.sequence < entry.sequence)
+      removed.push(before[at++]!.sequence);
+    const old = before[at];
+    if (old?.sequence !== entry.sequence) added.push(entry);
+    else {
+      if (old.messageId !== entry.messageId) added.push(entry);
+      at++;
+    }
+  }
+  while (at < before.length) removed.push(before[at++]!.sequence);
+  return { removed, added };
+}

@@ -1,0 +1,250 @@
+// Where the reading of a stream goes on, and what has happened to the stream meanwhile. A stream
+// may be made anew, replaced by an older copy, or lose messages before they were read; each leaves
+// an incident. Only the message ids of the trail tell what was read: numbers are given out again,
+// and a server's clock may be behind. What they do not tell stops the stream.
+
+import type { IncidentKind, Position } from "../types.ts";
+import type { AskedStream, StreamState } from "./stored-stream.ts";
+
+/** How far a stream was read. */
+export interface Place {
+  /** Goes up whenever the stream's numbers begin to mean something else. */
+  readonly epoch: number;
+  readonly created: string;
+  readonly sequence: number;
+  /** The newest messages that were read, newest last. */
+  readonly trail: Trail;
+}
+
+export type Trail = Position["trail"];
+
+/** What becomes a row of incidents. */
+export interface Incident {
+  readonly kind: IncidentKind;
+  readonly epoch: number;
+  readonly sequence: number;
+  readonly messages: number;
+  readonly detail: string;
+}
+
+export interface Resume {
+  readonly place: Place;
+  readonly incidents: readonly Incident[];
+  /** Why the stream is not read on; undefined: it is. */
+  readonly fault: string | undefined;
+}
+
+/**
+ * How the messages that were read compare with those that are there under their numbers. `at` is
+ * the index in the trail of the newest that is still the same: -1 when all are others. Undefined:
+ * none of them is there any more, so nothing can be said.
+ */
+interface Comparison {
+  readonly at: number | undefined;
+  /** Index of the newest in the trail that could be compared. */
+  readonly newest: number;
+}
+
+/** What may have been read of a stream that shares nothing with the trail. */
+interface Doubt {
+  /** Messages that are there, from the first one on. */
+  readonly held: number;
+  /** Messages that have left it. */
+  readonly gone: number;
+  /** All that is there was stored after what was read, if the servers' clocks are right. */
+  readonly isNewer: boolean;
+}
+
+interface ResumeOptions {
+  /** Goes on behind messages that have left the stream unread, or that may have been read. */
+  readonly acceptExpired: boolean;
+}
+
+const wayOut = "`penstock effects run --accept-expired` goes on";
+
+/** Rejects when NATS does not answer. Without a place, the stream was never read. */
+export async function resume(
+  place: Place | undefined,
+  stream: AskedStream,
+  state: StreamState,
+  options: ResumeOptions,
+): Promise<Resume> {
+  if (place === undefined) return begin(1, state, []);
+  // Where nothing was read, nothing can be mistaken for it.
+  if (place.sequence === 0 && place.created !== state.created) return begin(place.epoch, state, []);
+  const comparison = await compare(place.trail, stream, state);
+  const isOther = place.created !== state.created || lostFrom(place, state, comparison);
+  const isAsked = isOther && (comparison.at ?? -1) < 0;
+  const doubt = isAsked ? await doubtOf(place.trail, stream, state) : noDoubt;
+  return decide(place, state, { ...options, comparison, doubt });
+}
+
+interface Facts extends ResumeOptions {
+  readonly comparison: Comparison;
+  /** Decides where nothing that the trail remembers is the same. */
+  readonly doubt: Doubt;
+}
+
+/** The rules alone. */
+export function decide(place: Place, state: StreamState, facts: Facts): Resume {
+  const { comparison, doubt } = facts;
+  const at = comparison.at ?? -1;
+  const isAnother = place.created !== state.created && at < 0;
+  const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
+  // All of it is read, so that a clock that was wrong leaves nothing out.
+  if (isAnother && (place.trail.length === 0 || doubt.isNewer || !isInDoubt)) {
+    const epoch = place.epoch + 1;
+    const incident = {
+      kind: "stream_made_anew",
+      epoch,
+      sequence: state.firstSequence - 1,
+      messages: 0,
+      detail: `the stream was made anew at ${state.created}; it was read up to ${place.sequence}`,
+    } as const;
+    return begin(epoch, state, [incident]);
+  }
+  const known = { ...place, created: state.created };
+  if (!isAnother && !lostFrom(place, state, comparison))
+    return checkExpired(known, state, facts, []);
+  if (isInDoubt) return inDoubt(place, state, facts);
+  const sequence = at >= 0 ? place.trail[at]!.sequence : state.firstSequence - 1;
+  const back: Place = {
+    ...known,
+    epoch: place.epoch + 1,
+    sequence,
+    trail: place.trail.slice(0, at + 1),
+  };
+  const messages = place.sequence - sequence;
+  const incident = {
+    kind: "tail_lost",
+    epoch: back.epoch,
+    sequence,
+    messages,
+    detail: `the stream has lost ${messages} messages that were read, from ${sequence + 1} to ${place.sequence}; their effects stay`,
+  } as const;
+  return checkExpired(back, state, facts, [incident]);
+}
+
+function begin(epoch: number, state: StreamState, before: readonly Incident[]): Resume {
+  const { created, firstSequence, beginsAt } = state;
+  const sequence = firstSequence - 1;
+  const messages = firstSequence - beginsAt;
+  const place: Place = { epoch, created, sequence, trail: [] };
+  const late: Incident[] = [
+    {
+      kind: "begun_late",
+      epoch,
+      sequence,
+      messages,
+      detail: `${messages} messages had left the stream before it was first read`,
+    },
+  ];
+  return { place, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
+}
+
+/** Going on too late would leave messages out in silence, so somebody else has to decide. */
+function inDoubt(place: Place, state: StreamState, { acceptExpired, doubt }: Facts): Resume {
+  const { created, firstSequence } = state;
+  const { held, gone } = doubt;
+  const epoch = place.epoch + 1;
+  const sequence = firstSequence - 1;
+  const those = [
+    ...(held > 0 ? [`its ${held} messages from ${firstSequence} to ${sequence + held}`] : []),
+    ...(gone > 0 ? [`the ${gone} that have left it`] : []),
+  ].join(" and ");
+  const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: it is an older copy, or another one, and whether ${those} were read cannot be told`;
+  const twice = "usage and spikes count those twice that were read; people stay right";
+  const fault = `${what}: ${wayOut} from message ${firstSequence}; ${twice}`;
+  const incident = {
+    ...({ kind: "place_unknown", epoch, sequence, messages: held + gone } as const),
+    detail: acceptExpired ? `${what}; gone on from ${firstSequence}, as told; ${twice}` : what,
+  };
+  return {
+    place: acceptExpired ? { epoch, created, sequence, trail: [] } : place,
+    incidents: [incident],
+    fault: acceptExpired ? undefined : fault,
+  };
+}
+
+/** Whether messages that were read are no longer those that the stream has under their numbers. */
+function lostFrom(place: Place, state: StreamState, { at, newest }: Comparison): boolean {
+  return state.lastSequence < place.sequence || (at !== undefined && at < newest);
+}
+
+function checkExpired(
+  place: Place,
+  { firstSequence }: StreamState,
+  { acceptExpired }: ResumeOptions,
+  incidents: readonly Incident[],
+): Resume {
+  const messages = firstSequence - 1 - place.sequence;
+  if (messages <= 0) return { place, incidents, fault: undefined };
+  const what = `${messages} messages left the stream before they were read, from ${place.sequence + 1} to ${firstSequence - 1}`;
+  const incident = {
+    kind: "expired_unread",
+    epoch: place.epoch,
+    sequence: place.sequence,
+    messages,
+    detail: acceptExpired ? `${what}; gone on behind them, as told` : what,
+  } as const;
+  return {
+    place: acceptExpired ? { ...place, sequence: firstSequence - 1 } : place,
+    incidents: [...incidents, incident],
+    fault: acceptExpired ? undefined : `${what}: ${wayOut} without them`,
+  };
+}
+
+/**
+ * Looks for the newest message of the trail that is still there. A copy that is older differs from
+ * some message on, so halving finds it; messages that are gone from in between tell nothing.
+ */
+async function compare(
+  trail: Trail,
+  stream: AskedStream,
+  { firstSequence, lastSequence }: StreamState,
+): Promise<Comparison> {
+  /** The nearest in the trail that can be compared, above `floor` and not above `from`. */
+  const look = async (from: number, floor: number): Promise<Look | undefined> => {
+    for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
+      const message = await stream.message(trail[at]!.sequence);
+      if (message !== undefined) return { at, isSame: message.messageId === trail[at]!.messageId };
+    }
+    return undefined;
+  };
+  const within = trail.findLastIndex(({ sequence }) => sequence <= lastSequence);
+  const newest = await look(within, -1);
+  if (newest === undefined) return { at: undefined, newest: -1 };
+  if (newest.isSame) return { at: newest.at, newest: newest.at };
+  let [same, other] = [-1, newest.at];
+  while (other - same > 1) {
+    const middle = (same + other) >> 1;
+    const found = await look(middle, same);
+    if (found?.isSame === false) other = found.at;
+    else same = middle;
+  }
+  return { at: (await look(same, -1))?.at ?? -1, newest: newest.at };
+}
+
+interface Look {
+  readonly at: number;
+  readonly isSame: boolean;
+}
+
+const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false };
+
+/**
+ * A copy that shares nothing with the trail parts from what was read before the trail begins, and
+ * what it has under the trail's numbers is known to be other messages.
+ */
+async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): Promise<Doubt> {
+  const { firstSequence, lastSequence, beginsAt } = state;
+  const newestMs = trail.reduce((newest, { storedAtMs }) => Math.max(newest, storedAtMs), 0);
+  const first = await stream.messageFrom(firstSequence);
+  const isNewer = trail.length > 0 && (first === undefined || first.storedAtMs > newestMs);
+  const last = Math.min(lastSequence, (trail[0]?.sequence ?? Number.POSITIVE_INFINITY) - 1);
+  return {
+    held: isNewer ? 0 : Math.max(0, last - firstSequence + 1),
+    gone: firstSequence - beginsAt,
+    isNewer,
+  };
+}

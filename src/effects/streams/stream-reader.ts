@@ -1,0 +1,286 @@
+// Reads one stream, for ever: from where it was read to, in order, each message once. Checks before
+// each beginning whether the stream is still the one that it was, and begins again whenever a
+// message is missing, the server falls silent or the consumer is gone.
+
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
+import type { TrailEntry } from "../types.ts";
+import type { BytesInHand } from "./bytes-in-hand.ts";
+import { type FrameItem, type FrameOrigin, frameItem } from "./frame-item.ts";
+import { Pull, type PulledMessage } from "./pull.ts";
+import { type Incident, type Place, resume } from "./resume.ts";
+import {
+  type AskedStream,
+  type StreamName,
+  type StreamState,
+  storedStream,
+  storedText,
+} from "./stored-stream.ts";
+
+interface StreamReaderOptions {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly name: StreamName;
+  /** How far it was read; undefined: never. */
+  readonly place: Place | undefined;
+  /** From here on messages that were read are read once more, to be remembered. */
+  readonly rememberFrom: number | undefined;
+  readonly bytes: BytesInHand;
+  readonly acceptExpired: boolean;
+  readonly log: Pick<Log, "info" | "warn">;
+  /** Called when there is something to take. */
+  readonly onReady: () => void;
+}
+
+/** What comes after it, comes behind this place. */
+export interface TurnItem {
+  readonly kind: "turn";
+  readonly name: StreamName;
+  readonly place: Place;
+  readonly incidents: readonly Incident[];
+}
+
+export type StreamItem = FrameItem | TurnItem;
+
+/** How many messages are remembered, so that an older copy of the stream can be told. */
+export const trailLength = 1_000;
+const schemaHeader = "Penstock-Schema";
+const schema = "1";
+const pauseMsMin = 50;
+const pauseMsMax = 1_000;
+const sayAgainMs = 30_000;
+
+/** The stream cannot be read on until somebody does something about it. */
+class StoppedError extends Error {}
+
+export class StreamReader {
+  readonly name: StreamName;
+  readonly #options: StreamReaderOptions;
+  readonly #asked: AskedStream;
+  readonly #ended = new AbortController();
+  readonly #warning: SparseWarning;
+  #place: Place | undefined;
+  /** The messages from here up to the place are still to be read once more. */
+  #again: number;
+  #trail: TrailEntry[] = [];
+  #ready: StreamItem[] = [];
+  #pull: Pull | undefined;
+  #lastSequence = 0;
+  #isKnown = false;
+  #breaks = 0;
+  #fault: string | undefined;
+  #isStopped = false;
+
+  constructor(options: StreamReaderOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.#asked = storedStream(options.manager, options.name.stream);
+    this.#warning = new SparseWarning(options.log, sayAgainMs);
+    this.#moveTo(options.place);
+    this.#again = options.rememberFrom ?? Number.POSITIVE_INFINITY;
+    void this.#run();
+  }
+
+  /** Why it is not read at the moment; undefined: it is. */
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
+  /** The last sequence of the stream; undefined while NATS does not say. */
+  get lastSequence(): number | undefined {
+    return this.#isKnown ? this.#lastSequence : undefined;
+  }
+
+  /** When the first message behind that one was stored, taken or not; undefined: none was read. */
+  storedAtBehind(sequence: number): number | undefined {
+    return this.#trail.find((entry) => entry.sequence > sequence)?.storedAtMs;
+  }
+
+  get isReady(): boolean {
+    return this.#ready.length > 0;
+  }
+
+  /** What comes next, as long as it fits; the first item comes in any case. */
+  take(eventsMax: number, bytesMax: number): StreamItem[] {
+    let [count, events, bytes] = [0, 0, 0];
+    for (const item of this.#ready) {
+      events += item.kind === "frame" ? item.events : 0;
+      bytes += item.kind === "frame" ? item.frame.data.length : 0;
+      if (count > 0 && (events > eventsMax || bytes > bytesMax)) break;
+      count++;
+    }
+    return this.#ready.splice(0, count);
+  }
+
+  /** The stream's state was asked for by somebody else. */
+  learn({ lastSequence }: StreamState): void {
+    this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
+    this.#isKnown = true;
+  }
+
+  /** The connection was lost: nothing that was checked counts any more. */
+  interrupt(): void {
+    this.#breaks++;
+    this.#isKnown = false;
+    this.#pull?.close();
+  }
+
+  close(): void {
+    this.#ended.abort();
+    this.interrupt();
+    this.#ready = [];
+  }
+
+  async #run(): Promise<void> {
+    let pauseMs = pauseMsMin;
+    while (!this.#ended.signal.aborted && !this.#isStopped) {
+      const before = this.#place?.sequence;
+      try {
+        await this.#read();
+      } catch (error) {
+        if (this.#ended.signal.aborted) return;
+        this.#fault = (error as Error).message;
+        this.#isStopped = error instanceof StoppedError;
+        this.#isKnown &&= this.#isStopped;
+        this.#warn(this.#isStopped);
+      }
+      pauseMs = this.#place?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
+    }
+  }
+
+  #warn(isStopped: boolean): void {
+    const fields = { stream: this.name.stream, reason: this.#fault };
+    if (isStopped) this.#options.log.warn(fields, "a stream is not read on");
+    else this.#warning.warn(fields, "a stream cannot be read at the moment; trying again");
+  }
+
+  /** Never fulfilled: reads until something is wrong. */
+  async #read(): Promise<never> {
+    const breaks = this.#breaks;
+    const state = await this.#check();
+    const { connection, manager, bytes, name } = this.#options;
+    const from = Math.min(this.#place!.sequence + 1, Math.max(this.#again, state.firstSequence));
+    const pull = await Pull.open({ connection, manager, stream: name.stream, from, bytes });
+    this.#pull = pull;
+    try {
+      const now = await this.#asked.state();
+      // Between the check and the consumer, the stream may have become another one.
+      const isSame = now?.created === state.created && now.lastSequence >= state.lastSequence;
+      if (!isSame || breaks !== this.#breaks || this.#ended.signal.aborted)
+        throw new Error("the stream has changed while it was looked at");
+      this.#fault = undefined;
+      for (;;) await this.#keep(await pull.next(), pull);
+    } finally {
+      this.#pull = undefined;
+      pull.close();
+    }
+  }
+
+  /** Finds out where to go on, and tells it where that is not just behind the last message. */
+  async #check(): Promise<StreamState> {
+    const { acceptExpired, log, name } = this.#options;
+    const state = await this.#asked.state();
+    if (state === undefined) throw new Error("the stream is not there");
+    const before = this.#place;
+    const { place, incidents, fault } = await resume(before, this.#asked, state, { acceptExpired });
+    this.#lastSequence = state.lastSequence;
+    this.#isKnown = true;
+    for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
+    const isMoved =
+      before === undefined ||
+      before.epoch !== place.epoch ||
+      before.sequence !== place.sequence ||
+      before.created !== place.created;
+    this.#moveTo(place);
+    if (isMoved || incidents.length > 0) this.#push({ kind: "turn", name, place, incidents });
+    if (fault !== undefined) throw new StoppedError(fault);
+    return state;
+  }
+
+  #moveTo(place: Place | undefined): void {
+    this.#place = place;
+    this.#trail = [...(place?.trail ?? [])];
+    if (place !== undefined) this.#notePlace(place.sequence);
+  }
+
+  #notePlace(sequence: number): void {
+    const { epoch, created } = this.#place!;
+    this.#place = { epoch, created, sequence, trail: this.#trail };
+  }
+
+  async #keep(messages: readonly PulledMessage[], pull: Pull): Promise<void> {
+    let kept = 0;
+    try {
+      for (const pulled of messages) {
+        if (pulled.sequence <= this.#place!.sequence) this.#keepAgain(pulled);
+        else await this.#keepNew(pulled);
+        kept++;
+      }
+    } finally {
+      for (const { message, share } of messages.slice(kept)) share.release(message.data.length);
+    }
+    this.#lastSequence = Math.max(this.#lastSequence, pull.lastSequence);
+    this.#options.onReady();
+  }
+
+  /**
+   * Deleted messages leave holes, and that is all right. What the stream still has is read again,
+   * and what has left it unread is found by the check.
+   */
+  async #askAboutHole(due: number, sequence: number): Promise<void> {
+    const state = await this.#asked.state();
+    const next = await this.#asked.messageFrom(due);
+    if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
+      throw new Error(`message ${sequence} came in place of message ${due}`);
+    const { log, name } = this.#options;
+    const hole = { stream: name.stream, from: due, to: sequence - 1 };
+    log.info(hole, "messages were deleted from the stream before they were read");
+  }
+
+  #checkSchema({ message, sequence }: PulledMessage): void {
+    const found = message.headers?.get(schemaHeader) ?? "";
+    // A message without the header is none of the gateway's: its lines are looked at, and rejected.
+    if (found === "" || found === schema) return;
+    const detail = `message ${sequence} has the schema "${storedText(found.slice(0, 40))}", this version knows ${schema} alone: use a newer Penstock for it`;
+    const { epoch } = this.#place!;
+    const incident = { kind: "unknown_schema", epoch, sequence, messages: 1, detail } as const;
+    const { name } = this;
+    this.#push({ kind: "turn", name, place: this.#place!, incidents: [incident] });
+    throw new StoppedError(detail);
+  }
+
+  /** What is gone of these is not missed: they are behind the place. */
+  #keepAgain(pulled: PulledMessage): void {
+    this.#again = pulled.sequence + 1;
+    this.#ready.push(frameItem(pulled, { ...this.#frameOrigin(), isAgain: true }));
+  }
+
+  async #keepNew(pulled: PulledMessage): Promise<void> {
+    const { sequence, storedAtMs } = pulled;
+    const due = this.#place!.sequence + 1;
+    if (sequence !== due) await this.#askAboutHole(due, sequence);
+    this.#checkSchema(pulled);
+    this.#again = Number.POSITIVE_INFINITY;
+    const item = frameItem(pulled, { ...this.#frameOrigin(), isAgain: false });
+    this.#ready.push(item);
+    this.#trail.push({ sequence, messageId: item.frame.messageId, storedAtMs });
+    if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
+    this.#notePlace(sequence);
+  }
+
+  #frameOrigin(): Pick<FrameOrigin, "name" | "epoch"> {
+    return { name: this.name, epoch: this.#place!.epoch };
+  }
+
+  #push(item: TurnItem): void {
+    // The trail goes on growing here; whoever takes the item keeps it.
+    this.#ready.push({
+      ...item,
+      place: { ...item.place, trail: item.place.trail.slice(-trailLength) },
+    });
+    this.#options.onReady();
+  }
+}

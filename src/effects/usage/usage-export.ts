@@ -1,0 +1,50 @@
+// Usage as lines for a billing system: a CloudEvents 1.0 line a closed day, lane and class. Its id
+// is the key by which whoever takes it in (OpenMeter by `source` and `id`, Lago by
+// `transaction_id`) counts it once. Sends nothing.
+
+import type { UsageDay } from "../store/port.ts";
+
+/**
+ * Lines of JSON without line ends, by day, lane and class. Days from `closedBefore` (`2026-11-22`)
+ * on are left out: they may still grow. `revision` is 1, and one more for each time that the same
+ * days are exported with other numbers, as after a rebuild. `source` names the installation.
+ *
+ * `billable` in the data is whether the lane is one that is billed. The time is the beginning of
+ * the day, so that it is within the day for whoever sums up by time.
+ */
+export function usageExport(
+  days: readonly UsageDay[],
+  options: {
+    readonly projectId: string;
+    readonly source: string;
+    readonly closedBefore: string;
+    readonly revision: number;
+  },
+): readonly string[] {
+  const { projectId, source, closedBefore, revision } = options;
+  const lines: [order: string, line: string][] = [];
+  for (const { day, lane, class: usageClass, events, duplicates } of days) {
+    if (day >= closedBefore) continue;
+    const id = `${projectId}/${day}/${lane}/${usageClass}/${revision}`;
+    const line = {
+      specversion: "1.0",
+      id,
+      source,
+      type: "penstock.usage",
+      subject: projectId,
+      time: `${day}T00:00:00Z`,
+      datacontenttype: "application/json",
+      data: {
+        day,
+        lane,
+        class: usageClass,
+        events,
+        duplicates,
+        billable: lane === "live",
+        revision,
+      },
+    };
+    lines.push([`${day} ${lane} ${usageClass}`, JSON.stringify(line)]);
+  }
+  return lines.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, line]) => line);
+}

@@ -1,0 +1,344 @@
+// Turns what was read of the streams into commits: counts each line, applies what it does to people
+// and groups in memory, and says what is to be written. One batch at a time; while a commit is on
+// its way, the next batch may be applied already. Never asks a clock.
+
+import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import type { FrameLines } from "../lines/frame-lines.ts";
+import type { LineVisitor, StoredFrame, StoredLine } from "../lines/line.ts";
+import type { People } from "../people/people.ts";
+import type { Spikes } from "../spikes/spikes.ts";
+import type { EffectsStore } from "../store/port.ts";
+import { TooLargeError } from "../store/store-error.ts";
+import type { FrameItem } from "../streams/frame-item.ts";
+import type { StreamName } from "../streams/stored-stream.ts";
+import type { StreamItem, TurnItem } from "../streams/stream-reader.ts";
+import type { Commit, IncidentRow, Position, Rejection, Run } from "../types.ts";
+import type { Usage } from "../usage/usage.ts";
+import { AppliedStream } from "./applied-stream.ts";
+import { LoopTurns } from "./loop-turns.ts";
+
+interface ApplierParts {
+  readonly lines: FrameLines;
+  readonly people: People;
+  readonly usage: Usage;
+  readonly spikes: Spikes;
+  readonly budget: DuplicatesBudget;
+}
+
+interface ApplierOptions extends ApplierParts {
+  readonly store: Pick<
+    EffectsStore,
+    "members" | "groups" | "groupTypes" | "activeIds" | "activity"
+  >;
+  /** Commits what it is given once all before it is committed, and calls `changes` only then. */
+  readonly spill: (changes: () => Changes) => Promise<void>;
+}
+
+export interface Counts {
+  events: number;
+  frames: number;
+  duplicates: number;
+  rejected: number;
+}
+
+export interface Memory {
+  /** Rows of people and groups. */
+  readonly cacheBytes: number;
+  readonly duplicatesBytes: number;
+  /** How far back duplicates are told, in the stream that remembers least. */
+  readonly duplicatesCoveredMs: number;
+}
+
+/** Rows of people and groups in one commit: all of them are handed over in one turn. */
+const changedRowsMax = 20_000;
+/** What they may weigh: each comes to be in memory several times on its way to the store. */
+const changedBytesMax = 64 * 1_048_576;
+
+/** Effects that wait for their rows, within a frame too. */
+const queuedMax = 2_000;
+/** Effects that are applied without a look at the time. */
+const effectsATurn = 100;
+
+/** All of a commit but its place among the others. */
+export type Changes = Omit<Commit, "after" | "number">;
+
+export class Applier implements LineVisitor {
+  readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
+  readonly #options: ApplierOptions;
+  readonly #turns = new LoopTurns();
+  readonly #streams = new Map<string, AppliedStream>();
+  readonly #touched = new Set<AppliedStream>();
+  #inFlight: readonly AppliedStream[] = [];
+  #runs: Run[] = [];
+  #incidents: IncidentRow[] = [];
+  /** Incidents of the store and of this run: a stream that stays stopped is told once. */
+  #told = new Set<string>();
+  /** Whose lines are being visited. */
+  #stream: AppliedStream | undefined;
+  #isAgain = false;
+  #isTurned = false;
+
+  constructor(options: ApplierOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Begins from what the store has. What is not committed is forgotten; what is known of duplicates
+   * stays where the store has what this writer committed last, and needs not be read again then.
+   */
+  begin(positions: readonly Position[], incidents: readonly IncidentRow[]): void {
+    const { people, usage, spikes, budget } = this.#options;
+    people.discard();
+    usage.discard();
+    spikes.discard();
+    const before = new Map(this.#streams);
+    this.#streams.clear();
+    for (const position of positions) {
+      const { stream, lane, partition } = position;
+      const known = before.get(stream);
+      if (known?.returnTo(position)) {
+        before.delete(stream);
+        this.#streams.set(stream, known);
+      } else {
+        const name = { stream, lane, partition };
+        this.#streams.set(stream, new AppliedStream(name, budget, position));
+      }
+    }
+    for (const stream of before.values()) stream.close();
+    this.#touched.clear();
+    this.#inFlight = [];
+    this.#runs = [];
+    this.#incidents = [];
+    this.#told = new Set(incidents.map(keyOf));
+    this.#isTurned = false;
+  }
+
+  /** The frames from here up to the position are to be given to it again. */
+  rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
+    return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
+  }
+
+  /**
+   * A stream became another one. Once that is committed, everything begins anew from the store, so
+   * that nothing in memory is of the old one; what was taken beside it will come again.
+   */
+  get isTurned(): boolean {
+    return this.#isTurned;
+  }
+
+  /** What is held in memory between commits, for gauges. */
+  get memory(): Memory {
+    const { people, budget } = this.#options;
+    const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
+    return {
+      cacheBytes: people.cacheBytes,
+      duplicatesBytes: budget.bytes,
+      duplicatesCoveredMs: covered.length === 0 ? 0 : Math.min(...covered),
+    };
+  }
+
+  /** Nothing more should be applied before `changes` is asked for. */
+  get isFull(): boolean {
+    const { changedRows, changedBytes } = this.#options.people;
+    return changedRows >= changedRowsMax || changedBytes >= changedBytesMax || this.#isTurned;
+  }
+
+  get hasChanges(): boolean {
+    return this.#touched.size > 0;
+  }
+
+  /** Applies a part of a batch. Rejects when the store does not answer; then `begin` is called. */
+  async apply(items: readonly StreamItem[]): Promise<void> {
+    const { usage, spikes } = this.#options;
+    this.#turns.begin();
+    for (const item of items) {
+      if (item.kind === "turn") this.#turn(item);
+      else await this.#read(item);
+      await this.#turns.breathe();
+    }
+    await this.#applyPeople();
+    await this.#loadCounts();
+    usage.apply();
+    spikes.apply();
+    await this.#turns.breathe();
+  }
+
+  /** What is to be written. Before the next call, `committed` or `begin` is called. */
+  changes(): Changes {
+    const { people, usage, spikes } = this.#options;
+    const changed = people.changes();
+    this.#inFlight = [...this.#touched];
+    const changes: Changes = {
+      positions: this.#inFlight.map((stream) => stream.position()),
+      runs: this.#runs,
+      ...changed,
+      ...usage.changes(),
+      ...spikes.changes(),
+      incidents: this.#incidents,
+    };
+    this.counts.rejected += changes.rejected.length;
+    this.#touched.clear();
+    this.#runs = [];
+    this.#incidents = [];
+    return changes;
+  }
+
+  committed(): void {
+    const { people, usage, spikes } = this.#options;
+    people.committed();
+    usage.committed();
+    spikes.committed();
+    for (const stream of this.#inFlight) stream.committed();
+    this.#inFlight = [];
+  }
+
+  line(line: StoredLine): void {
+    const stream = this.#stream!;
+    if (this.#isAgain) {
+      stream.remember(line);
+      return;
+    }
+    const { people, usage, spikes } = this.#options;
+    const isDuplicate = stream.isDuplicate(line);
+    usage.count(line, isDuplicate);
+    spikes.count(line, isDuplicate, stream.watermarkMs);
+    if (isDuplicate) {
+      this.counts.duplicates++;
+      return;
+    }
+    this.counts.events++;
+    if (!line.isPlain) people.add(line.effect());
+    else if (line.hasPerson && !people.seen(line)) people.touch(line);
+  }
+
+  unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void {
+    if (this.#isAgain) return;
+    const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
+    this.#options.people.add({
+      ...nothing,
+      ...{ projectId, place: { lane, partition, epoch, sequence, line } },
+      ...{ stamp: { timeMs: atMs, rank: "" }, receivedAtMs: atMs, rejections: [rejection] },
+    });
+  }
+
+  #turn({ name, place, incidents }: TurnItem): void {
+    const stream = this.#streamOf(name);
+    if (stream.turnTo(place)) this.#isTurned = true;
+    for (const incident of incidents) this.#tell({ stream: name.stream, ...incident });
+    this.#touched.add(stream);
+  }
+
+  #tell(incident: IncidentRow): void {
+    const key = keyOf(incident);
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    this.#incidents.push(incident);
+  }
+
+  async #read({ frame, isAgain, release }: FrameItem): Promise<void> {
+    // Frames behind a turn are of a stream that this memory does not know.
+    if (!this.#isTurned) {
+      const stream = this.#streamOf(frame);
+      this.#stream = stream;
+      this.#isAgain = isAgain;
+      if (!isAgain) stream.beginFrame();
+      const { lines, people } = this.#options;
+      for (const _ of lines.read(frame, this)) {
+        if (people.queued >= queuedMax) {
+          await this.#applyPeople();
+          await this.#spillWhereFull();
+        }
+        await this.#turns.breathe();
+      }
+      if (!isAgain) this.#end(stream, frame);
+    }
+    release();
+  }
+
+  #end(stream: AppliedStream, frame: StoredFrame): void {
+    stream.endFrame(frame);
+    this.counts.frames++;
+    this.#touched.add(stream);
+    const { stream: name, partition, epoch, sequence } = frame;
+    const at = this.#runs.findLastIndex((run) => run.partition === partition);
+    const last = this.#runs[at];
+    if (last?.stream === name && last.epoch === epoch) this.#runs[at] = { ...last, to: sequence };
+    else this.#runs.push({ stream: name, partition, epoch, from: sequence, to: sequence });
+  }
+
+  #streamOf({ stream: name, lane, partition }: StreamName): AppliedStream {
+    let stream = this.#streams.get(name);
+    if (stream === undefined) {
+      const { budget } = this.#options;
+      stream = new AppliedStream({ stream: name, lane, partition }, budget, undefined);
+      this.#streams.set(name, stream);
+    }
+    return stream;
+  }
+
+  /** Applies what is queued. Where the rows for it are too much at once, part by part. */
+  async #applyPeople(): Promise<void> {
+    const { people } = this.#options;
+    try {
+      await this.#loadPeople();
+    } catch (error) {
+      if (!(error instanceof TooLargeError)) throw error;
+      for (const queue of people.takeParts()) {
+        queue();
+        await this.#loadPeople();
+        people.apply();
+        await this.#spillWhereFull();
+        await this.#turns.breathe();
+      }
+    }
+    while (!people.apply(effectsATurn)) await this.#turns.breathe();
+  }
+
+  /**
+   * Rows of a frame may be more than should be in memory, and its position is written when all of
+   * it is applied. So rows of people go before it; what is counted stays with the position.
+   */
+  async #spillWhereFull(): Promise<void> {
+    const { people, spill } = this.#options;
+    if (people.changedBytes < changedBytesMax) return;
+    await spill(() => ({ ...noChanges, ...people.spill() }));
+    people.committed();
+  }
+
+  async #loadPeople(): Promise<void> {
+    const { people, store } = this.#options;
+    const missing = people.missing();
+    if (missing === undefined) return;
+    // All are awaited together: of several that fail, none is left without somebody who hears it.
+    const [members, groups, groupTypes] = await Promise.all([
+      Promise.all([...missing.members].map(([project, ids]) => store.members(project, ids))),
+      missing.groups.length === 0 ? [] : store.groups(missing.groups),
+      missing.groupTypes.length === 0 ? [] : store.groupTypes(missing.groupTypes),
+    ]);
+    people.adopt({ members: members.flat(), groups, groupTypes });
+  }
+
+  async #loadCounts(): Promise<void> {
+    const { usage, spikes, store } = this.#options;
+    const days = usage.missing();
+    usage.adopt(days.length === 0 ? [] : await store.activeIds(days));
+    for (let wanted = spikes.missing(); wanted.length > 0; wanted = spikes.missing())
+      spikes.adopt(await store.activity(wanted));
+  }
+}
+
+const noChanges: Changes = {
+  ...{ positions: [], runs: [], members: [], links: [], groups: [], groupTypes: [] },
+  ...{ groupMembers: [], rejected: [], usage: [], activeIds: [], spikes: [], activity: [] },
+  ...{ incidents: [], outbox: [] },
+};
+
+/** What a line does that cannot be read. */
+const nothing = {
+  ...{ eventUuid: "", distinctId: undefined, person: undefined },
+  ...{ link: undefined, group: undefined, memberOf: [] },
+} as const;
+
+function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
+  return JSON.stringify([stream, kind, epoch, sequence, detail]);
+}

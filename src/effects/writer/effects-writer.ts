@@ -1,0 +1,296 @@
+// The writer: takes frames from all streams, applies them, and commits what comes of it together
+// with how far each stream is applied. Whatever fails, it forgets all it has in memory and goes on
+// from what the store has. It ends by itself only when another writer is at work, and not when the
+// database was put back to an older state, as by a failover that loses the last commits.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
+import { createNativeScanner } from "../../scan/native.ts";
+import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import { FrameLines, frameRows } from "../lines/frame-lines.ts";
+import { People, type PeopleOptions } from "../people/people.ts";
+import { Spikes } from "../spikes/spikes.ts";
+import { type EffectsStore, FencedError } from "../store/port.ts";
+import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
+import { Usage } from "../usage/usage.ts";
+import { Applier, type Changes, type Counts, type Memory } from "./applier.ts";
+import { newCommitNumber } from "./commit-number.ts";
+import { OutboxPublisher } from "./outbox-publisher.ts";
+import { Reached } from "./reached.ts";
+import { type StreamProgress, streamProgress } from "./stream-progress.ts";
+
+export interface EffectsWriterOptions {
+  readonly connection: NatsConnection;
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  /** It is open, and stays the caller's to close. */
+  readonly store: EffectsStore;
+  readonly log: Log;
+  /** Bytes of frames that may be in hand. */
+  readonly bytesMax?: number;
+  /** About how many events one transaction may have. */
+  readonly batchEventsMax?: number;
+  /** Goes on behind messages that have left a stream unread. */
+  readonly acceptExpired?: boolean;
+  /** Bytes of all memories of duplicates together. */
+  readonly duplicatesBytesMax?: number;
+  readonly people?: PeopleOptions;
+}
+
+interface WriterStatus {
+  /** Why nothing is being applied; empty when all is well. */
+  readonly reasons: readonly string[];
+  readonly streams: readonly StreamProgress[];
+}
+
+const mebibyte = 1_048_576;
+/**
+ * Frames in hand: some hundredths of a second of work. What waits for longer outlives V8's young
+ * generation, and every 64 MiB of that make it mark the whole heap.
+ */
+const framesBytesDefault = 8 * mebibyte;
+/** A batch ends where nothing more is ready, so only one that catches up has as many. */
+const batchEventsDefault = 100_000;
+/** By how much a batch may grow while the one before is being committed. */
+const batchGrowth = 2;
+/** A batch is read and applied in steps, so that others have the event loop in between. */
+const stepEvents = 2_000;
+const stepBytes = 2 * mebibyte;
+const againMsMin = 100;
+const againMsMax = 2_000;
+const sayAgainMs = 30_000;
+/** The newest incidents of the store are not told again. */
+const incidentsKnown = 1_000;
+/** How long an end waits for the store. */
+const closeMsMax = 10_000;
+
+export class EffectsWriter {
+  readonly #options: EffectsWriterOptions;
+  readonly #applier: Applier;
+  readonly #outbox: OutboxPublisher;
+  readonly #reached = new Reached();
+  readonly #ended = new AbortController();
+  readonly #warning: SparseWarning;
+  readonly #bytesMax: number;
+  #running: Promise<void> | undefined;
+  #streams: EventStreams | undefined;
+  #fault: string | undefined = "it is starting";
+  #inFlight: Promise<void> = Promise.resolve();
+  #isInFlight = false;
+  #last = 0;
+  readonly #commits = { count: 0, seconds: 0 };
+  /** How many commits there were when the last one was another's; -1: it never was. */
+  #fencedAt = -1;
+
+  constructor(options: EffectsWriterOptions) {
+    this.#options = options;
+    const { connection, prefix, store, log, duplicatesBytesMax = 256 * mebibyte } = options;
+    this.#bytesMax = options.bytesMax ?? framesBytesDefault;
+    this.#applier = new Applier({
+      store,
+      lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
+      people: new People(options.people),
+      usage: new Usage(),
+      spikes: new Spikes({ prefix }),
+      budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax }),
+      spill: async (changes) => {
+        await this.#inFlight;
+        await this.#write(changes());
+      },
+    });
+    this.#outbox = new OutboxPublisher({ connection, store, log });
+    this.#warning = new SparseWarning(log, sayAgainMs);
+  }
+
+  /** Events applied, and the like, since the start; those of batches that failed count too. */
+  get counts(): Readonly<Counts> {
+    return this.#applier.counts;
+  }
+
+  /** How many commits there were, and how long all of them took. */
+  get commits(): Readonly<{ count: number; seconds: number }> {
+    return this.#commits;
+  }
+
+  /** What it holds in memory, for gauges. */
+  get memory(): Memory & { readonly framesBytes: number } {
+    return { ...this.#applier.memory, framesBytes: this.#streams?.bytesInHand ?? 0 };
+  }
+
+  start(): void {
+    void this.#followConnection();
+    this.#running = this.#run();
+  }
+
+  /**
+   * Fulfilled when the writer has ended after `close`. Rejects with a FencedError when another one
+   * is at work on the same database.
+   */
+  async ended(): Promise<void> {
+    await this.#running;
+  }
+
+  /**
+   * Commits what is in hand and ends; what is only read will be read again. Gives up on a store
+   * that does not answer.
+   */
+  async close(): Promise<void> {
+    this.#ended.abort();
+    this.#streams?.close();
+    const late = new AbortController();
+    const work = Promise.all([this.#running?.catch(() => {}), this.#outbox.close()]);
+    const limit = pauseUntilAborted(closeMsMax, late.signal);
+    await Promise.race([work, limit]);
+    late.abort();
+    this.#reached.close();
+  }
+
+  /** `nowMs`: what time it is, for how long each stream has been behind. */
+  status(nowMs: number): WriterStatus {
+    const streams = this.#streams?.readers ?? [];
+    const faults = streams.flatMap(({ name, fault }) =>
+      fault === undefined ? [] : [`${name.stream}: ${fault}`],
+    );
+    const whole = this.#fault ?? this.#streams?.fault;
+    return {
+      reasons: whole === undefined ? faults : [whole, ...faults],
+      streams: streams.map((reader) => streamProgress(reader, this.#reached, nowMs)),
+    };
+  }
+
+  /** Fulfilled when the stream is applied as far as that, in the database. Rejects at the end. */
+  async positionReached(stream: string, sequence: number): Promise<void> {
+    await this.#reached.until(stream, sequence);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ended;
+    let pauseMs = againMsMin;
+    while (!signal.aborted) {
+      const before = this.#commits.count;
+      try {
+        await this.#session();
+        continue;
+      } catch (error) {
+        this.#fault = (error as Error).message;
+        if (error instanceof FencedError) await this.#outlast(error);
+        else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
+      } finally {
+        this.#streams?.close();
+      }
+      pauseMs = this.#commits.count > before ? againMsMin : Math.min(2 * pauseMs, againMsMax);
+      await pauseUntilAborted(pauseMs, signal);
+    }
+  }
+
+  /**
+   * With the lock in hand, what the database has is the truth: it begins anew from that. Rejects
+   * with the error where another one may have the lock, or writes without it again and again.
+   */
+  async #outlast(error: FencedError): Promise<void> {
+    const { store, log } = this.#options;
+    let holdsLock = true;
+    try {
+      holdsLock = await store.holdsLock();
+    } catch (fault) {
+      // Who has the lock is told when the database answers again.
+      this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
+    }
+    const isAgain = this.#fencedAt === this.#commits.count;
+    this.#fencedAt = this.#commits.count;
+    if (holdsLock && !isAgain) {
+      log.warn(
+        { reason: error.message },
+        "the database was put back to another state; beginning again from what it has",
+      );
+      return;
+    }
+    this.#fault = "another writer is at work on this database; this one has stopped";
+    log.error({ reason: error.message, holdsLock }, this.#fault);
+    this.#streams?.close();
+    throw error;
+  }
+
+  /** Works until the end, or until everything has to begin anew. Nothing is in flight then. */
+  async #session(): Promise<void> {
+    const { store, log, prefix, connection, acceptExpired = false } = this.#options;
+    this.#inFlight = Promise.resolve();
+    this.#last = await store.lastCommit();
+    const positions = await store.positions();
+    this.#applier.begin(positions, await store.reader.incidents(incidentsKnown));
+    this.#reached.begin(positions);
+    const places = new Map<string, ReadPlace>();
+    for (const position of positions) {
+      const rememberFrom = this.#applier.rememberFrom(position);
+      places.set(position.stream, { ...position, rememberFrom });
+    }
+    const bytesMax = this.#bytesMax;
+    const streams = new EventStreams({
+      ...{ connection, prefix, places, bytesMax, acceptExpired, log },
+    });
+    this.#streams = streams;
+    this.#fault = undefined;
+    try {
+      while (!this.#ended.signal.aborted && !this.#applier.isTurned) await this.#batch(streams);
+    } finally {
+      streams.close();
+      await this.#inFlight;
+    }
+  }
+
+  /** Applies what is ready while the commit before is on its way; then commits it. */
+  async #batch(streams: EventStreams): Promise<void> {
+    if (!streams.isReady) {
+      // Nothing to do meanwhile, so a commit that fails is heard of at once.
+      await this.#inFlight;
+      await streams.ready();
+    }
+    const { batchEventsMax = batchEventsDefault } = this.#options;
+    let events = 0;
+    while (streams.isReady && this.#hasRoom(events)) {
+      const items = streams.take(Math.min(stepEvents, batchEventsMax), stepBytes);
+      await this.#applier.apply(items);
+      for (const item of items) events += item.kind === "frame" ? item.events : 0;
+    }
+    await this.#inFlight;
+    if (!this.#applier.hasChanges) return;
+    this.#inFlight = this.#commit(this.#applier.changes());
+    // It is awaited before the next one.
+    this.#inFlight.catch(() => {});
+  }
+
+  /** Many events of one person make one row, so a batch goes by what it changes. */
+  #hasRoom(events: number): boolean {
+    const { batchEventsMax = batchEventsDefault } = this.#options;
+    const factor = this.#isInFlight ? batchGrowth : 1;
+    return !this.#applier.isFull && events < factor * batchEventsMax;
+  }
+
+  async #commit(changes: Changes): Promise<void> {
+    const sinceMonotonicMs = performance.now();
+    this.#isInFlight = true;
+    try {
+      await this.#write(changes);
+    } finally {
+      this.#isInFlight = false;
+    }
+    this.#commits.count++;
+    this.#commits.seconds += (performance.now() - sinceMonotonicMs) / 1_000;
+    this.#applier.committed();
+    this.#reached.reach(changes.positions);
+    if (changes.outbox.length > 0) this.#outbox.ask();
+  }
+
+  async #write(changes: Changes): Promise<void> {
+    const number = newCommitNumber();
+    await this.#options.store.commit({ after: this.#last, number, ...changes });
+    this.#last = number;
+  }
+
+  async #followConnection(): Promise<void> {
+    for await (const { type } of this.#options.connection.status()) {
+      if (type === "disconnect" || type === "staleConnection") this.#streams?.interrupt();
+    }
+  }
+}

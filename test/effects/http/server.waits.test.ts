@@ -1,0 +1,84 @@
+// Reading one's own write, and what many callers can make the port hold: waits, and answers that
+// nobody takes.
+
+import { once } from "node:events";
+import { createConnection } from "node:net";
+import { expect, test } from "vitest";
+import { Waits } from "../../../src/effects/http/waits.ts";
+import { ada, applied, effectsHttp, readerOf } from "./reader-kit.ts";
+
+const live = "PENSTOCK_LIVE_0";
+const historical = "PENSTOCK_HISTORICAL_0";
+
+test("an answer waits for every stream that it is asked to wait for", async () => {
+  let [liveAt, historicalAt] = [1, 1];
+  const reader = readerOf({
+    applied: async () => [applied(live, liveAt), applied(historical, historicalAt)],
+    personByDistinctId: async () => ada,
+  });
+  const url = await effectsHttp(reader);
+  let isAnswered = false;
+  const answer = fetch(
+    `${url}/projects/shop/persons?distinct_id=ada&wait_for=${live}:5&wait_for=${historical}:2&wait_for=${live}:3`,
+  ).then(async (response) => {
+    isAnswered = true;
+    return (await response.json()) as { as_of: object };
+  });
+  liveAt = 5;
+  // Another answer comes meanwhile.
+  expect((await fetch(`${url}/projects/shop/persons?distinct_id=ada`)).status).toBe(200);
+  expect(isAnswered).toBe(false);
+  historicalAt = 3;
+  expect((await answer).as_of).toEqual({ [live]: 5, [historical]: 3 });
+});
+
+test("a wait that takes too long ends as 504", async () => {
+  const url = await effectsHttp(readerOf({ applied: async () => [applied(live, 1)] }), {
+    waitMsMax: 30,
+  });
+  const answer = await fetch(`${url}/projects/shop/persons?distinct_id=ada&wait_for=${live}:2`);
+  expect(answer.status).toBe(504);
+  expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
+});
+
+test("no more wait than there are places, and one that goes leaves its place", async () => {
+  let asked = 0;
+  const waits = new Waits({
+    applied: async () => {
+      asked += 1;
+      return [];
+    },
+    timeoutMs: 60_000,
+    waitsMax: 1,
+  });
+  const gone = new AbortController();
+  const first = waits.until(new Map([[live, 1]]), gone.signal);
+  await expect.poll(() => waits.waiting).toBe(1);
+  expect(await waits.until(new Map([[live, 1]]), new AbortController().signal)).toBe("too many");
+  gone.abort(new Error("gone"));
+  await expect(first).rejects.toThrow("gone");
+  expect(waits.waiting).toBe(0);
+  const askedThen = asked;
+  expect(await waits.until(new Map([[live, 0]]), new AbortController().signal)).toBe("applied");
+  expect(asked).toBeLessThanOrEqual(askedThen + 2);
+});
+
+test("a reader that does not take its answer is dropped, and large answers wait for it", async () => {
+  const text = JSON.stringify("x".repeat(30_000_000));
+  const reader = readerOf({
+    personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),
+  });
+  const url = new URL(
+    await effectsHttp(reader, { answerMsMax: 1_500, answerBytesMax: 40_000_000 }),
+  );
+  const path = "/projects/shop/persons?distinct_id=ada";
+  const slow = createConnection(Number(url.port), "127.0.0.1").pause();
+  slow.on("error", () => {});
+  slow.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  await expect.poll(async () => (await fetch(new URL(path, url))).status).toBe(503);
+  await expect
+    .poll(async () => (await fetch(new URL(path, url))).status, { timeout: 10_000 })
+    .toBe(200);
+  slow.resume();
+  await once(slow, "close");
+});

@@ -1,0 +1,46 @@
+// What the effects count: only what the database has taken, with every series there from the first
+// scrape on, so that a first failure is a rise.
+
+import { expect, test } from "vitest";
+import { countedStore } from "../../../src/effects/metrics/counted-store.ts";
+import { EffectsMetrics } from "../../../src/effects/metrics/effects-metrics.ts";
+import { type EffectsStore, FencedError } from "../../../src/effects/store/port.ts";
+import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
+
+test("a commit counts when it is there, and one that fails does not", async () => {
+  const metrics = new EffectsMetrics();
+  const zero = await metrics.text();
+  expect(zero).toContain('penstock_effects_rejected_total{reason="too_deep"} 0');
+  expect(zero).toContain('penstock_effects_incidents_total{kind="expired_unread"} 0');
+
+  let fault: Error | undefined;
+  const commit = async (): Promise<void> => {
+    if (fault !== undefined) throw fault;
+  };
+  const store = countedStore({ commit } as Partial<EffectsStore> as EffectsStore, metrics);
+  const row = { projectId: project, day: "2026-11-22", class: "identify" } as const;
+  const changes = commitOf(0, {
+    positions: [positionRow(9)],
+    runs: [{ stream: positionRow(9).stream, partition: 0, epoch: 1, from: 5, to: 9 }],
+    usage: [{ ...row, lane: "live", events: 7, duplicates: 2 }],
+    rejected: [rejectedRow(1)],
+    links: [linkRow(1, "a", "b")],
+  });
+  await store.commit(changes);
+  fault = new FencedError("another writer");
+  await expect(store.commit(changes)).rejects.toBe(fault);
+
+  const text = await metrics.text();
+  for (const line of [
+    'penstock_effects_events_total{lane="live",class="identify"} 7',
+    'penstock_effects_duplicates_total{lane="live"} 2',
+    'penstock_effects_frames_total{lane="live"} 5',
+    'penstock_effects_rejected_total{reason="too_deep"} 1',
+    'penstock_effects_links_total{outcome="merged"} 1',
+    'penstock_effects_commits_total{outcome="committed"} 1',
+    'penstock_effects_commits_total{outcome="failed"} 1',
+    "penstock_effects_commit_seconds_count 1",
+  ])
+    expect(text).toContain(`${line}\n`);
+  expect(text).not.toContain(project);
+});

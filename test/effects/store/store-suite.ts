@@ -1,0 +1,28 @@
+// The suite that every store runs: what is written comes back, whole or not at all, the same from
+// each of them.
+
+import { afterEach, beforeEach, describe } from "vitest";
+import type { StoreRig } from "./store-rig.ts";
+import { countTests, progressTests } from "./suite-counts.ts";
+import { dumpTests } from "./suite-dump.ts";
+import { groupTests, pagingTests } from "./suite-groups.ts";
+import { hostileTests, peopleTests } from "./suite-people.ts";
+import { transactionTests } from "./suite-transactions.ts";
+
+export function storeSuite(name: string, openStore: () => Promise<StoreRig>): void {
+  describe(name, () => {
+    const now = {} as { rig: StoreRig };
+    beforeEach(async () => {
+      now.rig = await openStore();
+    });
+    afterEach(() => now.rig.end());
+    transactionTests(now);
+    peopleTests(now);
+    groupTests(now);
+    pagingTests(now);
+    countTests(now);
+    progressTests(now);
+    hostileTests(now);
+    dumpTests(now);
+  });
+}

@@ -1,0 +1,145 @@
+// For every store: a commit is there in whole or not at all, and there is one writer.
+
+import { expect, test } from "vitest";
+import { FencedError } from "../../../src/effects/store/port.ts";
+import { StoreError } from "../../../src/effects/store/store-error.ts";
+import {
+  all,
+  commitOf,
+  groupRow,
+  linkRow,
+  mergedRow,
+  page,
+  personRow,
+  positionRow,
+  project,
+  rejectedRow,
+  wholeYear,
+} from "./row-kit.ts";
+import type { StoreRig } from "./store-rig.ts";
+
+export function transactionTests(now: { readonly rig: StoreRig }): void {
+  test("commits are counted, from 0", async () => {
+    expect(await now.rig.store.lastCommit()).toBe(0);
+    await now.rig.store.commit(commitOf(0, {}));
+    await now.rig.store.commit(commitOf(1, {}));
+    expect(await now.rig.store.lastCommit()).toBe(2);
+  });
+
+  test("a commit after another writer's is fenced, and writes nothing", async () => {
+    await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
+    const late = now.rig.store.commit(commitOf(0, { members: [personRow("bob")] }));
+    await expect(late).rejects.toBeInstanceOf(FencedError);
+    expect(await now.rig.store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);
+    expect(await now.rig.store.lastCommit()).toBe(1);
+  });
+
+  test("a commit follows only the one whose number it names, not as many commits", async () => {
+    await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
+    expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
+    const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
+    await expect(counted).rejects.toBeInstanceOf(FencedError);
+    await now.rig.store.commit(commitOf(2 ** 47, { members: [personRow("ann")] }));
+    expect(await now.rig.store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);
+  });
+
+  test("a second writer is told so at once, and may open once the first has closed", async () => {
+    const second = now.rig.another();
+    await expect(second.open()).rejects.toBeInstanceOf(StoreError);
+    await expect(second.open()).rejects.toThrow("another `penstock effects`");
+    expect(await now.rig.store.holdsLock()).toBe(true);
+    await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
+    await now.rig.store.close();
+    await second.open();
+    expect(await second.lastCommit()).toBe(1);
+    expect(await second.members(project, ["ann"])).toEqual([personRow("ann")]);
+  });
+
+  test("a recording is of one moment, also while commits go on", async () => {
+    const { store } = now.rig;
+    const { stream, partition, epoch } = positionRow(1);
+    let isRead = false;
+    const committing = (async () => {
+      for (let nth = 1; !isRead; nth++) {
+        const runs = [{ stream, partition, epoch, from: nth, to: nth }];
+        await store.commit(commitOf(nth - 1, { positions: [positionRow(nth)], runs }));
+      }
+    })();
+    for (let nth = 0; nth < 50; nth++) {
+      const { positions, runs } = await store.reader.recording();
+      expect(runs.at(-1)?.to).toBe(positions[0]?.sequence);
+    }
+    isRead = true;
+    await committing;
+  });
+
+  test("of a commit that fails half way nothing is there, and the next one works", async () => {
+    const usage = {
+      projectId: project,
+      day: "2026-11-22",
+      lane: "live",
+      class: "identified",
+    } as const;
+    const good = commitOf(0, {
+      positions: [positionRow(5)],
+      members: [personRow("ann")],
+      groups: [groupRow("acme")],
+      usage: [{ ...usage, events: 3, duplicates: 0 }],
+      rejected: [rejectedRow(1)],
+    });
+    const json = null as unknown as string;
+    const bad = { ...good, outbox: [{ messageId: "m", subject: "s", json }] };
+    await expect(now.rig.store.commit(bad)).rejects.toThrow();
+    expect(await now.rig.store.lastCommit()).toBe(0);
+    expect(await all(now.rig.store.reader.dump())).toEqual([]);
+    expect(await now.rig.store.positions()).toEqual([]);
+    expect((await now.rig.store.reader.totals()).persons).toBe(0);
+    await now.rig.store.commit(good);
+    expect(await now.rig.store.positions()).toEqual([positionRow(5)]);
+    expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
+  });
+
+  test("rows are looked up of one moment while a commit is on its way", async () => {
+    await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
+    for (let n = 1; n <= 20; n++) {
+      const members = [
+        mergedRow(`id-${n - 1}`, `id-${n}`),
+        personRow(`id-${n}`, { idsTotal: n + 1 }),
+      ];
+      const committed = now.rig.store.commit(commitOf(n, { members }));
+      const rows = await now.rig.store.members(project, ["id-0"]);
+      expect([n, n + 1]).toContain(rows.length);
+      const [person, ...others] = rows.filter((row) => row.person !== undefined);
+      expect([person?.distinctId, others]).toEqual([`id-${rows.length - 1}`, []]);
+      await committed;
+      expect(await now.rig.store.members(project, ["id-0"])).toHaveLength(n + 1);
+    }
+  });
+
+  test("a reader never sees half a merge", async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `id-${n}`);
+    await now.rig.store.commit(commitOf(0, { members: ids.map((id, n) => personRow(id, { n })) }));
+    let done = false;
+    async function merge(): Promise<void> {
+      for (let n = 1; n < ids.length; n++) {
+        const survivor = personRow("id-0", { n: 0, idsTotal: n + 1, version: n + 1 });
+        const members = [mergedRow(ids[n]!, "id-0", { n }), survivor];
+        await now.rig.store.commit(commitOf(n, { members, links: [linkRow(n, ids[n]!, "id-0")] }));
+      }
+      done = true;
+    }
+    const merged = merge();
+    let seen = 0;
+    while (!done || seen === 0) {
+      const { results } = await now.rig.store.reader.persons(project, page);
+      const shown = results.flatMap(({ distinctIds }) => distinctIds);
+      expect(shown.sort()).toEqual([...ids].sort());
+      const person = await now.rig.store.reader.personByDistinctId(project, "id-7");
+      expect(person?.distinctIds).toHaveLength(person?.distinctIdsTotal ?? 0);
+      expect(person?.distinctIds).toContain("id-7");
+      seen++;
+    }
+    await merged;
+    expect((await now.rig.store.reader.totals()).persons).toBe(1);
+  });
+}

@@ -1,0 +1,12 @@
+// The writer with its database in SQLite.
+
+import { batchTests } from "./suite-batches.ts";
+import { failureTests } from "./suite-failures.ts";
+import { streamTests } from "./suite-streams.ts";
+import { describeWriter } from "./writer-kit.ts";
+
+await describeWriter("SQLite", (rig) => {
+  failureTests(rig);
+  batchTests(rig);
+  streamTests(rig);
+});

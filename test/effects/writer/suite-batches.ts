@@ -1,0 +1,103 @@
+// What comes of the events, however they fall together: batches, lanes, order, partitions, and a
+// rebuild.
+
+import { expect, test } from "vitest";
+import { rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
+import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+import { deleteStreams, type WriterRig } from "./writer-kit.ts";
+
+export function batchTests(rig: WriterRig): void {
+  const { connection } = rig;
+
+  test("what is stored is applied and committed, and a position can be waited for", async () => {
+    const store = await rig.openStore();
+    const writer = rig.startWriter({ store });
+    const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "anna" };
+    const events = [{ ...event, receivedAtMs: 1_800_000_000_000, set: { plan: "pro" } }];
+    const frame = { lane: "live", projectId: "shop", messageId: "one", events } as const;
+    const [sequence] = await storeFrames(connection, [frame]);
+    await writer.positionReached("PENSTOCK_LIVE_0", sequence!);
+    const person = await store.reader.personByDistinctId("shop", "anna");
+    expect(person).toMatchObject({ mainDistinctId: "anna", propertiesJson: '{"plan":"pro"}' });
+    expect(writer.counts).toMatchObject({ events: 1, frames: 1, duplicates: 0, rejected: 0 });
+  });
+
+  test("the size of batches and the interleaving of lanes change nothing", async () => {
+    await storeFrames(connection, randomFrames(numbersFrom(7), { count: 60 }));
+    const whole = await rig.undisturbed();
+    expect(whole.length).toBeGreaterThan(60);
+    for (const settings of [{ batchEventsMax: 1 }, { batchEventsMax: 17, bytesMax: 20_000 }])
+      expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
+  });
+
+  test("frames in another order, and one lane after the other, come to the same", async () => {
+    const lanes = ["live", "historical"] as const;
+    const frames = randomFrames(numbersFrom(4), {
+      ...{ count: 80, linkedLanes: lanes, mayRefuse: false },
+    });
+    const of = (lane: TestFrame["lane"]) => frames.filter((frame) => frame.lane === lane);
+    const dumps: string[][] = [];
+    for (const parts of [
+      [frames],
+      [frames.toReversed()],
+      [of("historical"), of("live").toReversed()],
+    ]) {
+      await deleteStreams(connection);
+      await makeStreams(connection);
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store, batchEventsMax: 25 });
+      for (const part of parts) {
+        await storeFrames(connection, part);
+        await untilApplied(store.reader, connection);
+      }
+      await writer.close();
+      dumps.push((await dumpOf(store.reader)).map(withoutOrderOfLinks));
+    }
+    expect(dumps[0]!.length).toBeGreaterThan(80);
+    for (const dump of dumps.slice(1)) expect(apart(dumps[0]!, dump)).toEqual([]);
+  });
+
+  test("a writer that ends goes on where it was, also with more partitions than before", async () => {
+    const random = numbersFrom(3);
+    const store = await rig.openStore();
+    for (const partitions of [1, 4, 4]) {
+      await makeStreams(connection, partitions);
+      const writer = rig.startWriter({ store });
+      await storeFrames(connection, randomFrames(random, { count: 20, partitions }));
+      await untilApplied(store.reader, connection);
+      await writer.close();
+    }
+    expect(await store.reader.incidents(10)).toEqual([]);
+    const recording = await store.reader.recording();
+    const into = await rig.openStore();
+    const { messages } = await rebuild({ connection, prefix: "penstock", recording, into });
+    expect(messages).toBe(60);
+    expect(apart(await dumpOf(store.reader), await dumpOf(into.reader))).toEqual([]);
+  });
+
+  test("a rebuild refuses the links that were refused, however the lanes took turns", async () => {
+    const store = await rig.openStore();
+    const writer = rig.startWriter({ store, batchEventsMax: 15 });
+    const lanes = ["live", "historical"] as const;
+    const frames = randomFrames(numbersFrom(11), { count: 90, linkedLanes: lanes });
+    for (let at = 0; at < frames.length; at += 30) {
+      await storeFrames(connection, frames.slice(at, at + 30));
+      await untilApplied(store.reader, connection);
+    }
+    await writer.close();
+    const recording = await store.reader.recording();
+    expect(recording.runs.length).toBeGreaterThan(4);
+    const into = await rig.openStore();
+    await rebuild({ connection, prefix: "penstock", recording, into, batchEventsMax: 1_000 });
+    const dump = await dumpOf(store.reader);
+    expect(dump.some((line) => line.includes("refused_both_known"))).toBe(true);
+    expect(apart(dump, await dumpOf(into.reader))).toEqual([]);
+  });
+}
+
+/** Which link of several merges, and which says that it was done already, goes by order. */
+function withoutOrderOfLinks(line: string): string {
+  return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');
+}

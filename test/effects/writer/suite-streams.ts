@@ -1,0 +1,242 @@
+// What happens to streams: made anew, put back to an older copy, and messages that leave them
+// before they were read. The effects are those of all messages that were ever read, once.
+
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DiscardPolicy, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { countedStore } from "../../../src/effects/metrics/counted-store.ts";
+import type { EffectsStore } from "../../../src/effects/store/port.ts";
+import type { Commit } from "../../../src/effects/types.ts";
+import { rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { RebuildError } from "../../../src/effects/writer/rebuild-error.ts";
+import { verify } from "../../../src/effects/writer/verify.ts";
+import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
+import { startNatsServer } from "../../../testkit/nats-server.ts";
+import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+import { deleteStreams, goneAfterTest, type WriterRig } from "./writer-kit.ts";
+
+const live = "PENSTOCK_LIVE_0";
+
+export function streamTests(rig: WriterRig): void {
+  const { connection, databases, nats } = rig;
+
+  async function incidentsOf(store: EffectsStore): Promise<unknown[]> {
+    const incidents = await store.reader.incidents(10);
+    return incidents.map(({ stream, kind, messages }) => [stream, kind, messages]);
+  }
+
+  /** What comes of these in streams of their own, where nothing happens. */
+  async function apartFromWhole(store: EffectsStore, frames: TestFrame[]): Promise<string[]> {
+    const dump = await dumpOf(store.reader);
+    await deleteStreams(connection);
+    await makeStreams(connection);
+    await storeFrames(connection, frames);
+    const without = dump.filter((line) => !line.startsWith('{"table":"incidents"'));
+    expect(dump.length).toBeGreaterThan(without.length);
+    return apart(await rig.undisturbed(), without);
+  }
+
+  function liveFrames(random: () => number, count: number): TestFrame[] {
+    return randomFrames(random, { count: 2 * count }).filter(({ lane }) => lane === "live");
+  }
+
+  test("effects of a stream that was made anew stay, and its new events are applied", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(12);
+    const writer = rig.startWriter({ store });
+    const [before, after] = [liveFrames(random, 15), liveFrames(random, 15)];
+    await storeFrames(connection, before);
+    await untilApplied(store.reader, connection);
+    await deleteStreams(connection);
+    await makeStreams(connection);
+    await storeFrames(connection, after);
+    await expect.poll(() => incidentsOf(store)).toEqual([[live, "stream_made_anew", 0]]);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    expect(await apartFromWhole(store, [...before, ...after])).toEqual([]);
+  });
+
+  test("after an older copy of the streams, nothing is applied twice, nor left out", async () => {
+    const lostCount = 10;
+    const store = await rig.openStore();
+    const random = numbersFrom(8);
+    const writer = rig.startWriter({ store });
+    const before = randomFrames(random, { count: 30 });
+    const lost = randomFrames(random, { count: lostCount });
+    const later = randomFrames(random, { count: 30 });
+    // A gateway's clock is ahead.
+    const base = { uuid: "00000000-0000-4000-8000-00000000ffff", distinctId: "ahead" };
+    const ahead = { ...base, receivedAtMs: Date.now() + 1_800_000 };
+    const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;
+    before.push({ ...first, lane: "live" }, { ...first, lane: "historical" });
+    await storeFrames(connection, before);
+    const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
+    await nats.stop();
+    cpSync(nats.storeDir, copy, { recursive: true });
+    await nats.restart();
+    await storeFrames(connection, lost);
+    await untilApplied(store.reader, connection);
+    await nats.stop();
+    rmSync(nats.storeDir, { recursive: true });
+    cpSync(copy, nats.storeDir, { recursive: true });
+    await nats.restart();
+    await storeFrames(connection, later);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    const kinds = (await store.reader.incidents(10)).map(({ kind }) => kind);
+    expect(new Set(kinds)).toEqual(new Set(["tail_lost"]));
+    // A rebuild cannot have the effects of what is lost, and says so.
+    const recording = await store.reader.recording();
+    const rebuilding = { connection, prefix: "penstock", recording };
+    const into = await rig.openStore();
+    await expect(rebuild({ ...rebuilding, into })).rejects.toThrow(
+      `the streams no longer hold ${lostCount} of the messages`,
+    );
+    const { missing, messages } = await rebuild({ ...rebuilding, into, acceptMissing: true });
+    expect({ missing, messages }).toEqual({ missing: lostCount, messages: 62 });
+    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+  });
+
+  test("messages that left by age or limit unread stop it, until somebody accepts that", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(9);
+    const writer = rig.startWriter({ store });
+    const [before, unread] = [liveFrames(random, 10), liveFrames(random, 10)];
+    await storeFrames(connection, before);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    await storeFrames(connection, unread);
+    const gone = unread.length - 1;
+    const manager = await jetstreamManager(connection);
+    await manager.streams.update(live, { discard: DiscardPolicy.Old, max_msgs: 1 });
+    const stopped = rig.startWriter({ store });
+    await expect.poll(() => stopped.status(0).reasons.join()).toContain(`${gone} messages left`);
+    await expect.poll(() => incidentsOf(store)).toEqual([[live, "expired_unread", gone]]);
+    await stopped.close();
+    const accepting = rig.startWriter({ store, acceptExpired: true });
+    await untilApplied(store.reader, connection);
+    await accepting.close();
+    expect(await incidentsOf(store)).toEqual([
+      [live, "expired_unread", gone],
+      [live, "expired_unread", gone],
+    ]);
+    expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
+  });
+
+  // How it reads the streams does not depend on the database.
+  if (databases.kind === "SQLite") {
+    test("a rebuild counts what is gone from the middle, before and while it reads", async () => {
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      const random = numbersFrom(13);
+      const lanes = { live: liveFrames(random, 10), historical: [] as TestFrame[] };
+      lanes.historical = lanes.live.map((frame) => ({ ...frame, lane: "historical" }));
+      for (const frames of Object.values(lanes)) {
+        await storeFrames(connection, frames);
+        await untilApplied(store.reader, connection);
+      }
+      await writer.close();
+      const manager = await jetstreamManager(connection);
+      const recording = await store.reader.recording();
+      const common = { connection, prefix: "penstock", recording };
+      const total = lanes.live.length + lanes.historical.length;
+      const purged = await rig.openStore();
+      const purgingOnce = {
+        ...countedStore(purged, { committed() {}, failed() {} }),
+        commit: async (commit: Commit): Promise<void> => {
+          await manager.streams.deleteMessage("PENSTOCK_HISTORICAL_0", 3);
+          await purged.commit(commit);
+          purgingOnce.commit = (next) => purged.commit(next);
+        },
+      };
+      // The first commit is that the live stream comes; the other one is read later.
+      await expect(rebuild({ ...common, into: purgingOnce })).rejects.toThrow(
+        "rebuild: 1 of the messages that were applied were not in the streams",
+      );
+      await manager.streams.deleteMessage(live, 2);
+      const into = await rig.openStore();
+      await expect(rebuild({ ...common, into })).rejects.toThrow(
+        "no longer hold 2 of the messages",
+      );
+      expect(await into.lastCommit()).toBe(0);
+      const accepted = await rebuild({ ...common, into, acceptMissing: true });
+      expect(accepted).toEqual({ messages: total - 2, missing: 2 });
+    });
+
+    test("it is not ready until NATS has said which streams there are", async () => {
+      const refusing = await startNatsServer({
+        extraConfig: `authorization { users: [{ user: effects, password: secret, permissions: {
+          publish: { deny: "$JS.API.STREAM.NAMES" } } }] }`,
+      });
+      onTestFinished(() => refusing.remove());
+      const user = { user: "effects", pass: "secret" };
+      const limited = await connect({ servers: refusing.url, ...user });
+      onTestFinished(() => limited.close());
+      const writer = rig.startWriter({ store: await rig.openStore(), connection: limited });
+      await expect
+        .poll(() => writer.status(0).reasons.join())
+        .toMatch(/^cannot look which streams there are: .*STREAM\.NAMES/);
+      await writer.close();
+    });
+
+    test("a rebuild goes on when NATS is back, and says so where it stays away", async () => {
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      await storeFrames(connection, randomFrames(numbersFrom(11), { count: 40 }));
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const recording = await store.reader.recording();
+      // So little in hand that not all has come when the first batch is committed.
+      const few = { batchEventsMax: 10, bytesMax: 4_194_304 };
+      const common = { connection, prefix: "penstock", recording, ...few };
+      let stopped: Promise<void> | undefined;
+      const stopOnce = (): void => {
+        stopped ??= nats.stop();
+      };
+      const other = { into: await rig.openStore(), onProgress: stopOnce };
+      const failed = rebuild({ ...common, ...other, patienceMs: 0 });
+      await expect(failed).rejects.toThrow(/^rebuild: NATS went away at message \d+ of PENSTOCK_/);
+      await expect(failed).rejects.toThrow(RebuildError);
+      await stopped;
+      await nats.restart();
+      await untilApplied(store.reader, connection);
+      let restarted: Promise<void> | undefined;
+      const restartOnce = (): void => {
+        restarted ??= nats.stop().then(() => nats.restart());
+      };
+      const into = await rig.openStore();
+      await rebuild({ ...common, into, onProgress: restartOnce });
+      await restarted;
+      expect(apart(await dumpOf(into.reader), await dumpOf(store.reader))).toEqual([]);
+    });
+  }
+
+  test("a database is compared with the streams, line by line", async () => {
+    const store = await rig.openStore();
+    const writer = rig.startWriter({ store });
+    await storeFrames(connection, randomFrames(numbersFrom(10), { count: 30 }));
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    const comparing = { connection, prefix: "penstock", reader: store.reader };
+    const same = await verify({ ...comparing, into: await rig.openStore() });
+    expect(same).toEqual({ messages: 30, missing: 0, differences: [] });
+    const nothing = {
+      ...{ positions: [], runs: [], members: [], links: [], groups: [], groupMembers: [] },
+      ...{ rejected: [], usage: [], activeIds: [], spikes: [], activity: [], incidents: [] },
+    };
+    const groupTypes = [{ projectId: "p9", type: "planet" }];
+    await store.commit({
+      after: await store.lastCommit(),
+      number: 1,
+      ...nothing,
+      outbox: [],
+      groupTypes,
+    });
+    const other = await verify({ ...comparing, into: await rig.openStore() });
+    expect(other.differences).toEqual([expect.stringMatching(/^- .*planet/)]);
+  });
+}

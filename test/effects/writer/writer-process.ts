@@ -1,0 +1,15 @@
+// A writer as a process of its own, to be killed and frozen. It is gone when the test ends.
+
+import { onTestFinished } from "vitest";
+import type { StorePlace } from "../../../src/effects/store/open.ts";
+import { startWriterProcess, type WriterProcess } from "../../../testkit/writer-process.ts";
+
+export function writerProcess(
+  natsUrl: string,
+  place: StorePlace,
+  batchEvents: number,
+): WriterProcess {
+  const started = startWriterProcess({ natsUrl, place, batchEvents });
+  onTestFinished(() => void started.child.kill("SIGKILL"));
+  return started;
+}

@@ -1,0 +1,52 @@
+// A nats-server that takes credentials files: it trusts an operator, whose one account has one
+// user. With JetStream without limits, where the server has it.
+
+import {
+  createAccount,
+  createOperator,
+  createUser,
+  encodeAccount,
+  encodeOperator,
+  encodeUser,
+  fmtCreds,
+} from "@nats-io/jwt";
+
+const unlimited = -1;
+const limits = {
+  conn: unlimited,
+  subs: unlimited,
+  payload: unlimited,
+  data: unlimited,
+  leaf: unlimited,
+  imports: unlimited,
+  exports: unlimited,
+  wildcards: true,
+  mem_storage: unlimited,
+  disk_storage: unlimited,
+  streams: unlimited,
+  consumer: unlimited,
+};
+
+/** A server's trust, and the credentials of a user it takes: unlike those of any other call. */
+export async function operatorMode(): Promise<{ config: string; creds: Uint8Array }> {
+  const [operator, account, system] = [createOperator(), createAccount(), createAccount()];
+  const user = createUser();
+  const signed = { signer: operator };
+  const accountJwt = await encodeAccount("events", account, { limits }, signed);
+  // JetStream does not start without an account of the server's own.
+  const systemJwt = await encodeAccount("system", system, {}, signed);
+  const accounts = [
+    `${account.getPublicKey()}: ${accountJwt}`,
+    `${system.getPublicKey()}: ${systemJwt}`,
+  ];
+  const lines = [
+    `operator: ${await encodeOperator("test", operator)}`,
+    `system_account: ${system.getPublicKey()}`,
+    "resolver: MEMORY",
+    `resolver_preload: { ${accounts.join(", ")} }`,
+  ];
+  return {
+    config: lines.join("\n"),
+    creds: fmtCreds(await encodeUser("gateway", user, account), user),
+  };
+}

@@ -1,0 +1,53 @@
+// The processes of this host as tests look at them: whose child each is, and whether it still runs.
+// Reads /proc, or asks ps where there is none.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+
+interface Seen {
+  readonly pid: number;
+  readonly parent: number;
+}
+
+/** The children of a process that run. */
+export function childrenOf(parent: number): number[] {
+  return running()
+    .filter((one) => one.parent === parent)
+    .map(({ pid }) => pid);
+}
+
+/** One that has ended and that nobody has asked about does not run. */
+export function isRunningStill(pid: number): boolean {
+  return hasProc() ? seen(String(pid)) !== undefined : running().some((one) => one.pid === pid);
+}
+
+function hasProc(): boolean {
+  return existsSync("/proc/self/stat");
+}
+
+function running(): Seen[] {
+  if (hasProc())
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map(seen)
+      .filter((one) => one !== undefined);
+  const lines = execFileSync("ps", ["-A", "-o", "pid=,ppid=,stat="], { encoding: "utf8" });
+  return lines
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , state]) => state !== undefined && !state.startsWith("Z"))
+    .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }));
+}
+
+function seen(name: string): Seen | undefined {
+  try {
+    // The program's name, in brackets, may hold anything.
+    const text = readFileSync(`/proc/${name}/stat`, "utf8");
+    const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    if (state === "Z" || state === "X") return undefined;
+    return { pid: Number(name), parent: Number(parent) };
+  } catch {
+    // It has ended meanwhile.
+    return undefined;
+  }
+}

@@ -1,0 +1,80 @@
+// Starts a writer of the effects as a process of its own (effects-process.ts), for tests and fault
+// scenarios that kill it and freeze it. Hears what it says of its commits.
+
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import type { StorePlace } from "../src/effects/store/open.ts";
+import { urlOf } from "./effects-databases.ts";
+
+const program = path.resolve(import.meta.dirname, "effects-process.ts");
+
+export interface WriterProcess {
+  readonly child: ChildProcessByStdio<null, Readable, null>;
+  /** Fulfilled at the next line that is so. Rejects where the process ends before. */
+  said(wanted: RegExp): Promise<void>;
+  /**
+   * Kills it when it has said so many lines from now, and so much later; or when it has had nothing
+   * to say for a while. Gives how many there were.
+   */
+  killedAfter(lines: number, afterMs?: number): Promise<number>;
+}
+
+interface WriterProcessOptions {
+  readonly natsUrl: string;
+  readonly place: StorePlace;
+  readonly batchEvents: number;
+}
+
+/** It says nothing for so long when there is nothing left to apply. */
+const idleMs = 10_000;
+
+export function startWriterProcess({
+  natsUrl,
+  place,
+  batchEvents,
+}: WriterProcessOptions): WriterProcess {
+  const args = [
+    "--disable-warning=ExperimentalWarning",
+    ...[program, natsUrl, urlOf(place), String(batchEvents)],
+  ];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout });
+  let isClosed = false;
+  lines.once("close", () => {
+    isClosed = true;
+  });
+  return {
+    child,
+    said: (wanted) =>
+      new Promise((resolve, reject) => {
+        lines.on("line", (line: string) => {
+          if (wanted.test(line)) resolve();
+        });
+        const late = (): void => reject(new Error(`the writer has not said ${wanted}`));
+        if (isClosed) late();
+        lines.once("close", late);
+      }),
+    async killedAfter(count, afterMs = 0) {
+      let said = 0;
+      const exited = once(child, "exit");
+      const enough = new Promise<void>((resolve) => {
+        let idle = setTimeout(resolve, 3 * idleMs);
+        lines.on("line", () => {
+          clearTimeout(idle);
+          idle = setTimeout(resolve, idleMs);
+          if (++said === count) resolve();
+        });
+        lines.once("close", resolve);
+      });
+      await enough;
+      if (afterMs > 0) await delay(afterMs);
+      child.kill("SIGKILL");
+      await exited;
+      return said;
+    },
+  };
+}
