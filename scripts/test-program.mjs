@@ -1,12 +1,14 @@
 // Says where a program is that tests run beside a gateway, on the last line of standard output,
 // having fetched it if need be:
-//   node scripts/test-program.mjs kubectl|oldest-nats-server|prometheus|proxies|python-client
-// Of the last two it says it as JSON, because a host that cannot have them goes without.
+//   node scripts/test-program.mjs NAME
+// NAME is kubectl, oldest-nats-server, postgres, prometheus, proxies or python-client. Of postgres
+// and the last two it says it as JSON. A host that cannot have the last two goes without.
 
 import { constants } from "node:os";
 import { fetchKubectl, kubectl } from "./lib/kubectl.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { fetchOldestNatsServer, oldestNatsServer } from "./lib/nats-server.mjs";
+import { fetchPostgres, findPostgres } from "./lib/postgres.mjs";
 import { SetupError } from "./lib/project.mjs";
 import { fetchPrometheus, prometheusFolder } from "./lib/prometheus.mjs";
 import { proxies } from "./lib/proxies.mjs";
@@ -16,6 +18,7 @@ import { createRunner } from "./lib/runner.mjs";
 const programs = {
   kubectl: { find: kubectl, fetch: fetchKubectl },
   "oldest-nats-server": { find: oldestNatsServer, fetch: fetchOldestNatsServer },
+  postgres: { find: findPostgres, fetch: fetchPostgres },
   prometheus: { find: prometheusFolder, fetch: fetchPrometheus },
 };
 const optional = { proxies, "python-client": pythonClient };

@@ -13,7 +13,8 @@ import { announce, SetupError } from "./project.mjs";
  * was wrong with each.
  *
  * - `name`: of the package
- * - `also`: more packages, which go with it where the suite has them
+ * - `also`: more packages, which go with it where the suite has them; or what tells their names,
+ *   given a function that runs apt-get or apt-cache and answers as the runner does
  * - `dir`: where the work is done; nothing is left there but what `keep` puts there
  * - `suites`: of `{ isUbuntu, codename }`, the suites to ask
  * - `keep`: gets the folder with the unpacked package, takes what it wants; answers what is wrong
@@ -93,11 +94,15 @@ async function fetchFrom(source, { name, also = [], dir, keep, isOptional = fals
     const architecture = (await run("dpkg", "--print-architecture")).said.trim();
     writeFileSync(join(work, "parts", "penstock.sources"), sourcesText(source, architecture));
     writeFileSync(join(work, "apt.conf"), aptConfText(work, isOptional));
-    const apt = (...args) => run("apt-get", "-q", "-c", join(work, "apt.conf"), ...args);
+    const ask = (program, ...args) => run(program, "-q", "-c", join(work, "apt.conf"), ...args);
+    const apt = (...args) => ask("apt-get", ...args);
     const updated = await apt("update");
     // apt-get update calls a suite it could not reach a warning; the download then finds nothing.
     const downloaded = updated.ok ? await apt("download", name) : updated;
-    if (downloaded.ok) for (const more of also) await apt("download", more);
+    if (downloaded.ok) {
+      const others = typeof also === "function" ? await also(ask) : also;
+      for (const more of others) await apt("download", more);
+    }
     const packageFiles = listOf(work).filter((file) => file.endsWith(".deb"));
     if (!downloaded.ok || packageFiles.length === 0) return faultOf(updated.said + downloaded.said);
     for (const packageFile of packageFiles) {
