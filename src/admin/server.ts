@@ -4,7 +4,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
-import { portFault } from "../http/port-fault.ts";
+import { portFault } from "../base/port-fault.ts";
 
 /** How long the result of a readiness check is used again. */
 const READINESS_CACHED_MS = 500;

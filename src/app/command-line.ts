@@ -33,6 +33,7 @@ import { lanes } from "../nats/names.ts";
 import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
 import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
 import { workerCommand } from "../workers/worker-process.ts";
+import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { version } from "./version.ts";
 
 export function commandLine(context: CommandContext): Command {
@@ -45,6 +46,8 @@ export function commandLine(context: CommandContext): Command {
   addDoctor(program, context);
   addProjects(program, context);
   addReading(program, context);
+  addEffects(program, context);
+  addEffectsReading(program, context);
   return program;
 }
 

@@ -22,6 +22,8 @@ export interface GatewayDependencies {
   readonly wallMs?: () => number;
   /** A project's key that the live page may show to people who want to try the gateway. */
   readonly tryKey?: string | undefined;
+  /** The port of the effects that run beside. Default: that of the settings. */
+  readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
 export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {

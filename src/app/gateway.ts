@@ -82,13 +82,14 @@ interface OperatorSide {
 
 /** The admin port, which answers while the rest is still on its way up. */
 async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
-  const { config, log, clock, metrics, clientWarnings, status, tryKey, closers } = base;
+  const { config, log, clock, metrics, clientWarnings, status, tryKey, effectsPort, closers } =
+    base;
   const live = livePageOf(config, {
     counts: async () => metrics.counts(),
     clientWarnings: async () => clientWarnings.latest(),
     readiness: () => status.readiness(),
     publicPort: () => status.publicPort,
-    tryKey,
+    ...{ tryKey, effectsPort },
   });
   const admin = new AdminServer({
     ...{ metrics, log, monotonicMs: clock.monotonicMs },

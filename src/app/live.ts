@@ -2,10 +2,10 @@
 // which it watches, where events are, and whether it shows them.
 
 import { connect } from "@nats-io/transport-node";
-import { isLoopback } from "../admin/live/host.ts";
 import { LivePage } from "../admin/live/live-page.ts";
 import type { LiveSource } from "../admin/live/snapshot.ts";
 import type { TailSource } from "../admin/live/tail.ts";
+import { isLoopback, reachable } from "../base/own-host.ts";
 import { accessOptions, connectFault, type NatsAccess } from "../nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
 import { listProjects } from "../projects/registry/commands.ts";
@@ -17,6 +17,11 @@ interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "re
   readonly publicPort: () => number | undefined;
   /** A key to try the gateway with, if one was made for that purpose. */
   readonly tryKey?: string | undefined;
+  /**
+   * The port of the effects that run beside: undefined while it is not known. Default: that of
+   * the settings.
+   */
+  readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
 /** When all projects are watched, at most this many streams are followed. */
@@ -40,6 +45,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     monotonicMs: () => performance.now(),
     adminHost,
     showsEvents,
+    effectsUrl: () => effectsUrlOf(config, sources.effectsPort),
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async isThere(connection, project) {
@@ -62,6 +68,15 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
       }
     },
   });
+}
+
+/** Undefined when there is no place to ask. */
+function effectsUrlOf(
+  { effectsHost, effectsPort }: Config,
+  portBeside: () => number | undefined = () => effectsPort,
+): string | undefined {
+  const port = portBeside();
+  return port === undefined || port === 0 ? undefined : `http://${reachable(effectsHost)}:${port}`;
 }
 
 function sourcesOf(

@@ -3,6 +3,7 @@
 
 import { resolve } from "node:path";
 import { createLog, type Log } from "../base/log.ts";
+import { reachable } from "../base/own-host.ts";
 import type { Project } from "../base/types.ts";
 import { calledAs, shellWord } from "../cli/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
@@ -12,6 +13,7 @@ import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts
 import { lanes } from "../nats/names.ts";
 import { ensureDemoProject } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
+import { type EffectsBeside, effectsPortOf, startBeside } from "./effects-beside.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 
@@ -19,7 +21,7 @@ type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
 /** Runs until `context.stop`; fulfilled when everything is down. */
 export async function serve(config: Config, context: CommandContext): Promise<void> {
-  await run(config, context, async () => undefined);
+  await run(config, context, { prepare: async () => undefined, hasEffects: false });
 }
 
 /**
@@ -33,17 +35,24 @@ export async function up(config: Config, context: CommandContext): Promise<void>
       usageExitCode,
     );
   }
-  await run(config, context, demoProject);
+  await run(config, context, { prepare: demoProject, hasEffects: true });
+}
+
+interface Kind {
+  readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
+  /** Whether the effects run beside the gateway. */
+  readonly hasEffects: boolean;
 }
 
 async function run(
   config: Config,
   context: CommandContext,
-  prepare: (effective: Config, log: Log) => Promise<Project | undefined>,
+  { prepare, hasEffects }: Kind,
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
   let gateway: Running | undefined;
+  let effects: EffectsBeside | undefined;
   try {
     const effective =
       embedded === undefined
@@ -51,16 +60,28 @@ async function run(
         : { ...config, natsUrl: embedded.url, natsToken: embedded.token };
     const project = await prepare(effective, log);
     const tryKey = project?.keys.at(-1);
+    let effectsPort: number | undefined;
+    const shown = { tryKey, ...(hasEffects ? { effectsPort: () => effectsPort } : {}) };
     gateway =
       config.workers === 1
-        ? await startGateway(effective, { log, signal: context.stop, tryKey })
-        : await startWorkers(effective, context, { log, tryKey });
-    if (project !== undefined)
-      context.stdout.write(welcome({ config, gateway, project, program: calledHere(context) }));
+        ? await startGateway(effective, { log, signal: context.stop, ...shown })
+        : await startWorkers(effective, context, { log, ...shown });
+    effectsPort = hasEffects ? await effectsPortOf(config, log) : undefined;
+    if (project !== undefined) {
+      const program = calledHere(context);
+      context.stdout.write(welcome({ config, gateway, project, program, effectsPort }));
+    }
+    // Begun last: no event waits for what events do.
+    if (hasEffects) {
+      const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
+      effects = startBeside(settings, context, log);
+    }
     await stopped(context.stop);
     log.info({}, "stopping");
   } finally {
     await gateway?.close();
+    // What was stored last is applied at the next start.
+    await effects?.close();
     await embedded?.close();
   }
 }
@@ -115,9 +136,11 @@ interface Welcome {
   readonly project: Project;
   /** The command by which a person calls this program. */
   readonly program: string;
+  /** Where people are shown; undefined: nowhere. */
+  readonly effectsPort: number | undefined;
 }
 
-function welcome({ config, gateway, project, program }: Welcome): string {
+function welcome({ config, gateway, project, program, effectsPort }: Welcome): string {
   const address = `${config.tlsCert === undefined ? "http" : "https"}://${reachable(config.host)}:${gateway.port}`;
   const admin = `http://${reachable(config.adminHost)}:${gateway.adminPort}`;
   const key = project.keys.at(-1) ?? "";
@@ -125,6 +148,14 @@ function welcome({ config, gateway, project, program }: Welcome): string {
   const dataDir = config.dataDir === "./data" ? "" : ` --data-dir ${shellWord(config.dataDir)}`;
   const prefix =
     config.subjectPrefix === "penstock" ? "" : ` --subject-prefix ${config.subjectPrefix}`;
+  const persons = `http://${reachable(config.effectsHost)}:${effectsPort}/projects/${project.id}/persons`;
+  const people =
+    effectsPort === undefined
+      ? ""
+      : `
+See the person that its events make:
+  curl ${shellWord(`${persons}?distinct_id=me`)}
+`;
   return `
 Penstock is up at ${address}
   metrics and health   ${admin}/metrics, /readyz
@@ -136,11 +167,6 @@ Send an event:
 Watch events as they are stored, in a browser or here:
   ${admin}/
   ${program} tail${dataDir}${prefix}
-
+${people}
 `;
-}
-
-function reachable(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
-  return host.includes(":") ? `[${host}]` : host;
 }

@@ -11,11 +11,17 @@ import { workerCommand } from "../workers/worker-process.ts";
 import type { Gateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 
+interface StartOptions {
+  readonly log: Log;
+  readonly tryKey?: string | undefined;
+  readonly effectsPort?: (() => number | undefined) | undefined;
+}
+
 /** Does what startGateway does, in `config.workers` processes of their own. */
 export async function startWorkers(
   config: Config,
   { env, mainFile, stop }: CommandContext,
-  { log, tryKey }: { readonly log: Log; readonly tryKey?: string | undefined },
+  { log, tryKey, effectsPort }: StartOptions,
 ): Promise<Pick<Gateway, "port" | "adminPort" | "close">> {
   const program = { file: mainFile, args: [workerCommand], env: withoutSettings(env) };
   const supervisor = new Supervisor({ config, program, log, signal: stop });
@@ -26,7 +32,7 @@ export async function startWorkers(
     clientWarnings: () => supervisor.clientWarnings(),
     readiness: () => supervisor.readiness(),
     publicPort: () => publicPort,
-    tryKey,
+    ...{ tryKey, effectsPort },
   });
   const admin = new AdminServer({
     metrics: {

@@ -1,8 +1,7 @@
 // The PROXY protocol needs the connection addon: without it the gateway does not start, with the
 // cause, and does not wait for NATS to say so. Where nothing needs the addon, it starts and waits.
 
-import { describe, expect, test, vi } from "vitest";
-import { startGateway } from "../../src/app/gateway.ts";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/base/log.ts";
 import { readConfig } from "../../src/settings/read-config.ts";
 
@@ -13,6 +12,11 @@ vi.mock("../../src/http/client/connection-id.ts", () => ({
     throw cause;
   },
 }));
+
+// Another file of this process may have loaded the gateway with the addon, and another may yet.
+vi.resetModules();
+const { startGateway } = await import("../../src/app/gateway.ts");
+afterAll(() => vi.resetModules());
 
 /** There is no NATS at that port. */
 const nowhere = {

@@ -11,6 +11,8 @@ import type { ConfigResult } from "../../settings/read-config.ts";
 import { wantedConfigs } from "../../streams/desired.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { forTerminal } from "../terminal.ts";
+import { checkEffects } from "./effects.ts";
+import { checkEffectsPort } from "./effects-port.ts";
 import {
   checkAuthorities,
   checkChain,
@@ -70,13 +72,18 @@ async function checkAll(
   const ports = Promise.all([
     checkPublicPort({ ...config, isTls: config.tlsCert !== undefined, timeoutMs: portTimeoutMs }),
     checkAdminPort({ host: config.adminHost, port: config.adminPort, timeoutMs: portTimeoutMs }),
+    checkEffectsPort({
+      ...{ host: config.effectsHost, port: config.effectsPort, timeoutMs: portTimeoutMs },
+    }),
   ]);
+  const effects = checkEffects(config, context);
   const uws = await import("../../http/uws.ts").catch((error: unknown) => error);
   const nats = await checkNats(config, urls, context);
   return [
     ...nats.findings,
     ...checkMachine(config, nats.storedBytes),
     ...checkLocalFiles(config, uws),
+    ...(await effects),
     ...(await ports),
   ];
 }

@@ -7,11 +7,29 @@ import { request as httpsRequest } from "node:https";
 import { connect, createServer } from "node:net";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 
-interface PortQuestion {
+export interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;
 }
+
+/** The name of a check, and the settings by which its port is put elsewhere. */
+export interface PortCheck {
+  readonly name: string;
+  readonly portSetting: string;
+  readonly hostSetting: string;
+  /** A host that is on every machine. */
+  readonly usualHost: string;
+}
+
+const publicPort: PortCheck = {
+  ...{ name: "public port", portSetting: "PENSTOCK_PORT" },
+  ...{ hostSetting: "PENSTOCK_HOST", usualHost: "0.0.0.0" },
+};
+const adminPort: PortCheck = {
+  ...{ name: "admin port", portSetting: "PENSTOCK_ADMIN_PORT" },
+  ...{ hostSetting: "PENSTOCK_ADMIN_HOST", usualHost: "127.0.0.1" },
+};
 
 type Reach = "open" | "closed" | "silent";
 
@@ -21,8 +39,8 @@ const unprivilegedLeast = 1_024;
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
 ): Promise<Finding> {
-  const check = checkOf("public port");
-  const unused = await unusedPort(question, "public port");
+  const check = checkOf(publicPort.name);
+  const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
   // A gateway answers a path that it does not serve with a problem document, whose code comes from
@@ -30,18 +48,16 @@ export async function checkPublicPort(
   const answer = await get({ ...question, path: "/livez" });
   if (answer?.status === 404 && codeOf(answer.body) === "not_found")
     return check.ok(`a Penstock answers on ${port} already`);
-  return taken("public port", { port, flag: "PENSTOCK_PORT", answers: answer !== undefined });
+  return taken(publicPort, port, answer);
 }
 
 export async function checkAdminPort(question: PortQuestion): Promise<Finding> {
-  const check = checkOf("admin port");
-  const unused = await unusedPort(question, "admin port");
+  const check = checkOf(adminPort.name);
+  const unused = await unusedPort(question, adminPort);
   if (unused !== undefined) return unused;
   const { port } = question;
   const live = await get({ ...question, path: "/livez", isTls: false });
-  if (fieldOf(live?.body, "status") !== "alive") {
-    return taken("admin port", { port, flag: "PENSTOCK_ADMIN_PORT", answers: live !== undefined });
-  }
+  if (fieldOf(live?.body, "status") !== "alive") return taken(adminPort, port, live);
   const ready = await get({ ...question, path: "/readyz", isTls: false });
   if (ready?.status === 200) return check.ok(`a Penstock answers on ${port} already, and is ready`);
   const reasons = fieldOf(ready?.body, "reasons");
@@ -52,21 +68,17 @@ export async function checkAdminPort(question: PortQuestion): Promise<Finding> {
   );
 }
 
-async function unusedPort(
+/** Undefined when something takes connections there. */
+export async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
-  name: string,
+  { name, hostSetting, usualHost }: PortCheck,
 ): Promise<Finding | undefined> {
   const check = checkOf(name);
   if (port === 0) return check.ok("any free one");
   if (port < unprivilegedLeast || !anyAddress.has(host)) {
     const fault = await bindFault(host, port);
-    if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND") {
-      const setting = name === "admin port" ? "PENSTOCK_ADMIN_HOST" : "PENSTOCK_HOST";
-      return check.fail(
-        `${host} is no address of this machine`,
-        `${setting}=${name === "admin port" ? "127.0.0.1" : "0.0.0.0"}`,
-      );
-    }
+    if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
+      return check.fail(`${host} is no address of this machine`, `${hostSetting}=${usualHost}`);
     if (fault === "EACCES") {
       const fix = "a port from 1024 on, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
       return check.fail(`${port} may not be taken by this user`, fix);
@@ -77,16 +89,18 @@ async function unusedPort(
     : undefined;
 }
 
-function taken(
-  name: string,
-  { port, flag, answers }: { port: number; flag: string; answers: boolean },
+export function taken(
+  { name, portSetting }: PortCheck,
+  port: number,
+  answer: Answer | undefined,
 ): Finding {
-  const who = answers
-    ? "something that is no Penstock"
-    : "something that takes connections and does not answer";
+  const who =
+    answer === undefined
+      ? "something that takes connections and does not answer"
+      : "something that is no Penstock";
   return checkOf(name).fail(
     `${port} is taken by ${who}`,
-    `see who: \`ss -ltnp sport = :${port}\`; stop it, or set ${flag} to another`,
+    `see who: \`ss -ltnp sport = :${port}\`; stop it, or set ${portSetting} to another`,
   );
 }
 
@@ -111,7 +125,7 @@ function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
   });
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly body: string;
 }
@@ -122,7 +136,7 @@ const bodyCharsMax = 65_536;
  * Undefined when nothing that speaks HTTP answers in time. The server's certificate is not checked:
  * whose it is does not matter here.
  */
-function get({
+export function get({
   host,
   port,
   path,
@@ -156,7 +170,7 @@ function reachable(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-function fieldOf(body: string | undefined, name: string): unknown {
+export function fieldOf(body: string | undefined, name: string): unknown {
   try {
     const value: unknown = JSON.parse(body ?? "");
     return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;

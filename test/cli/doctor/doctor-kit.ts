@@ -33,6 +33,7 @@ const streamBytesMax = 4_194_304;
 const standard = {
   PENSTOCK_PORT: "0",
   PENSTOCK_ADMIN_PORT: "0",
+  PENSTOCK_EFFECTS_PORT: "0",
   PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
   PENSTOCK_NATS_SERVER: binary.file,
 };

@@ -12,7 +12,7 @@ import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.t
  * moment.
  */
 const endsWithinMs = 12_000;
-const machine = ["memory", "open files", "addons", "public port", "admin port"];
+const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
 
 describe("doctor goes on without NATS", () => {
   test("nothing listens where NATS should be", async () => {

@@ -1,0 +1,146 @@
+// The effects beside the gateway of `up`: a process of its own, so that the two do not share a
+// thread. This has both ends: what `up` keeps running, and the hidden command that runs there. The
+// child ends with its parent, whichever way that ends: their channel closes.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { type AddressInfo, createServer } from "node:net";
+import { createLog, type Log } from "../base/log.ts";
+import { portFault } from "../base/port-fault.ts";
+import { processPauses, restartLoop } from "../base/retry.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
+import type { Config } from "../settings/config.ts";
+import { besideCommand } from "./beside-command.ts";
+import { serveEffects } from "./effects.ts";
+
+interface StartBeside {
+  readonly type: "start";
+  readonly config: Config;
+}
+
+export interface EffectsBeside {
+  /** Ends the process when it has committed what it has in hand. */
+  close(): Promise<void>;
+}
+
+/** A process that cannot do its work ends again and again; the log is not to be full of it. */
+const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
+/** A commit and the closing of the database take less, or something hangs. */
+const closeGraceMs = 10_000;
+
+/**
+ * The port that the effects are to take: that of the settings, or another when that one is taken,
+ * which is told. Undefined when they can have none. Free a moment ago; the child says what it got.
+ */
+export async function effectsPortOf(
+  { effectsHost, effectsPort }: Config,
+  log: Pick<Log, "warn">,
+): Promise<number | undefined> {
+  try {
+    return await freePort(effectsHost, effectsPort);
+  } catch (error) {
+    const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    const port = await freePort(effectsHost, 0).catch(() => undefined);
+    const message =
+      port === undefined
+        ? "the effects are not shown over HTTP"
+        : "the effects are shown on another port";
+    log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
+    return port;
+  }
+}
+
+function freePort(host: string, port: number): Promise<number> {
+  const probe = createServer();
+  return new Promise((resolve, reject) => {
+    probe.once("error", reject);
+    probe.listen({ host, port, exclusive: true }, () => {
+      const { port: found } = probe.address() as AddressInfo;
+      probe.close(() => resolve(found));
+    });
+  });
+}
+
+/** Returns at once: nothing of the gateway waits for the effects. */
+export function startBeside(
+  config: Config,
+  { env, mainFile, stop }: CommandContext,
+  log: Log,
+): EffectsBeside {
+  const closing = new AbortController();
+  let child: ChildProcess | undefined;
+  let end: object = {};
+  const run = async (): Promise<void> => {
+    // Its settings come over the channel: secrets among them must not stand in its environment too.
+    const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
+    const started = fork(mainFile, ["effects", besideCommand], {
+      env: Object.fromEntries(own),
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      serialization: "advanced",
+    });
+    child = started;
+    log.info({ pid: started.pid }, "effects process started");
+    const ended = endOf(started);
+    if (started.connected) started.send({ type: "start", config } satisfies StartBeside, () => {});
+    end = await ended;
+    child = undefined;
+  };
+  const kept = restartLoop(run, {
+    signal: AbortSignal.any([closing.signal, stop]),
+    ...pauses,
+    ended: (waitMs, error) =>
+      log.error(
+        { ...(error === undefined ? end : { err: error }), waitMs },
+        "the effects process ended: starting another in its place",
+      ),
+  });
+  return {
+    async close() {
+      closing.abort();
+      const last = child;
+      if (last?.connected) last.disconnect();
+      const late = setTimeout(() => last?.kill("SIGKILL"), closeGraceMs);
+      await kept;
+      clearTimeout(late);
+    },
+  };
+}
+
+/** The child's end: runs until it is told to stop, or its parent is gone. */
+export async function runBeside(context: CommandContext): Promise<void> {
+  const { channel, stop } = context;
+  if (channel.send === undefined) {
+    throw new CommandError(
+      "`effects beside` is what `up` runs: start `penstock effects` instead",
+      usageExitCode,
+    );
+  }
+  const left = new AbortController();
+  const started = Promise.withResolvers<StartBeside | undefined>();
+  channel.on("message", (message) => started.resolve(message as StartBeside));
+  channel.on("disconnect", () => {
+    left.abort();
+    started.resolve(undefined);
+  });
+  stop.addEventListener("abort", () => started.resolve(undefined), { once: true });
+  const config = (await started.promise)?.config;
+  if (config === undefined) return;
+  const signal = AbortSignal.any([stop, left.signal]);
+  const log = createLog(config.logLevel).child({ process: "effects" });
+  await serveEffects(config, {
+    host: context.host,
+    log,
+    signal,
+    acceptExpired: false,
+    isBeside: true,
+  });
+}
+
+/** Rejects when the process could not be started. */
+function endOf(child: ChildProcess): Promise<object> {
+  return new Promise((resolve, reject) => {
+    child.on("error", (error) => {
+      if (child.pid === undefined) reject(error);
+    });
+    child.once("exit", (code, signal) => resolve({ pid: child.pid, code, signal }));
+  });
+}

@@ -1,0 +1,175 @@
+// The process of the effects: wires database, NATS, writer and the HTTP port, and takes them down
+// in the reverse order. The port answers from the start on; the database is opened before NATS is
+// there, so that people can be read while no event can come.
+
+import path from "node:path";
+import { createLog, type Log } from "../base/log.ts";
+import { retryWithWarning, SparseWarning } from "../base/retry.ts";
+import { type CommandContext, CommandError } from "../cli/context.ts";
+import { findNats } from "../cli/nats.ts";
+import { EffectsHttp } from "../effects/http/server.ts";
+import type { ProcessStatus } from "../effects/http/status.ts";
+import { countedStore } from "../effects/metrics/counted-store.ts";
+import { EffectsMetrics } from "../effects/metrics/effects-metrics.ts";
+import { shownPlace, storeAt, storePlace } from "../effects/store/open.ts";
+import type { EffectsReader, EffectsStore } from "../effects/store/port.ts";
+import { FencedError } from "../effects/store/port.ts";
+import { EffectsWriter } from "../effects/writer/effects-writer.ts";
+import { makeFolder } from "../embedded/make-folder.ts";
+import type { NatsAccess } from "../nats/access.ts";
+import { connectNats } from "../nats/link.ts";
+import type { Config } from "../settings/config.ts";
+
+interface ServeOptions {
+  readonly host: CommandContext["host"];
+  readonly log: Log;
+  /** Ends everything, after a last commit. */
+  readonly signal: AbortSignal;
+  /** Goes on behind events that left their stream unread. */
+  readonly acceptExpired: boolean;
+  /** True beside a gateway: a port that is taken is told, and applying goes on without it. */
+  readonly isBeside: boolean;
+}
+
+const againMs = 500;
+const sayAgainMs = 30_000;
+
+/** `penstock effects`: runs until `context.stop`. */
+export async function runEffects(
+  config: Config,
+  { host, stop }: CommandContext,
+  { acceptExpired }: { readonly acceptExpired: boolean },
+): Promise<void> {
+  const log = createLog(config.logLevel);
+  await serveEffects(config, { host, log, signal: stop, acceptExpired, isBeside: false });
+}
+
+/** Fulfilled once the signal has aborted and everything is down. */
+export async function serveEffects(config: Config, options: ServeOptions): Promise<void> {
+  const { log, signal } = options;
+  const parts = new Parts();
+  const metrics = new EffectsMetrics();
+  const http = new EffectsHttp({
+    host: config.effectsHost,
+    reader: () => parts.reader,
+    status: async () => parts.status(),
+    metrics,
+    log,
+  });
+  metrics.watch({
+    status: async () => parts.status(),
+    totals: async () => await parts.reader?.totals(),
+    waits: () => http.waits,
+    memory: () => parts.writer?.memory,
+  });
+  try {
+    await listen(http, config, options);
+    const store = countedStore(await openStore(config, options), metrics);
+    parts.store = store;
+    parts.waitsFor = "NATS";
+    const access = await findAccess(config, options);
+    const link = await connectNats({ access, log, signal });
+    parts.closeLink = () => link.close();
+    const { connection } = link;
+    const { acceptExpired } = options;
+    const writer = new EffectsWriter({
+      ...{ connection, store, log, acceptExpired, prefix: config.subjectPrefix },
+    });
+    parts.writer = writer;
+    writer.start();
+    log.info({ database: shownPlace(storePlace(config)) }, "applying events");
+    await Promise.race([aborted(signal), writer.ended()]);
+    log.info({}, "stopping");
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error instanceof FencedError)
+      throw new CommandError(`another process applies events to this database: ${error.message}`);
+    throw error;
+  } finally {
+    await parts.close();
+    await http.close();
+  }
+}
+
+/** What has been opened so far. */
+class Parts {
+  store: EffectsStore | undefined;
+  writer: EffectsWriter | undefined;
+  closeLink: (() => Promise<void>) | undefined;
+  waitsFor = "the database";
+
+  get reader(): EffectsReader | undefined {
+    return this.store?.reader;
+  }
+
+  status(): ProcessStatus {
+    if (this.writer === undefined)
+      return { state: "starting", reasons: [`waiting for ${this.waitsFor}`], streams: [] };
+    const { reasons, streams } = this.writer.status(Date.now());
+    return { state: reasons.length === 0 ? "applying" : "hindered", reasons, streams };
+  }
+
+  async close(): Promise<void> {
+    await this.writer?.close();
+    await this.store?.close();
+    await this.closeLink?.();
+  }
+}
+
+async function listen(http: EffectsHttp, config: Config, options: ServeOptions): Promise<void> {
+  const { effectsHost, effectsPort } = config;
+  try {
+    const port = await http.listen(effectsPort);
+    options.log.info({ effectsHost, effectsPort: port }, "shows people, groups and usage");
+  } catch (error) {
+    if (!options.isBeside) throw error;
+    const { message: reason } = error as Error;
+    options.log.warn({ reason }, "events are applied, but people are not shown over HTTP");
+  }
+}
+
+/** Waits for a database that is away, or that another writer has. */
+async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
+  const place = storePlace(config);
+  if (place.kind === "sqlite") makeFolder(path.dirname(place.file));
+  const attempt = async (): Promise<EffectsStore> => {
+    const store = await storeAt(place);
+    try {
+      await store.open();
+      return store;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  };
+  return await retryWithWarning(attempt, {
+    pauseMs: againMs,
+    signal,
+    warning: new SparseWarning(log, sayAgainMs),
+    explain: (error) => ({
+      fields: { reason: (error as Error).message },
+      message: "waiting for the database",
+    }),
+  });
+}
+
+/** Waits for an embedded nats-server, where the settings name no other. */
+async function findAccess(config: Config, options: ServeOptions): Promise<NatsAccess> {
+  const { host, log, signal } = options;
+  return await retryWithWarning(async () => findNats(config, host), {
+    pauseMs: againMs,
+    signal,
+    warning: new SparseWarning(log, sayAgainMs),
+    explain: (error) => ({
+      fields: { reason: (error as Error).message },
+      message: "waiting for NATS",
+    }),
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

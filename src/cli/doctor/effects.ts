@@ -1,0 +1,131 @@
+// Checks the effects: whether their database answers and could be written, how far it is behind the
+// streams, and what could not be applied. A gateway needs none of it: where there is no database
+// yet, that is well. Changes nothing.
+
+import { accessSync, constants } from "node:fs";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type OpenReader,
+  readerAt,
+  type StorePlace,
+  shownPlace,
+  storePlace,
+} from "../../effects/store/open.ts";
+import type { Totals } from "../../effects/store/port.ts";
+import { isAbsent } from "../../effects/store/sqlite/file-access.ts";
+import { StoreError } from "../../effects/store/store-error.ts";
+import { lagMessages, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
+import type { Position } from "../../effects/types.ts";
+import type { Config } from "../../settings/config.ts";
+import type { CommandContext } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { checkOf, type Finding } from "./finding.ts";
+
+const databaseTimeoutMs = 5_000;
+/** A process that works is seconds behind; this is one that is down, or that cannot keep up. */
+const lagSecondsMax = 60;
+
+/** Never rejects. */
+export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
+  const check = checkOf("effects");
+  const place = storePlace(config);
+  if (place.kind === "sqlite" && isAbsent(place.file))
+    return [check.ok(`no database yet: \`penstock effects\` makes ${place.file}`)];
+  try {
+    const reader = await readerAt(place);
+    try {
+      return await checkDatabase(reader, { place, config, context });
+    } finally {
+      await reader.close();
+    }
+  } catch (error) {
+    const found = error instanceof StoreError ? "" : `${shownPlace(place)}: `;
+    return [check.fail(`${found}${(error as Error).message}`, "PENSTOCK_EFFECTS_URL")];
+  }
+}
+
+interface Checked {
+  readonly place: StorePlace;
+  readonly config: Config;
+  readonly context: CommandContext;
+}
+
+async function checkDatabase(
+  reader: OpenReader,
+  { place, config, context }: Checked,
+): Promise<Finding[]> {
+  const check = checkOf("effects");
+  const asked = Promise.all([reader.totals(), reader.positions()]);
+  const late = delay(databaseTimeoutMs, undefined, { ref: false });
+  const answer = await Promise.race([asked, late]);
+  if (answer === undefined) {
+    const found = `${shownPlace(place)} does not answer within ${databaseTimeoutMs / 1_000} s`;
+    return [check.fail(found, "look at the database, or set PENSTOCK_EFFECTS_URL to another")];
+  }
+  const [totals, applied] = answer;
+  const fault = place.kind === "sqlite" ? unwritable(place.file) : undefined;
+  const { persons, groups } = totals;
+  return [
+    fault === undefined
+      ? check.ok(`${shownPlace(place)}: ${persons} persons, ${groups} groups`)
+      : check.fail(`${fault} cannot be written by this user`, "run this as the user who runs it"),
+    ...(await checkLag(applied, config, context)),
+    ...checkTrouble(totals),
+  ];
+}
+
+/** SQLite writes beside the file too. */
+function unwritable(file: string): string | undefined {
+  return [file, path.dirname(file)].find((one) => {
+    try {
+      accessSync(one, constants.W_OK);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}
+
+async function checkLag(
+  applied: readonly Position[],
+  config: Config,
+  context: CommandContext,
+): Promise<Finding[]> {
+  const check = checkOf("effects lag");
+  let streams: readonly StreamStatus[];
+  try {
+    const connection = await openNats(findNats(config, context.host));
+    try {
+      const which = { prefix: config.subjectPrefix, applied, nowMs: Date.now() };
+      streams = await streamStatuses(connection, which);
+    } finally {
+      await connection.close();
+    }
+  } catch {
+    // What is wrong with NATS is told by its own checks.
+    return [];
+  }
+  const worst = streams.toSorted((one, other) => lagOf(other) - lagOf(one))[0];
+  const behind = streams.reduce((sum, stream) => sum + (lagMessages(stream) ?? 0), 0);
+  if (worst === undefined || lagOf(worst) < lagSecondsMax)
+    return [check.ok(behind === 0 ? "all is applied" : `${behind} messages, coming in`)];
+  const found = `${behind} messages are not applied, the oldest of ${worst.stream} for ${Math.round(lagOf(worst))} s`;
+  return [check.warn(found, "start `penstock effects`, or see its log and /status")];
+}
+
+function lagOf({ lagSeconds = 0 }: StreamStatus): number {
+  return lagSeconds;
+}
+
+function checkTrouble({ incidents, rejected }: Totals): Finding[] {
+  const seeThem = "`penstock effects status` lists the latest";
+  return [
+    ...(incidents === 0
+      ? []
+      : [checkOf("effects loss").warn(`${incidents} incidents with streams`, seeThem)]),
+    ...(rejected === 0
+      ? []
+      : [checkOf("rejected").warn(`${rejected} parts of events could not be applied`, seeThem)]),
+  ];
+}

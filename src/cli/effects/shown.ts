@@ -1,0 +1,59 @@
+// What people, groups and their properties look like to a person at a terminal.
+
+import { iso } from "../../effects/http/shapes.ts";
+
+/** `NAME  value` lines below a title. */
+export function card(title: string, rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return [title, ...rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)];
+}
+
+/** A line for each property of a JSON object; the values as they are written there. */
+export function propertyLines(json: string): string[] {
+  const members = membersOf(json);
+  if (members.length === 0) return ["  no properties"];
+  return ["  properties", ...members.map((member) => `    ${member}`)];
+}
+
+/** To the second, in UTC. */
+export function shownTime(ms: number): string {
+  return iso(ms)
+    .replace("T", " ")
+    .replace(/\.\d+Z$/, " UTC");
+}
+
+/** The `"name":value` texts of a JSON object without white space between its tokens. */
+function membersOf(json: string): string[] {
+  const members: string[] = [];
+  let depth = 0;
+  let start = 1;
+  for (let at = 0; at < json.length; at++) {
+    switch (json[at]) {
+      case '"':
+        at = stringEnd(json, at);
+        break;
+      case "{":
+      case "[":
+        depth += 1;
+        break;
+      case "}":
+      case "]":
+        depth -= 1;
+        break;
+      case ",":
+        if (depth !== 1) break;
+        members.push(json.slice(start, at));
+        start = at + 1;
+        break;
+    }
+  }
+  const last = json.slice(start, -1);
+  return last === "" ? members : [...members, last];
+}
+
+/** Where the string that begins at `start` has its closing quote. */
+function stringEnd(json: string, start: number): number {
+  let at = start + 1;
+  while (at < json.length && json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
+  return at;
+}

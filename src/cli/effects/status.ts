@@ -1,0 +1,88 @@
+// `penstock effects status`: how far each stream is applied, by the database, and how far that is
+// behind, by NATS. Works while the process is down; without NATS it says so and shows the rest.
+
+import { iso } from "../../effects/http/shapes.ts";
+import {
+  incidentValue,
+  rejectedValue,
+  streamValue,
+  totalsValue,
+} from "../../effects/http/status.ts";
+import { shownPlace, storePlace } from "../../effects/store/open.ts";
+import {
+  lagMessages,
+  type StreamStatus,
+  streamStatuses,
+  withoutLag,
+} from "../../effects/streams/lag.ts";
+import type { Position } from "../../effects/types.ts";
+import { findNats, openNats } from "../nats.ts";
+import { table } from "../terminal.ts";
+import { type EffectsCommand, note, say, withReader } from "./database.ts";
+
+const shownMax = 20;
+
+export async function status(command: EffectsCommand, asJson: boolean): Promise<void> {
+  const place = storePlace(command.config);
+  await withReader(command, async (reader) => {
+    const [applied, totals, incidents, rejected] = await Promise.all([
+      reader.positions(),
+      reader.totals(),
+      reader.incidents(shownMax),
+      reader.rejected(undefined, shownMax),
+    ]);
+    const streams = await withLag(command, applied);
+    if (asJson) {
+      const value = {
+        database: shownPlace(place),
+        streams: streams.map(streamValue),
+        totals: totalsValue(totals),
+        incidents: incidents.map(incidentValue),
+        rejected: rejected.map(rejectedValue),
+      };
+      say(command, JSON.stringify(value, undefined, 2));
+      return;
+    }
+    say(command, `database ${shownPlace(place)}`);
+    say(
+      command,
+      `${totals.persons} persons, ${totals.groups} groups, ${totals.openSpikes} open spikes, ${totals.rejected} rejected, ${totals.incidents} incidents`,
+    );
+    if (streams.length === 0) say(command, "no stream has been applied yet");
+    else for (const line of streamTable(streams)) say(command, line);
+    for (const { kind, stream, detail } of incidents)
+      say(command, `incident ${kind} of ${stream}: ${detail}`);
+    for (const { reason, projectId, detail, atMs } of rejected)
+      say(command, `rejected ${reason} of ${projectId}, ${iso(atMs)}: ${detail}`);
+  });
+}
+
+/** The streams as the database has them, with how far that is behind where NATS answers. */
+async function withLag(
+  command: EffectsCommand,
+  applied: readonly Position[],
+): Promise<StreamStatus[]> {
+  const { config, context } = command;
+  try {
+    const connection = await openNats(findNats(config, context.host));
+    try {
+      const which = { prefix: config.subjectPrefix, applied, nowMs: Date.now() };
+      return await streamStatuses(connection, which);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    note(command, `how far that is behind is not known: ${(error as Error).message}`);
+    return applied.map(withoutLag);
+  }
+}
+
+function streamTable(streams: readonly StreamStatus[]): string[] {
+  return table([
+    ["STREAM", "APPLIED TO", "OF", "BEHIND"],
+    ...streams.map((one) => [
+      one.stream,
+      ...[one.sequence, one.lastSequence ?? "?", lagMessages(one) ?? "?"].map(String),
+    ]),
+  ]);
+}

@@ -1,0 +1,147 @@
+// The effects as processes: beside the gateway of `up`, which they neither hold up nor outlive, and
+// alone beside any gateway. What is asked over HTTP or on the command line is what was sent.
+
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { describe, expect, test } from "vitest";
+import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import {
+  ended,
+  isRunning,
+  penstock,
+  penstockWith,
+  type SpeakingProcess,
+  temporaryFolder,
+} from "../../testkit/processes.ts";
+
+const gateway = await gatewayForFile();
+const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
+const slow = { timeout: 30_000 };
+
+interface Up {
+  readonly child: SpeakingProcess;
+  readonly dataDir: string;
+  readonly captureUrl: string;
+  /** Where the person `me` is shown. */
+  readonly personUrl: string;
+}
+
+async function up(env: Record<string, string> = {}): Promise<Up> {
+  const dataDir = temporaryFolder();
+  const child = penstockWith(env, "up", "--data-dir", dataDir, ...start);
+  await expect.poll(() => child.said.out, slow).toContain("/persons?distinct_id=me");
+  const captureUrl = /(http\S+\/capture\/)/.exec(child.said.out)?.[1] ?? "";
+  const personUrl = /(http\S+\/persons\?distinct_id=me)/.exec(child.said.out)?.[1] ?? "";
+  return { child, dataDir, captureUrl, personUrl };
+}
+
+async function send(captureUrl: string, event: object): Promise<number> {
+  const body = JSON.stringify({ api_key: "phc_demo", distinct_id: "me", ...event });
+  const answer = await fetch(captureUrl, { method: "POST", body });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+async function shown(url: string): Promise<{ status: number; body: Record<string, unknown> }> {
+  try {
+    const answer = await fetch(url);
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  } catch {
+    return { status: 0, body: {} };
+  }
+}
+
+function effectsPids({ child }: Up): number[] {
+  const lines = child.said.err.matchAll(/"pid":(\d+),"msg":"effects process started"/g);
+  return [...lines].map(([, pid]) => Number(pid));
+}
+
+describe("beside the gateway of up", () => {
+  test("the person of an event is there, survives a kill, and nothing outlives the gateway", async () => {
+    const started = await up();
+    const { child, captureUrl, personUrl, dataDir } = started;
+    const identify = { event: "$identify", properties: { $set: { n: 1 } } };
+    expect(await send(captureUrl, identify)).toBe(200);
+    await expect.poll(async () => (await shown(personUrl)).status, slow).toBe(200);
+    expect((await shown(personUrl)).body).toMatchObject({ properties: { n: 1 } });
+
+    const [first = 0] = effectsPids(started);
+    process.kill(first, "SIGKILL");
+    expect(await send(captureUrl, { event: "hello" })).toBe(200);
+    await expect.poll(() => effectsPids(started).length, slow).toBe(2);
+    const usageUrl = personUrl.replace("persons?distinct_id=me", "usage");
+    await expect.poll(async () => (await shown(usageUrl)).body["billable"], slow).toBe(2);
+
+    const command = penstock("person", "demo", "me", "--json", "--data-dir", dataDir);
+    expect(await ended(command)).toBe(0);
+    expect(JSON.parse(command.said.out)).toMatchObject({ main_distinct_id: "me" });
+
+    child.kill("SIGKILL");
+    const [, second = 0] = effectsPids(started);
+    await expect.poll(() => isRunning(second), slow).toBe(false);
+  });
+
+  test("a port that is taken is told, another is named, and the gateway takes events", async () => {
+    const stranger = createServer().listen(0, "127.0.0.1");
+    await once(stranger, "listening");
+    const { port } = stranger.address() as AddressInfo;
+    const started = await up({ PENSTOCK_EFFECTS_PORT: String(port) });
+    const { child, captureUrl, personUrl } = started;
+    expect(child.said.err).toContain("the port is taken: set PENSTOCK_EFFECTS_PORT");
+    expect(new URL(personUrl).port).not.toBe(String(port));
+    expect(await send(captureUrl, { event: "hello" })).toBe(200);
+    await expect.poll(async () => (await shown(personUrl)).status, slow).toBe(200);
+    const [pid = 0] = effectsPids(started);
+    child.kill("SIGTERM");
+    expect(await ended(child)).toBe(0);
+    expect(isRunning(pid)).toBe(false);
+    stranger.close();
+  });
+});
+
+describe("alone", () => {
+  test("one writer at a time: the next waits for the database, and goes on where the first ended", async () => {
+    const { id, key } = await gateway.project();
+    const file = `sqlite:${temporaryFolder()}/effects.sqlite`;
+    const args = ["effects", "--nats-url", gateway.nats.url, "--effects-url", file];
+    const first = penstock(...args);
+    await expect.poll(() => first.said.err, slow).toContain("applying events");
+    await gateway.post("/capture/", { api_key: key, event: "$identify", distinct_id: "me" });
+    const second = penstock(...args);
+    await expect.poll(() => second.said.err, slow).toContain("waiting for the database");
+    first.kill("SIGTERM");
+    expect(await ended(first)).toBe(0);
+    await expect.poll(() => second.said.err, slow).toContain("applying events");
+    const port = /"effectsPort":(\d+)/.exec(second.said.err)?.[1] ?? "";
+    const base = `http://127.0.0.1:${port}`;
+    await expect
+      .poll(async () => (await shown(`${base}/projects/${id}/usage`)).body, slow)
+      .toMatchObject({ billable: 1 });
+    expect((await shown(`${base}/readyz`)).status).toBe(200);
+
+    const written = { api_key: key, event: "hello", distinct_id: "eve" };
+    expect((await gateway.post("/capture/", written)).status).toBe(200);
+    const own = "persons?distinct_id=eve&wait_for=PENSTOCK_LIVE_0:2";
+    const { status, body } = await shown(`${base}/projects/${id}/${own}`);
+    expect([status, body["as_of"]]).toMatchObject([200, { PENSTOCK_LIVE_0: 2 }]);
+
+    const metrics = await (await fetch(`${base}/metrics`)).text();
+    for (const [name, { type }] of Object.entries(effectsMetricTable))
+      expect(metrics).toContain(`# TYPE ${name} ${type}\n`);
+    expect(metrics).toMatch(/^penstock_effects_lag_messages\{lane="live"\} \d+$/m);
+    expect(metrics).not.toContain(id);
+    second.kill("SIGTERM");
+    expect(await ended(second)).toBe(0);
+  });
+
+  test("without NATS it waits and says so, answers health, and can be stopped", async () => {
+    const alone = penstock("effects", "--data-dir", temporaryFolder());
+    await expect.poll(() => alone.said.err, slow).toContain("waiting for NATS");
+    const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";
+    const { status, body } = await shown(`http://127.0.0.1:${port}/readyz`);
+    expect([status, body["reasons"]]).toEqual([503, ["waiting for NATS"]]);
+    alone.kill("SIGTERM");
+    expect(await ended(alone)).toBe(0);
+  });
+});

@@ -1,0 +1,56 @@
+// The doctor at the database of the effects: none is well, a broken one is not, and what it has
+// noted of streams and events is told.
+
+import { existsSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
+import { temporaryFolder } from "../../../testkit/processes.ts";
+import { commitOf, personRow, positionRow, rejectedRow } from "../../effects/store/row-kit.ts";
+import { doctorAt, expectOne, serverWith } from "./doctor-kit.ts";
+
+const nobody = { url: "nats://127.0.0.1:1" };
+
+test("where there is no database, that is well, and none is made", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const run = await doctorAt(nobody, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expect(expectOne(run, "effects", "ok").found).toContain("no database yet");
+  expect(existsSync(file)).toBe(false);
+});
+
+test("a database is described with what could not be applied, and beside its streams", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.commit(
+    commitOf(0, {
+      positions: [positionRow(3)],
+      members: [personRow("ada")],
+      rejected: [rejectedRow(1)],
+      incidents: [
+        {
+          ...{ stream: "PENSTOCK_LIVE_0", kind: "tail_lost", epoch: 2, sequence: 3 },
+          ...{ messages: 2, detail: "2 messages are gone" },
+        },
+      ],
+    }),
+  );
+  await store.close();
+  const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 persons, 0 groups`);
+  expect(expectOne(run, "effects lag", "ok").found).toBe("all is applied");
+  expect(expectOne(run, "effects loss", "warn").found).toBe("1 incidents with streams");
+  expect(expectOne(run, "rejected", "warn").found).toBe("1 parts of events could not be applied");
+});
+
+test("a file that is no database fails, and so does a server that is away, without its password", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  writeFileSync(file, "no database at all, but long enough to be looked at as one".repeat(100));
+  const broken = await doctorAt(nobody, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expectOne(broken, "effects", "fail");
+  const away = await doctorAt(nobody, {
+    PENSTOCK_EFFECTS_URL: "postgres://me:hunter2@127.0.0.1:1/effects",
+  });
+  expectOne(away, "effects", "fail");
+  expect(away.out + away.err).not.toContain("hunter2");
+});

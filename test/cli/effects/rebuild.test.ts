@@ -1,0 +1,89 @@
+// The database made anew out of the streams: the same one, and what is said where it cannot be.
+
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test, vi } from "vitest";
+import { commandLine } from "../../../src/app/command-line.ts";
+import { serveEffects } from "../../../src/app/effects.ts";
+import * as writerLock from "../../../src/effects/store/sqlite/writer-lock.ts";
+import { commandWorld } from "../../../testkit/command-context.ts";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
+import { silent, temporaryFolder } from "../../../testkit/processes.ts";
+
+/** Whether a process that stands by could have written when the new database took its name. */
+const wasLocked = vi.hoisted((): boolean[] => []);
+vi.mock(import("../../../src/effects/store/sqlite/replace-file.ts"), async (original) => {
+  const { replaceDatabase, ...others } = await original();
+  return {
+    ...others,
+    replaceDatabase(names) {
+      replaceDatabase(names);
+      const { takeWriterLock } = writerLock;
+      try {
+        takeWriterLock(names.file).close();
+        wasLocked.push(false);
+      } catch {
+        wasLocked.push(true);
+      }
+    },
+  };
+});
+
+const gateway = await gatewayForFile();
+
+interface Said {
+  readonly out: string;
+  readonly err: string;
+}
+
+test("a database is verified, found out when it was changed, and rebuilt in its place", async () => {
+  const { id, key } = await gateway.project();
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const run = async (...args: string[]): Promise<Said> => {
+    const { context, said } = commandWorld();
+    const at = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
+    const given = args[0] === "effects" ? at : at.slice(0, 2);
+    await commandLine(context).parseAsync([...args, ...given], { from: "user" });
+    return said;
+  };
+  await expect(run("effects", "rebuild")).rejects.toThrow("there is no such file");
+  expect(existsSync(file)).toBe(false);
+
+  const properties = { $anon_distinct_id: "anon", $set: { n: 1 } };
+  const identify = { api_key: key, event: "$identify", distinct_id: "me", properties };
+  expect((await gateway.post("/capture/", identify)).status).toBe(200);
+  const stop = new AbortController();
+  const served = serveEffects(
+    { ...gateway.config, natsUrl: gateway.nats.url, effectsUrl: `sqlite:${file}`, effectsPort: 0 },
+    { host: process, log: silent, signal: stop.signal, acceptExpired: false, isBeside: false },
+  );
+  await expect
+    .poll(() => run("person", id, "anon").catch(({ message }: Error) => message), {
+      timeout: 20_000,
+    })
+    .toHaveProperty("out");
+  await expect(run("effects", "rebuild")).rejects.toThrow();
+  stop.abort();
+  await served;
+
+  expect((await run("effects", "verify")).out).toContain("is what 1 messages");
+  const database = new DatabaseSync(file);
+  database.exec("DELETE FROM person_links");
+  database.close();
+  const { context, said } = commandWorld();
+  const at = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
+  await expect(
+    commandLine(context).parseAsync(["effects", "verify", ...at], { from: "user" }),
+  ).rejects.toThrow("");
+  expect(said.out).toContain("is not what 1 messages");
+
+  expect((await run("effects", "rebuild")).out).toContain("is made anew");
+  expect(wasLocked).toEqual([true]);
+  expect((await run("effects", "verify", "--json")).out).toContain('"same": true');
+  expect((await run("person", id, "me", "links")).out).toContain("merged");
+  expect((await run("effects", "status")).out).toMatch(/PENSTOCK_LIVE_0 +\d+ +\d+ +0/);
+
+  const other = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
+  expect((await run("effects", "rebuild", "--into", other)).out).toContain("PENSTOCK_EFFECTS_URL");
+});
