@@ -10,6 +10,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startBrowser } from "../../testkit/browser.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { ada, effectsHttp, readerOf } from "../effects/http/reader-kit.ts";
 
 const screenshots = path.resolve(import.meta.dirname, "../../.cache/live-page");
 const wide = { width: 1_280, height: 860 };
@@ -304,6 +305,34 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
       .map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
   );
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
+});
+
+test("an opened event leads to its person, by the keyboard, on a narrow page", async () => {
+  const properties = '{"big":12345678901234567890.10,"plan":"<img src=x onerror=alert(1)>"}';
+  const person = { ...ada, propertiesJson: properties };
+  const effects = new URL(await effectsHttp(readerOf({ personByDistinctId: async () => person })));
+  const beside = await startTestGateway({ env: { PENSTOCK_EFFECTS_PORT: effects.port } });
+  onTestFinished(() => beside.stop());
+  const event = { api_key: (await beside.project()).key, event: "signed up", distinct_id: "ada" };
+  await beside.post("/capture/", event);
+  const viewport = { width: 320, height: 640 };
+  const page = await visit({ address: beside.adminUrl, viewport, colorScheme: "dark" });
+  await expect.poll(() => page.locator("#effects-rows").textContent()).toContain("People");
+  await expect.poll(() => names(page)).toEqual(["signed up"]);
+  await page.locator("#events summary").focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator(".who button").isVisible()).toBe(true);
+  for (const key of ["Tab", "Enter"]) await page.keyboard.press(key);
+  await expect.poll(() => page.locator("#person-facts").textContent()).toContain(ada.uuid);
+  const shown = await page.locator("#person-properties").textContent();
+  expect(shown).toContain('"big": 12345678901234567890.10,\n  "plan": "<img src=x');
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await shot(page, "person");
+  await page.keyboard.press("Escape");
+  expect(await page.locator("#person").isVisible()).toBe(false);
+  expect(await page.locator(".who button:focus").count()).toBe(1);
+  await page.locator("#effects").scrollIntoViewIfNeeded();
+  await shot(page, "effects");
 });
 
 test("a store that goes is said in words", async () => {

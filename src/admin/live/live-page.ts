@@ -1,9 +1,10 @@
-// The live page on the admin port: `/`, one HTML page, and `/live`, server-sent events for it. This
-// file judges who may see them; all that goes on while somebody watches is in watch.ts. Nothing
-// here is reached from the public port.
+// The live page on the admin port: `/`, one HTML page, `/live`, server-sent events for it, and
+// `/live/person`, one person for it. This file judges who may see them; all that goes on while
+// somebody watches is in watch.ts. Nothing here is reached from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isOwnHost, isSameHost } from "./host.ts";
+import { isOwnHost, isSameHost } from "../../base/own-host.ts";
+import { effectsPerson } from "./effects-port.ts";
 import { readPage } from "./page.ts";
 import { BrowserViewer } from "./viewer.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
@@ -13,8 +14,19 @@ interface LivePageOptions extends WatchOptions {
   readonly adminHost: string;
 }
 
+interface Asked {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+}
+
 const viewersMax = 16;
+const personsAtOnceMax = 16;
+const distinctIdCharsMax = 1_000;
+const streamPath = "/live";
+const personPath = "/live/person";
 const projectPattern = /^[A-Za-z0-9_-]{1,64}$/;
+const noEffects = "The process of the effects does not answer";
 const always = {
   "Cache-Control": "no-store",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -30,17 +42,18 @@ export class LivePage {
   readonly #files = readPage();
   readonly #watch: Watch;
   #isClosed = false;
+  #personsAsked = 0;
 
   constructor(options: LivePageOptions) {
     this.#options = options;
     this.#watch = new Watch(options);
   }
 
-  /** Answers the request. Returns false when its path is none of the page and not `/live`. */
+  /** Answers the request. Returns false when its path is none of these. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
-    if (file === undefined && path !== "/live") return false;
+    if (file === undefined && path !== streamPath && path !== personPath) return false;
     if (!isOwnHost(request.headers.host, this.#options.adminHost))
       refuse(response, 403, foreignHost(request));
     else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
@@ -48,7 +61,8 @@ export class LivePage {
       refuse(response, 405, "This is to be read");
     } else if (file !== undefined)
       response.writeHead(200, { ...always, ...file.headers }).end(file.body);
-    else this.#begin(request, response, new URLSearchParams(query).get("project") ?? "");
+    else if (isForeign(request)) refuse(response, 403, "Not for pages elsewhere");
+    else this.#answerQuery(path, { request, response, query: new URLSearchParams(query) });
     return true;
   }
 
@@ -58,17 +72,17 @@ export class LivePage {
     await this.#watch.close();
   }
 
-  #begin(request: IncomingMessage, response: ServerResponse, project: string): void {
-    // Browsers send these headers by themselves, older ones only Origin. A page of another site
-    // could not read the answer, but it could take all the places for viewers.
-    const { host = "", origin, "sec-fetch-site": site = "same-origin" } = request.headers;
-    const isForeign =
-      (site !== "same-origin" && site !== "none") ||
-      (origin !== undefined && !isSameHost(origin, host));
-    if (isForeign) refuse(response, 403, "Not for pages elsewhere");
-    else if (project !== "" && !projectPattern.test(project))
+  #answerQuery(path: string | undefined, { request, response, query }: Asked): void {
+    const project = query.get("project") ?? "";
+    const isOfPerson = path === personPath;
+    if ((isOfPerson || project !== "") && !projectPattern.test(project))
       refuse(response, 400, "There is no such project id");
-    else if (this.#isClosed || this.#watch.viewers >= viewersMax)
+    else if (isOfPerson) void this.#showPerson(response, project, query.get("distinct_id") ?? "");
+    else this.#begin(request, response, project);
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, project: string): void {
+    if (this.#isClosed || this.#watch.viewers >= viewersMax)
       refuse(response, 503, `${viewersMax} watch already`);
     else {
       request.socket.setNoDelay(true);
@@ -78,6 +92,44 @@ export class LivePage {
       response.once("close", this.#watch.add(viewer, project === "" ? undefined : project));
     }
   }
+
+  /** A person is personal data as events are, and is shown where those are. Never rejects. */
+  async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
+    const { showsEvents, effectsUrl } = this.#options;
+    const url = effectsUrl?.();
+    if (!showsEvents) refuse(response, 403, "Events are not shown here, and people neither");
+    else if (distinctId === "" || distinctId.length > distinctIdCharsMax)
+      refuse(response, 400, "There is no such distinct id");
+    else if (url === undefined) refuse(response, 503, noEffects);
+    else if (this.#personsAsked >= personsAtOnceMax)
+      refuse(response, 503, `${personsAtOnceMax} people are being looked up already`);
+    else {
+      const gone = new AbortController();
+      response.once("close", () => gone.abort());
+      this.#personsAsked += 1;
+      try {
+        const person = await effectsPerson(url, { project, distinctId }, gone.signal);
+        if (person === undefined) refuse(response, 404, "This id has no person, or not yet");
+        else response.writeHead(200, { ...always, "Content-Type": "application/json" }).end(person);
+      } catch {
+        refuse(response, 503, noEffects);
+      } finally {
+        this.#personsAsked -= 1;
+      }
+    }
+  }
+}
+
+/**
+ * Browsers send these headers by themselves, older ones only Origin. A page of another site could
+ * not read the answer, but it could take all the places for viewers.
+ */
+function isForeign({ headers }: IncomingMessage): boolean {
+  const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
+  return (
+    (site !== "same-origin" && site !== "none") ||
+    (origin !== undefined && !isSameHost(origin, host))
+  );
 }
 
 function refuse(response: ServerResponse, status: number, text: string): void {

@@ -34,7 +34,7 @@ export function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],
   ]);
-  for (const name of ["page.css", "page.js", "state.js", "text.js"]) {
+  for (const name of ["page.css", "page.js", "state.js", "effects.js", "json-text.js", "text.js"]) {
     const type = name.endsWith(".css") ? "text/css" : "text/javascript";
     const headers = { "Content-Type": `${type}; charset=utf-8` };
     files.set(`/page/${name}`, { body: read(name), headers });

@@ -5,6 +5,7 @@
 import type { ClientWarning } from "../../base/client-warning.ts";
 import type { MetricSnapshot } from "../../base/sample.ts";
 import { type Counts, countsOf } from "./counts.ts";
+import { type EffectsSnapshot, effectsSnapshot } from "./effects-port.ts";
 import type { StoreSession, StoreSnapshot } from "./store-session.ts";
 
 interface Readiness {
@@ -23,6 +24,8 @@ export interface LiveSource {
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
+  /** Where the port of the effects is, as `http://127.0.0.1:9465`; undefined: nowhere. */
+  readonly effectsUrl?: () => string | undefined;
 }
 
 /** What is sent to the page at one time, as JSON. */
@@ -47,6 +50,8 @@ export class Snapshots {
   readonly #clientWarnings: Remembered<readonly ClientWarning[]>;
   readonly #readiness: Remembered<Readiness>;
   readonly #store: Remembered<StoreSnapshot>;
+  readonly #effects: Remembered<EffectsSnapshot | undefined>;
+  #projects: readonly string[] = [];
 
   constructor(source: LiveSource, session: Pick<StoreSession, "snapshot">) {
     this.#source = source;
@@ -58,10 +63,20 @@ export class Snapshots {
       reasons: ["not known yet"],
     });
     this.#store = new Remembered(() => session.snapshot(), unknownStore);
+    this.#effects = new Remembered(async () => {
+      const url = source.effectsUrl?.();
+      return url === undefined ? undefined : await effectsSnapshot(url, this.#projects);
+    }, undefined);
   }
 
-  /** Takes a snapshot. `viewers` is how many people watch. Never rejects. */
-  async take(viewers: number): Promise<PageSnapshot> {
+  /**
+   * Takes a snapshot. `viewers` is how many people watch, `projects` are those that somebody
+   * watches alone. Never rejects.
+   */
+  async take(viewers: number, projects: readonly string[]): Promise<PageSnapshot> {
+    this.#projects = projects;
+    // Not awaited: the gateway's own state never waits for another process.
+    void this.#effects.refresh();
     await inTime([
       this.#counts.refresh(),
       this.#clientWarnings.refresh(),
@@ -79,6 +94,7 @@ export class Snapshots {
       workers,
       reasons,
       store: this.#store.value,
+      effects: this.#effects.value,
     };
     return {
       state: JSON.stringify({ atMs: Date.now(), ...state, counts: this.#counts.value }),

@@ -85,7 +85,10 @@ export class Watch {
     const session = new StoreSession(this.#options);
     const taken = new Snapshots(this.#options, session);
     const show = async (): Promise<void> => {
-      const { state, clientWarnings } = await taken.take(this.#viewers.size);
+      const { state, clientWarnings } = await taken.take(
+        this.#viewers.size,
+        [...this.#channels.keys()].filter((project) => project !== undefined),
+      );
       for (const [viewer, sent] of this.#viewers) {
         viewer.send("state", state);
         if (clientWarnings !== sent && viewer.send("clientWarnings", clientWarnings))

@@ -1,6 +1,8 @@
 // The live page in the browser: listens to /live and shows the events. The text of events comes
 // from strangers, so it becomes text nodes, never markup.
 
+import { closePerson, drawEffects, personButton } from "./effects.js";
+import { indented } from "./json-text.js";
 import {
   drawClientWarnings,
   drawGone,
@@ -36,6 +38,7 @@ function open() {
   own.addEventListener("state", ({ data }) => {
     lastState = JSON.parse(data);
     drawState(lastState);
+    drawEffects(lastState.effects, project);
     drawEmpty();
   });
   own.addEventListener("clientWarnings", ({ data }) => drawClientWarnings(JSON.parse(data)));
@@ -151,7 +154,8 @@ function eventRow(shown) {
   );
   row.addEventListener("toggle", () => {
     if (!row.open || row.children.length > 1) return;
-    row.append(...recordOf(shown));
+    const hasPeople = lastState?.effects !== undefined && shown.id !== "";
+    row.append(...(hasPeople ? [personButton(shown)] : []), ...recordOf(shown));
     // A record that somebody reads must not move away, so the list pauses.
     pause(true);
   });
@@ -173,7 +177,7 @@ function recordOf({ text, bytes, isCut }) {
       ),
     ];
   }
-  return [element("pre", {}, JSON.stringify(JSON.parse(text), undefined, 2))];
+  return [element("pre", {}, indented(text))];
 }
 
 function pause(now) {
@@ -237,6 +241,7 @@ async function copy({ currentTarget: button }) {
 byId("project").value = project;
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
+byId("person-close").addEventListener("click", closePerson);
 byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {
   submitted.preventDefault();

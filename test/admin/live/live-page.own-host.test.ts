@@ -4,7 +4,7 @@
 
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
-import { isLoopback, isOwnHost } from "../../../src/admin/live/host.ts";
+import { isLoopback, isOwnHost } from "../../../src/base/own-host.ts";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
 import { until } from "../../../testkit/gateway.ts";
 import { watch } from "./live-kit.ts";
@@ -31,6 +31,8 @@ describe("only its own page may read it", () => {
       ["page.css", "text/css; charset=utf-8"],
       ["page.js", "text/javascript; charset=utf-8"],
       ["state.js", "text/javascript; charset=utf-8"],
+      ["effects.js", "text/javascript; charset=utf-8"],
+      ["json-text.js", "text/javascript; charset=utf-8"],
       ["text.js", "text/javascript; charset=utf-8"],
     ]) {
       const file = await fetch(`${gateway.adminUrl}/page/${name}`);
@@ -49,7 +51,7 @@ describe("only its own page may read it", () => {
       );
       expect(text).not.toMatch(
         new RegExp(
-          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|state)\\.js";)|@import|url\\(`,
+          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects)\\.js";)|@import|url\\(`,
           "m",
         ),
       );

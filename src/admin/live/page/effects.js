@@ -1,0 +1,120 @@
+// What the live page shows of the effects: people, groups, usage and lag, and one person in a box
+// of its own. Properties come from strangers, so they become text nodes.
+
+import { indented, memberText } from "./json-text.js";
+import { byId, countText, element, say, spanText, whole } from "./text.js";
+
+const idsShownMax = 50;
+/** What was asked for last, so that an answer which comes late is not shown as another's. */
+let asked;
+
+/**
+ * Pairs of words and a number, as text. `effects` is what the gateway was told, `project` the one
+ * that is watched, or "".
+ */
+export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project) {
+  if (totals === undefined) return [];
+  const behind =
+    lagSeconds === null || lagMessages === null
+      ? "not known"
+      : lagMessages === 0
+        ? "nothing"
+        : `${countText(lagMessages, "message")}, ${spanText(lagSeconds * 1_000)}`;
+  const today = usage.find((one) => one.project === project);
+  const of = today ?? { billable: 0, historical: 0, duplicates: 0 };
+  return [
+    ["People", totals.persons, true],
+    ["Groups", totals.groups, true],
+    ["Billable today", of.billable, today !== undefined],
+    ["Historical today", of.historical, of.historical > 0],
+    ["Duplicates today", of.duplicates, of.duplicates > 0],
+    ["Open spikes", totals.open_spikes, true],
+    ["Not applied", totals.rejected, totals.rejected > 0],
+    ["Incidents", totals.incidents, totals.incidents > 0],
+    ["Behind by", behind, true],
+  ]
+    .filter(([, , isShown]) => isShown)
+    .map(([words, value]) => [words, typeof value === "number" ? whole.format(value) : value]);
+}
+
+/** Hidden where no effects answer. */
+export function drawEffects(effects, project) {
+  byId("effects").hidden = effects === undefined;
+  if (effects === undefined) return;
+  const tone = { applying: "ok", hindered: "bad", "not answering": "bad" }[effects.state] ?? "warn";
+  byId("effects-state").replaceChildren(
+    element("span", { class: `dot ${tone}` }),
+    element("span", {}, [effects.state, ...effects.reasons].join(": ")),
+  );
+  byId("effects-rows").tBodies[0].replaceChildren(
+    ...effectsRows(effects, project).map(([words, value]) =>
+      element("tr", {}, element("td", {}, words), element("td", { class: "n" }, value)),
+    ),
+  );
+}
+
+/** A button that shows the person of an event's distinct id. */
+export function personButton({ project, id }) {
+  const button = element("button", { type: "button" }, "Show the person of ", idText(id));
+  button.addEventListener("click", () => void showPerson(project, id));
+  return element("p", { class: "who" }, button);
+}
+
+async function showPerson(project, id) {
+  const own = {};
+  asked = own;
+  byId("person-facts").replaceChildren();
+  byId("person-properties").hidden = true;
+  say("person-note", "Looking it up");
+  byId("person").showModal();
+  const { text, why } = await personOf(project, id);
+  if (asked !== own) return;
+  say("person-note", why);
+  if (text !== undefined) drawPerson(text);
+}
+
+async function personOf(project, id) {
+  try {
+    const query = new URLSearchParams({ project, distinct_id: id });
+    const response = await fetch(`live/person?${query}`, { cache: "no-store" });
+    const text = await response.text();
+    return response.ok ? { text, why: "" } : { why: text.trim() };
+  } catch {
+    return { why: "No connection to the gateway" };
+  }
+}
+
+/** `text`: the person as JSON. Its properties are shown with the digits that were sent. */
+function drawPerson(text) {
+  const person = JSON.parse(text);
+  byId("person-facts").replaceChildren(...personFacts(person).flat());
+  const hasProperties = Object.keys(person.properties).length > 0;
+  byId("person-properties").hidden = !hasProperties;
+  byId("person-properties").replaceChildren(
+    element("pre", {}, indented(memberText(text, "properties"))),
+  );
+}
+
+function personFacts(person) {
+  const ids = person.distinct_ids.slice(0, idsShownMax);
+  const more = person.distinct_ids_total - ids.length;
+  return [
+    ["uuid", idText(person.uuid)],
+    ["main id", idText(person.main_distinct_id)],
+    ["ids", ...ids.map(idText), ...(more > 0 ? [`and ${whole.format(more)} more`] : [])],
+    ["known", person.known ? "yes" : "no"],
+    ["created", person.created_at],
+    ["last seen", person.last_seen_at],
+  ].map(([name, ...values]) => [
+    element("dt", {}, name),
+    ...values.map((value) => element("dd", {}, value)),
+  ]);
+}
+
+function idText(id) {
+  return element("span", { class: "mono" }, id);
+}
+
+export function closePerson() {
+  byId("person").close();
+}
