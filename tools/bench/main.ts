@@ -17,6 +17,7 @@ import { resultsFolder, writeResult } from "./report/result.ts";
 import { median } from "./report/statistics.ts";
 import { tablesOf } from "./report/tables.ts";
 import { figure } from "./report/text-table.ts";
+import { effects } from "./scenarios/effects.ts";
 import { fairness } from "./scenarios/fairness.ts";
 import { fsyncs } from "./scenarios/fsyncs.ts";
 import { growth } from "./scenarios/growth.ts";
@@ -45,6 +46,7 @@ const scenarios = {
   scan,
   latency,
   publish,
+  effects,
   sizes,
   projects,
   workers,
@@ -55,7 +57,7 @@ const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
 const usual = names.filter((name) => name !== "growth");
 const quickly = usual.filter(
-  (name) => !["neighbours", "sizes", "projects", "workers"].includes(name),
+  (name) => !["neighbours", "effects", "sizes", "projects", "workers"].includes(name),
 );
 
 function wholeNumber(text: string): number {

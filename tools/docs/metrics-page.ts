@@ -1,6 +1,7 @@
 // docs/reference/metrics.md, from the table of metrics.
 
 import { type MetricRow, metricTable } from "../../src/admin/metrics/metric-table.ts";
+import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
 import { generatedFrom, marked } from "./words.ts";
 
 const introduction = `# Metrics
@@ -13,15 +14,28 @@ ${generatedFrom("src/admin/metrics/metric-table.ts")}
 - No label ever holds a project, a key or a path that a client chose.
 - With \`PENSTOCK_WORKERS\` above 1 the page is one of all workers. Counters and histograms are summed, and gauges are as the last column says. What a worker counted stays counted after it died, except the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` come once for each process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
 
+const effectsIntroduction = `## Of the effects
+
+\`penstock effects\` has its own \`/metrics\`, at \`PENSTOCK_EFFECTS_HOST\` and \`PENSTOCK_EFFECTS_PORT\`, with the Node defaults on top. Counters are of what its database has taken since the process started.`;
+
 export function metricsPage(): string {
   const rows = Object.entries(metricTable).map(
     ([name, row]: [string, MetricRow]) =>
       `| \`${name}\` | ${row.type} | ${marked(row.help)} | ${row.across ?? "sum"} |`,
+  );
+  const effectsRows = Object.entries(effectsMetricTable).map(
+    ([name, { type, help }]) => `| \`${name}\` | ${type} | ${marked(help)} |`,
   );
   return `${introduction}
 
 | Metric | Type | What | Of several workers |
 |---|---|---|---|
 ${rows.join("\n")}
+
+${effectsIntroduction}
+
+| Metric | Type | What |
+|---|---|---|
+${effectsRows.join("\n")}
 `;
 }

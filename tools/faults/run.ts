@@ -11,6 +11,9 @@ import { usageExitCode } from "../../src/cli/context.ts";
 import { refuseNpmOptions } from "../../src/cli/npm-options.ts";
 import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
 import { type NetworkKind, networkKinds } from "./cluster-network.ts";
+import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
+import type { EffectsResult, EffectsScenario } from "./effects/scenario.ts";
+import { effectsScenarios } from "./effects/scenarios.ts";
 import { whyNoNamespaces } from "./namespaces.ts";
 import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
@@ -18,7 +21,7 @@ import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { scenarios } from "./scenarios.ts";
 import type { LoadName } from "./senders.ts";
 import { soak } from "./soak.ts";
-import { tableOf } from "./table.ts";
+import { effectsTableOf, tableOf } from "./table.ts";
 
 interface Options {
   readonly natsServer: readonly string[];
@@ -133,11 +136,14 @@ async function main(): Promise<number> {
   refuseNpmOptions(program, { args: argv.slice(2), env, script: "faults.mjs" });
   program.parse();
   const options = program.opts<Options>();
-  const named = options.walk === undefined ? chosen(program, program.args) : [clusterRandomWalk];
+  const { named, effects } =
+    options.walk === undefined
+      ? chosen(program, program.args)
+      : { named: [clusterRandomWalk], effects: [] };
   if (options.list) {
-    const width = Math.max(...scenarios.map(({ name }) => name.length)) + 2;
-    for (const { name, title } of scenarios)
-      process.stdout.write(`${name.padEnd(width)}${title}\n`);
+    const all = [...scenarios, ...effectsScenarios];
+    const width = Math.max(...all.map(({ name }) => name.length)) + 2;
+    for (const { name, title } of all) process.stdout.write(`${name.padEnd(width)}${title}\n`);
     return 0;
   }
   const binaries =
@@ -161,16 +167,22 @@ async function main(): Promise<number> {
   }
   const faultMs =
     options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
-  return await runAll(named, { ...options, binaries, faultMs, network });
+  return await runAll(named, { ...options, binaries, faultMs, network, effects });
 }
 
-function chosen(program: Command, names: readonly string[]): readonly Scenario[] {
-  const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
+interface Chosen {
+  readonly named: readonly Scenario[];
+  readonly effects: readonly EffectsScenario[];
+}
+
+function chosen(program: Command, names: readonly string[]): Chosen {
+  const all = [...scenarios, ...effectsScenarios].map(({ name }) => name);
+  const unknown = names.filter((name) => !all.includes(name));
   if (unknown.length > 0)
     program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
-  return names.length === 0
-    ? scenarios
-    : scenarios.filter((scenario) => names.includes(scenario.name));
+  const isNamed = ({ name }: { readonly name: string }): boolean =>
+    names.length === 0 || names.includes(name);
+  return { named: scenarios.filter(isNamed), effects: effectsScenarios.filter(isNamed) };
 }
 
 /**
@@ -207,6 +219,7 @@ interface Plan extends Options {
   readonly binaries: readonly string[];
   readonly faultMs: number | undefined;
   readonly network: NetworkKind;
+  readonly effects: readonly EffectsScenario[];
 }
 
 async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
@@ -249,11 +262,43 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
       }
     }
   }
-  process.stdout.write(`\n${tableOf(results)}`);
+  const effects = await runEffects(plan, failures);
+  if (results.length > 0) process.stdout.write(`\n${tableOf(results)}`);
+  if (effects.length > 0) process.stdout.write(`\n${effectsTableOf(effects)}`);
   for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
   if (json !== undefined)
-    writeFileSync(json, `${JSON.stringify({ seed, results, failures }, undefined, 2)}\n`);
-  return failures.length === 0 && results.every(({ faults }) => faults.length === 0) ? 0 : 1;
+    writeFileSync(json, `${JSON.stringify({ seed, results, effects, failures }, undefined, 2)}\n`);
+  const isKept = [...results, ...effects].every(({ faults }) => faults.length === 0);
+  return failures.length === 0 && isKept ? 0 : 1;
+}
+
+/** Those of the effects take events from the streams, so no load is sent: once on each database. */
+async function runEffects(
+  { effects, binaries, short, seed }: Plan,
+  failures: string[],
+): Promise<EffectsResult[]> {
+  const results: EffectsResult[] = [];
+  for (const binary of binaries) {
+    const natsVersion = versionOf(binary);
+    for (const scenario of effects) {
+      for (const database of ["SQLite", "PostgreSQL"] as const) {
+        const what = `${scenario.name}, ${database}, nats-server ${natsVersion}`;
+        process.stderr.write(`${what}: ${scenario.title}\n`);
+        try {
+          const form = short ? "short" : "full";
+          const run = { database, form, binary, natsVersion, seed } as const;
+          const result = await runEffectsScenario(scenario, run);
+          results.push(result);
+          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
+          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
+        } catch (error) {
+          failures.push(`${what}: ${(error as Error).message}`);
+          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
+        }
+      }
+    }
+  }
+  return results;
 }
 
 /** The loads to run with. By default a walk runs once, with the mixed load. */

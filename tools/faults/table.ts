@@ -1,8 +1,9 @@
-// The table of the results, as Markdown: one row a run. Computes nothing but widths.
+// The tables of the results, as Markdown: one row a run. Computes nothing but widths.
 
+import type { EffectsResult } from "./effects/scenario.ts";
 import type { RunResult } from "./run-scenario.ts";
 
-const headings = [
+const loadHeadings = [
   "scenario",
   "load",
   "nats-server",
@@ -15,6 +16,7 @@ const headings = [
   "back after",
   "verdict",
 ];
+const effectsHeadings = ["scenario", "database", "nats-server", "took", "verdict"];
 const textColumns = 3;
 
 export function tableOf(results: readonly RunResult[]): string {
@@ -33,6 +35,18 @@ export function tableOf(results: readonly RunResult[]): string {
     result.recoveryMs === undefined ? "-" : `${whole(result.recoveryMs)} ms`,
     result.faults.length === 0 ? "kept" : "BROKEN",
   ]);
+  return markdown(loadHeadings, rows);
+}
+
+export function effectsTableOf(results: readonly EffectsResult[]): string {
+  const rows = results.map(({ scenario, database, natsVersion, seconds, faults }) => [
+    ...[scenario, database, natsVersion, `${whole(seconds)} s`],
+    faults.length === 0 ? "kept" : "BROKEN",
+  ]);
+  return markdown(effectsHeadings, rows);
+}
+
+function markdown(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]!.length)),
   );

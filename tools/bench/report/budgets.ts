@@ -1,6 +1,7 @@
 // The budgets: what each row must reach, what this run measured, and whether it did. A row that was
 // not measured says so; it is never taken as met.
 
+import { historyNames } from "../effects/histories.ts";
 import type { Row } from "../harness/bench.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
 import { medianAt, places, type Where } from "./statistics.ts";
@@ -16,6 +17,12 @@ export interface Budget {
 
 const mib = 1_048_576;
 const million = 1e6;
+/** What each store of the effects has to reach of what is asked of them. */
+const effectsStores = [
+  { name: "SQLite", share: 1 },
+  { name: "PostgreSQL", share: 0.5 },
+] as const;
+const newPersonsPerSecond = 40_000;
 
 export function budgetsOf(rows: readonly Row[]): Budget[] {
   const at = (where: Where, value: string) =>
@@ -41,6 +48,9 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   const most = (what: string, target: number, measured: number, unit: string): Budget => ({
     ...{ what, target, measured, bound: "at most", unit },
   });
+  const effects = (history: string, variant: string) =>
+    medianAt(rows, { group: "effects", scenario: history, variant, sync: "" }, "eventsPerSecond");
+  const taken = medianAt(rows, { group: "effects", ...hundreds }, "eventsPerSecond");
   return [
     least(
       "single events, sync always: requests/s against the baseline",
@@ -124,6 +134,26 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
       (at(singles, "messages") / at(singles, "events")) * million,
       "",
     ),
+    ...effectsStores.flatMap(({ name, share }) => [
+      least(
+        `effects of known people, ${name}: events/s against the gateway's batches of 100`,
+        share,
+        effects(historyNames.known, name) / taken,
+      ),
+      least(
+        `effects with $set in every event, ${name}: against the same`,
+        share / 2,
+        effects(historyNames.set, name) / taken,
+      ),
+      {
+        ...least(
+          `effects where every event is a new person, ${name}`,
+          share * newPersonsPerSecond,
+          effects(historyNames.newPeople, name),
+        ),
+        unit: "events/s",
+      },
+    ]),
   ];
 }
 

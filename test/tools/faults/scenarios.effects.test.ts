@@ -1,0 +1,23 @@
+// Faults of the effects: what is applied of stored events, in SQLite and in PostgreSQL.
+
+import { randomInt } from "node:crypto";
+import { expect, test } from "vitest";
+import { findNatsServer, oldestNatsServer } from "../../../testkit/nats-server.ts";
+import { runEffectsScenario } from "../../../tools/faults/effects/run-effects-scenario.ts";
+import { effectsScenarios } from "../../../tools/faults/effects/scenarios.ts";
+
+// A nats-server of each version that is supported has its turn.
+const servers = { SQLite: findNatsServer, PostgreSQL: oldestNatsServer };
+
+test.each(
+  effectsScenarios.flatMap((scenario) =>
+    (["SQLite", "PostgreSQL"] as const).map((database) => ({ scenario, database })),
+  ),
+)("$scenario.name on $database keeps its promise", async ({ scenario, database }) => {
+  const binary = servers[database]();
+  const seed = randomInt(2 ** 32);
+  const result = await runEffectsScenario(scenario, {
+    ...{ database, form: "short", binary, natsVersion: "", seed },
+  });
+  expect(result.faults, result.notes.join("\n")).toEqual([]);
+});

@@ -1,0 +1,86 @@
+// The histories that the effects are measured with: which ids, and what their events say. The lines
+// are those of the gateway: some 400 bytes, in its order of fields.
+
+import { createHash } from "node:crypto";
+import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
+
+export interface History {
+  readonly name: string;
+  readonly events: number;
+  /** Applied first, and not measured. */
+  readonly warmUpEvents: number;
+  readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
+    readonly properties?: Readonly<Record<string, unknown>>;
+  };
+}
+
+const knownPeople = 10_000;
+export const eventsInFrame = 1_000;
+const startMs = Date.UTC(2026, 10, 20, 12);
+const padding = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web", step: 7 };
+
+/** Those that budgets are about. */
+export const historyNames = {
+  known: "known people, nothing changes",
+  set: "$set in every event, 10,000 people",
+  newPeople: "every event a new person",
+} as const;
+
+export const histories: readonly History[] = [
+  {
+    name: historyNames.known,
+    events: 2_000_000,
+    warmUpEvents: 20_000,
+    event: (index) => ({ distinctId: `user-${index % knownPeople}` }),
+  },
+  {
+    name: historyNames.set,
+    events: 500_000,
+    warmUpEvents: 20_000,
+    event: (index) => ({
+      distinctId: `user-${(index * 7_919) % knownPeople}`,
+      set: { plan: index % 2 === 0 ? "pro" : "free", seen: index },
+    }),
+  },
+  {
+    name: historyNames.newPeople,
+    events: 400_000,
+    warmUpEvents: 10_000,
+    event: (index) => ({ distinctId: `new-${index}` }),
+  },
+  {
+    name: "all events one person, with $set",
+    events: 500_000,
+    warmUpEvents: 10_000,
+    event: (index) => ({ distinctId: "one", set: { seen: index } }),
+  },
+  {
+    name: "a storm of links to one id",
+    events: 200_000,
+    warmUpEvents: 10_000,
+    event: (index) => ({
+      distinctId: "user",
+      event: "$identify",
+      kind: "identify",
+      properties: { $anon_distinct_id: `anonymous-${index}` },
+    }),
+  },
+];
+
+/** The frame of that number, as NDJSON. A millisecond passes with each frame. */
+export function frameText(history: History, frame: number, projectId: string): string {
+  const receivedAtMs = startMs + frame;
+  let text = "";
+  for (let line = 0; line < eventsInFrame; line++) {
+    const index = frame * eventsInFrame + line;
+    const { properties, ...event } = history.event(index);
+    const whole = { uuid: uuidOf(index), receivedAtMs, ...event };
+    text += `${storedLine({ ...whole, properties: { ...padding, ...properties } }, projectId, "live")}\n`;
+  }
+  return text;
+}
+
+function uuidOf(index: number): string {
+  const hex = createHash("md5").update(String(index)).digest("hex");
+  return [0, 8, 12, 16, 20].map((at, part) => hex.slice(at, [8, 12, 16, 20, 32][part])).join("-");
+}

@@ -1,0 +1,101 @@
+// What the effects process applies a second, of events that are in the stream already: the rate at
+// which it works off a backlog, which is also what it can keep up with. Beside it, what the gateway
+// takes.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { jetstream } from "@nats-io/jetstream";
+import { headers } from "@nats-io/nats-core";
+import { eventsHeader, streamName } from "../../../src/nats/names.ts";
+import { startPostgres, type TestPostgres } from "../../../testkit/postgres.ts";
+import { eventsInFrame, frameText, type History, histories } from "../effects/histories.ts";
+import type { EffectsAnswer, EffectsJob } from "../effects/worker.ts";
+import { type Bench, inOrder, runCells } from "../harness/bench.ts";
+import { startChild } from "../harness/child.ts";
+import { type BenchNats, startNats, workFolder } from "../harness/nats.ts";
+import { batches } from "./loads.ts";
+
+const worker = join(import.meta.dirname, "..", "effects", "worker.ts");
+const workerMsMax = 300_000;
+const million = 1e6;
+const projectId = "bench";
+const stream = streamName("penstock", "live", 0);
+/** Frames that wait for their acknowledgement at a time. */
+const ahead = 64;
+const quickEventsMin = 300_000;
+
+export async function effects(bench: Bench): Promise<void> {
+  const rounds = bench.rounds(3);
+  const databases = bench.quick ? ["SQLite"] : ["SQLite", "PostgreSQL"];
+  await runCells(bench, {
+    group: "effects",
+    cells: [{ variant: "penstock", sync: "always" }],
+    loads: () => [batches(100, bench.quick ? 1 : 2)],
+    rounds,
+    warmUpSeconds: 1,
+    warmEach: true,
+  });
+  const cells = histories.flatMap((history) => databases.map((name) => ({ history, name })));
+  for (let round = 1; round <= rounds; round++) {
+    for (const { history, name } of inOrder(cells, round)) {
+      const answer = await applied(name === "PostgreSQL", bench.quick ? short(history) : history);
+      bench.note({
+        group: "effects",
+        scenario: history.name,
+        variant: name,
+        sync: "",
+        round,
+        values: {
+          eventsPerSecond: answer.events / answer.seconds,
+          serverCpuSecondsPerMillion: (answer.cpuSeconds / answer.events) * million,
+          peakBytes: answer.rssPeakBytes,
+        },
+      });
+    }
+  }
+}
+
+/** Several commits all the same: one has up to 200,000 events, if these change little. */
+function short(history: History): History {
+  return { ...history, events: Math.max(history.events / 10, quickEventsMin) };
+}
+
+async function applied(isPostgres: boolean, history: History): Promise<EffectsAnswer> {
+  const folder = mkdtempSync(join(workFolder, "effects-"));
+  const nats = await startNats("lazy", 1);
+  let postgres: TestPostgres | undefined;
+  try {
+    const from = history.warmUpEvents / eventsInFrame;
+    const to = from + history.events / eventsInFrame;
+    await fill(nats, history, to);
+    if (isPostgres) postgres = await startPostgres({ durable: true });
+    const database = postgres?.url ?? join(folder, "effects.sqlite");
+    const job: EffectsJob = { natsUrl: nats.url, database, stream, from, to };
+    const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
+    const child = startChild({ program: process.execPath, args, ipc: true });
+    const answer = await child.message<EffectsAnswer>(workerMsMax);
+    await child.end();
+    return answer;
+  } finally {
+    await postgres?.remove();
+    await nats.end();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function fill(nats: BenchNats, history: History, frames: number): Promise<void> {
+  const js = jetstream(nats.connection);
+  const waiting = new Set<Promise<unknown>>();
+  for (let frame = 0; frame < frames; frame++) {
+    const head = headers();
+    head.set("Nats-Msg-Id", String(frame));
+    head.set("Penstock-Schema", "1");
+    head.set(eventsHeader, String(eventsInFrame));
+    const text = frameText(history, frame, projectId);
+    const stored = js.publish(`penstock.live.0.${projectId}`, text, { headers: head });
+    waiting.add(stored);
+    void stored.then(() => waiting.delete(stored));
+    if (waiting.size >= ahead) await Promise.race(waiting);
+  }
+  await Promise.all(waiting);
+}

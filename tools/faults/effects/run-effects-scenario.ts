@@ -1,0 +1,48 @@
+// Runs one scenario of the effects on a database of one kind: starts both servers, makes the
+// streams, and takes all of it away again.
+
+import { connect } from "@nats-io/transport-node";
+import { type DatabaseKind, startDatabases } from "../../../testkit/effects-databases.ts";
+import { startNatsServer } from "../../../testkit/nats-server.ts";
+import { makeStreams } from "../../../testkit/stored-events.ts";
+import { randomFrom } from "../random.ts";
+import type { EffectsResult, EffectsScenario } from "./scenario.ts";
+
+interface EffectsRunOptions {
+  readonly database: DatabaseKind;
+  readonly form: "short" | "full";
+  /** The nats-server. */
+  readonly binary: string;
+  readonly natsVersion: string;
+  readonly seed: number;
+}
+
+const storeBytesMax = 16 * 2 ** 30;
+
+/** Rejects only when the scenario itself cannot be run. */
+export async function runEffectsScenario(
+  scenario: EffectsScenario,
+  { database, form, binary, natsVersion, seed }: EffectsRunOptions,
+): Promise<EffectsResult> {
+  const begunMonotonicMs = performance.now();
+  const nats = await startNatsServer({ binary, syncInterval: "2m", maxFileStore: storeBytesMax });
+  const databases = await startDatabases(database);
+  const connection = await connect({
+    ...{ servers: nats.url, maxReconnectAttempts: -1 },
+    ...{ reconnectTimeWait: 20, reconnectJitter: 0 },
+  });
+  const notes: string[] = [];
+  try {
+    await makeStreams(connection);
+    const faults = await scenario.run({
+      ...{ form, databases, nats, connection, random: randomFrom(seed) },
+      note: (text) => void notes.push(text),
+    });
+    const seconds = (performance.now() - begunMonotonicMs) / 1_000;
+    return { scenario: scenario.name, database, natsVersion, seconds, faults, notes };
+  } finally {
+    await connection.close();
+    await databases.remove();
+    await nats.remove();
+  }
+}

@@ -1,0 +1,35 @@
+// What a fault scenario of the effects is: events in the streams, something that goes wrong while
+// they are applied, and in the end the dump of an undisturbed run. Holds types only.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { DatabaseKind, EffectsDatabases } from "../../../testkit/effects-databases.ts";
+import type { TestNatsServer } from "../../../testkit/nats-server.ts";
+import type { Random } from "../random.ts";
+
+export interface EffectsContext {
+  readonly form: "short" | "full";
+  readonly databases: EffectsDatabases;
+  readonly nats: TestNatsServer;
+  /** Comes back by itself when the server does. */
+  readonly connection: NatsConnection;
+  readonly random: Random;
+  note(text: string): void;
+}
+
+export interface EffectsScenario {
+  /** In kebab-case; begins with `effects-`. */
+  readonly name: string;
+  readonly title: string;
+  /** The streams are there, and empty. Gives what broke a promise. */
+  run(context: EffectsContext): Promise<readonly string[]>;
+}
+
+export interface EffectsResult {
+  readonly scenario: string;
+  readonly database: DatabaseKind;
+  readonly natsVersion: string;
+  readonly seconds: number;
+  /** What broke a promise; empty when all held. */
+  readonly faults: readonly string[];
+  readonly notes: readonly string[];
+}

@@ -1,0 +1,7 @@
+// Every scenario of the effects, in the order in which they are run.
+
+import type { EffectsScenario } from "./scenario.ts";
+import { effectsBacklog } from "./scenarios/effects-backlog.ts";
+import { effectsKilled } from "./scenarios/effects-killed.ts";
+
+export const effectsScenarios: readonly EffectsScenario[] = [effectsKilled, effectsBacklog];
