@@ -4,6 +4,7 @@
 
 import { writeFileSync } from "node:fs";
 import path from "node:path";
+import { effectsRows } from "./effects-rows.ts";
 import { datasource, layOut } from "./panels.ts";
 import { requestRows } from "./request-rows.ts";
 import { storeRows } from "./store-rows.ts";
@@ -61,7 +62,7 @@ export function dashboardText(): string {
     },
     annotations: { list: [] },
     links: [],
-    panels: layOut([...requestRows, ...storeRows]),
+    panels: layOut([...requestRows, ...storeRows, ...effectsRows]),
   };
   return `${JSON.stringify(dashboard, undefined, 2)}\n`;
 }

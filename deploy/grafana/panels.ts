@@ -22,7 +22,7 @@ interface Threshold {
  * Grafana's names. Rates of events and requests are `ops`, rates of bytes `Bps`, shares
  * `percentunit`.
  */
-type Unit = "ops" | "s" | "bytes" | "Bps" | "percentunit" | "short" | "dateTimeFromNow";
+type Unit = "ops" | "s" | "m" | "bytes" | "Bps" | "percentunit" | "short" | "dateTimeFromNow";
 
 interface PanelOptions {
   readonly title: string;

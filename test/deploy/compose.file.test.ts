@@ -71,7 +71,11 @@ describe("the compose file fits together", () => {
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+\.\d+(-alpine)?$/);
     const own = services.filter(([, { image }]) => image === `penstock:${version}`);
-    expect(own.map(([name]) => name)).toEqual([...gateways.map(([name]) => name), "demo-project"]);
+    expect(own.map(([name]) => name)).toEqual([
+      ...gateways.map(([name]) => name),
+      "effects",
+      "demo-project",
+    ]);
     const builds = services.flatMap(([, { build }]) => build ?? []);
     expect(builds).toHaveLength(1);
     expect(
@@ -114,6 +118,21 @@ describe("the compose file fits together", () => {
     expect(
       gateways.map(([, { environment }]) => environment?.["PENSTOCK_TRUSTED_PROXIES"]),
     ).toEqual([subnets?.[0], subnets?.[0]]);
+  });
+
+  test("the effects have the gateways' NATS, and a database on a volume that their user may write to", () => {
+    const { environment = {}, volumes = [], healthcheck } = file.services["effects"]!;
+    const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsOf(environment);
+    expect({ natsUrl, natsToken }).toEqual({
+      natsUrl: config.natsUrl,
+      natsToken: config.natsToken,
+    });
+    const [, folderOfVolume] = volumes[0]?.split(":") ?? [];
+    expect(effectsUrl).toBe(`sqlite:${folderOfVolume}/effects.sqlite`);
+    expect(readDeploy("container/Dockerfile")).toContain(
+      `--chown=65532:65532 ${folderOfVolume} ${folderOfVolume}`,
+    );
+    expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
   test("every node has the variables that its configuration asks for, no others, and nats-server takes them", () => {

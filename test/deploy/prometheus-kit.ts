@@ -70,14 +70,20 @@ interface TestPrometheus {
 }
 
 /**
- * With the configuration and rules of deploy/, but every second, and of this one gateway. Ends with
- * the test.
+ * With the configuration and rules of deploy/, but every second, and of this one gateway and its
+ * effects. Ends with the test.
  */
-export async function startPrometheus(adminUrl: string): Promise<TestPrometheus> {
+export async function startPrometheus(
+  adminUrl: string,
+  effectsAddress: string,
+): Promise<TestPrometheus> {
   const binary = path.join(await testProgram("prometheus"), "prometheus");
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
   const configFile = path.join(folder, "prometheus.yml");
-  writeFileSync(configFile, configText(new URL(adminUrl).host));
+  writeFileSync(
+    configFile,
+    configText({ penstock: new URL(adminUrl).host, "penstock-effects": effectsAddress }),
+  );
   const where = [`--config.file=${configFile}`, `--storage.tsdb.path=${folder}/data`];
   const child = spawn(binary, [...where, "--web.listen-address=127.0.0.1:0"], {
     stdio: ["ignore", "ignore", "pipe"],
@@ -124,10 +130,10 @@ export async function startPrometheus(adminUrl: string): Promise<TestPrometheus>
   };
 }
 
-function configText(target: string): string {
+function configText(targets: Readonly<Record<string, string>>): string {
   const config = parse(readFileSync(path.join(prometheusDir, "prometheus.yml"), "utf8")) as {
     rule_files: string[];
-    scrape_configs: { static_configs: { targets: string[] }[] }[];
+    scrape_configs: { job_name: string; static_configs: { targets: string[] }[] }[];
   };
   return stringify({
     ...config,
@@ -135,7 +141,7 @@ function configText(target: string): string {
     rule_files: config.rule_files.map((files) => path.join(prometheusDir, files)),
     scrape_configs: config.scrape_configs.map((job) => ({
       ...job,
-      static_configs: [{ targets: [target] }],
+      static_configs: [{ targets: [targets[job.job_name]] }],
     })),
   });
 }

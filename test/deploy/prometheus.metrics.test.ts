@@ -6,10 +6,12 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { dashboardText } from "../../deploy/grafana/dashboard.ts";
-import { metricNames, metricTable } from "../../src/admin/metrics/metric-table.ts";
+import { metricTable as gatewayMetrics } from "../../src/admin/metrics/metric-table.ts";
+import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
 import { type DashboardPanel, dashboardPanels, dashboardQueries } from "./dashboard-kit.ts";
 import { readRules, root } from "./prometheus-kit.ts";
 
+const metrics = Object.entries({ ...gatewayMetrics, ...effectsMetricTable });
 const grafanaDir = path.join(root, "deploy/grafana");
 const rules = readRules();
 const expressions = [
@@ -21,8 +23,8 @@ const shown = new Set(
 );
 
 describe("every metric is watched", () => {
-  test.each(metricNames.map((name) => [name]))("%s", (name) => {
-    const series = metricTable[name].type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+  test.each(metrics)("%s", (name, { type }) => {
+    const series = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
   });
 
@@ -30,7 +32,7 @@ describe("every metric is watched", () => {
     const recorded = rules.flatMap(({ record }) => record ?? []);
     const known = new Set([
       ...recorded,
-      ...metricNames.flatMap((name) => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]),
+      ...metrics.flatMap(([name]) => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]),
     ]);
     expect([...shown].filter((name) => !known.has(name))).toEqual([]);
     expect(recorded.filter((name) => !shown.has(name))).toEqual([]);

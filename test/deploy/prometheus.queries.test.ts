@@ -2,10 +2,16 @@
 // is silent for a moment. Every query of the dashboard, every recording rule and every series an
 // alert asks for has a number then.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { serveEffects } from "../../src/app/effects.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
+import { silent } from "../../testkit/processes.ts";
 import { testProgram } from "../../testkit/test-program.ts";
 import { dashboardQueries } from "./dashboard-kit.ts";
+import { settingsOf } from "./files-kit.ts";
 import { fetchMsMax, readRules, startPrometheus } from "./prometheus-kit.ts";
 
 const ackTimeoutMs = 300;
@@ -55,6 +61,36 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
   });
 }
 
+/** Address and port of effects on the gateway's streams. They end with the test. */
+async function startEffects(gateway: TestGateway): Promise<string> {
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-effects-"));
+  const config = settingsOf({
+    PENSTOCK_NATS_URL: gateway.nats.url,
+    PENSTOCK_EFFECTS_URL: `sqlite:${folder}/effects.sqlite`,
+    PENSTOCK_EFFECTS_PORT: "0",
+  });
+  const ended = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const info = (fields: object): void => {
+    if ("effectsPort" in fields) resolve(fields.effectsPort as number);
+  };
+  const log = { ...silent, info } as never;
+  const options = {
+    host: process,
+    log,
+    signal: ended.signal,
+    acceptExpired: false,
+    isBeside: false,
+  };
+  const served = serveEffects(config, options);
+  onTestFinished(async () => {
+    ended.abort();
+    await served;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return `127.0.0.1:${await promise}`;
+}
+
 test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   timeout: fetchMsMax,
 }, async () => {
@@ -63,7 +99,7 @@ test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());
   startLoad(gateway, await gateway.project());
-  const prometheus = await startPrometheus(gateway.adminUrl);
+  const prometheus = await startPrometheus(gateway.adminUrl, await startEffects(gateway));
   const numbers = async (expr: string) =>
     (await prometheus.query(expr)).map(({ value }) => Number(value[1])).filter(Number.isFinite);
   const within = { timeout: 30_000, interval: 200 };

@@ -26,6 +26,7 @@ function unitOf(name: string): Unit {
 }
 
 const gateway = unitOf("penstock");
+const effects = unitOf("penstock-effects");
 const nats = unitOf("nats-server");
 const gatewayEnv = envOf(readDeploy("systemd/penstock.env"));
 const natsEnv = envOf(readDeploy("systemd/nats.env"));
@@ -33,6 +34,7 @@ const natsEnv = envOf(readDeploy("systemd/nats.env"));
 describe("systemd units run the bundle", () => {
   test.each([
     ["penstock", gateway],
+    ["penstock-effects", effects],
     ["nats-server", nats],
   ])(
     "%s.service is restarted without end, has no privileges, and writes nowhere else",
@@ -58,6 +60,16 @@ describe("systemd units run the bundle", () => {
       drainDelayMs + drainTimeoutMs + 5_000,
     );
     expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
+  });
+
+  test("the effects are the bundle's, with the gateway's settings, and write to a folder of their own", () => {
+    const service = effects["Service"] ?? {};
+    expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock effects"]);
+    expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
+    const own = envOf((service["Environment"] ?? []).join("\n"));
+    expect(settingsOf({ ...gatewayEnv, ...own }).effectsUrl).toBe(
+      `sqlite:/var/lib/${service["StateDirectory"]?.[0]}/effects.sqlite`,
+    );
   });
 
   test("nats-server has what its configuration asks for, the gateway's token, and room for its streams", () => {

@@ -1,0 +1,114 @@
+// The row of the dashboard that is about people, groups, usage and spikes. Thresholds are those of
+// the alerts. It is of every process of that kind: the gateways chosen at the top of the dashboard
+// say nothing of them.
+
+import { type Row, timeSeries } from "./panels.ts";
+
+function sumRate(metric: string, by = ""): string {
+  const summed = by === "" ? "sum" : `sum by (${by})`;
+  return `${summed} (rate(${metric}[$__rate_interval]))`;
+}
+
+/** A series that appears only with its first count: 0 until then. */
+function orNone(expr: string): string {
+  return `${expr} or vector(0)`;
+}
+
+export const effectsRows: readonly Row[] = [
+  {
+    title: "People, groups, usage and spikes (where `penstock effects` runs)",
+    panels: [
+      timeSeries({
+        title: "Effects behind",
+        description:
+          "For how long the oldest event that is not applied has been in its stream. Live events: an alert after 5 minutes.",
+        unit: "s",
+        queries: [
+          { expr: "penstock_effects_lag_seconds", legend: "{{lane}} {{instance}}" },
+          { expr: "penstock_effects_ready", legend: "applies (1) {{instance}}" },
+        ],
+        thresholds: [{ from: 300, color: "red" }],
+      }),
+      timeSeries({
+        title: "Messages not applied",
+        description: "Messages of the streams that are still to be applied.",
+        unit: "short",
+        queries: [{ expr: "penstock_effects_lag_messages", legend: "{{lane}} {{instance}}" }],
+      }),
+      timeSeries({
+        title: "Events applied",
+        description: "By class, as usage counts them; and duplicates, which have no effect.",
+        unit: "ops",
+        queries: [
+          { expr: sumRate("penstock_effects_events_total", "class"), legend: "{{class}}" },
+          { expr: sumRate("penstock_effects_duplicates_total"), legend: "duplicates" },
+          { expr: sumRate("penstock_effects_frames_total", "lane"), legend: "messages {{lane}}" },
+        ],
+      }),
+      timeSeries({
+        title: "Commits of effects",
+        description: "How long the database takes for a commit, and commits that failed.",
+        unit: "s",
+        queries: [
+          ...[0.5, 0.99].map((quantile) => ({
+            expr: `histogram_quantile(${quantile}, ${sumRate("penstock_effects_commit_seconds_bucket", "le")})`,
+            legend: `p${quantile * 100}`,
+          })),
+          {
+            expr: sumRate('penstock_effects_commits_total{outcome="failed"}'),
+            legend: "failed a second",
+          },
+        ],
+      }),
+      timeSeries({
+        title: "People and groups",
+        description: "What is in the database, and spikes that have not ended.",
+        unit: "short",
+        queries: [
+          { expr: "penstock_effects_persons", legend: "people" },
+          { expr: "penstock_effects_groups", legend: "groups" },
+          { expr: "penstock_effects_open_spikes", legend: "open spikes" },
+        ],
+      }),
+      timeSeries({
+        title: "Not applied, and links",
+        description:
+          "Values that could not be applied, incidents of streams, links by outcome, and requests that wait for a sequence.",
+        unit: "short",
+        queries: [
+          {
+            expr: orNone(sumRate("penstock_effects_rejected_total", "reason")),
+            legend: "rejected {{reason}}",
+          },
+          {
+            expr: orNone(sumRate("penstock_effects_incidents_total", "kind")),
+            legend: "incident {{kind}}",
+          },
+          {
+            expr: orNone(sumRate("penstock_effects_links_total", "outcome")),
+            legend: "link {{outcome}}",
+          },
+          { expr: "penstock_effects_waits", legend: "waiting requests" },
+        ],
+      }),
+      timeSeries({
+        title: "Memory of the effects",
+        description:
+          "Rows of people and groups in memory, messages in hand, and what is remembered of duplicates.",
+        unit: "bytes",
+        queries: [
+          { expr: "penstock_effects_cache_bytes", legend: "people and groups {{instance}}" },
+          { expr: "penstock_effects_frames_bytes", legend: "messages {{instance}}" },
+          { expr: "penstock_effects_duplicates_bytes", legend: "duplicates {{instance}}" },
+        ],
+      }),
+      timeSeries({
+        title: "Duplicates are told for",
+        description:
+          "In the stream that remembers least; below 30 minutes more events come than its memory takes.",
+        unit: "m",
+        queries: [{ expr: "penstock_effects_duplicates_window_minutes", legend: "{{instance}}" }],
+      }),
+    ],
+  },
+];
