@@ -43,6 +43,7 @@ const everythingButApp = [
   "admin",
   "base",
   "cli",
+  "effects",
   "embedded",
   "events",
   "http",
@@ -65,6 +66,8 @@ const mayImport: Record<string, string[]> = {
   streams: ["base", "nats"],
   projects: ["base", "nats"],
   embedded: ["base"],
+  // The process beside the gateway: reads what the data path has written, with the same scanner.
+  effects: ["base", "nats", "scan", "events"],
   // The settings as a type, and the table of metrics that a supervisor sums up.
   workers: ["base", "settings", "admin/metrics/metric-table.ts"],
   admin: everythingButApp,

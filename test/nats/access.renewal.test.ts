@@ -3,17 +3,9 @@
 
 import { copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import {
-  createAccount,
-  createOperator,
-  createUser,
-  encodeAccount,
-  encodeOperator,
-  encodeUser,
-  fmtCreds,
-} from "@nats-io/jwt";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createAuthority } from "../../testkit/certificates.ts";
+import { operatorMode } from "../../testkit/nats-operator.ts";
 import { startNatsServer } from "../../testkit/nats-server.ts";
 import { mutualTls, startTlsServer, tlsUrl, tryToConnect } from "../../testkit/nats-tls.ts";
 import { temporaryFolder } from "../../testkit/processes.ts";
@@ -73,25 +65,3 @@ describe("what is renewed counts at the next reconnect", () => {
     }
   });
 });
-
-const limits = {
-  conn: -1,
-  subs: -1,
-  payload: -1,
-  data: -1,
-  leaf: -1,
-  imports: -1,
-  exports: -1,
-  wildcards: true,
-};
-
-/** A server's trust, and the credentials of a user it takes: unlike those of any other call. */
-async function operatorMode(): Promise<{ config: string; creds: Uint8Array }> {
-  const [operator, account, user] = [createOperator(), createAccount(), createUser()];
-  const accountJwt = await encodeAccount("events", account, { limits }, { signer: operator });
-  const preload = `{ ${account.getPublicKey()}: ${accountJwt} }`;
-  return {
-    config: `operator: ${await encodeOperator("test", operator)}\nresolver: MEMORY\nresolver_preload: ${preload}`,
-    creds: fmtCreds(await encodeUser("gateway", user, account), user),
-  };
-}
