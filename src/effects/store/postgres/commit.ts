@@ -4,9 +4,9 @@
 import type { ClientBase } from "pg";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
 import { FencedError } from "../port.ts";
-import type { FlatCommit } from "../sqlite/flat-commit.ts";
-import type { Table, Value } from "../sqlite/tables.ts";
-import * as tables from "../sqlite/tables.ts";
+import type { FlatCommit } from "../rows/flat-commit.ts";
+import type { Table, Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "./arrays.ts";
 import { selectRows } from "./select-rows.ts";
 

@@ -2,7 +2,7 @@
 
 import type { ClientBase } from "pg";
 import { type DumpSection, dumpSections, personLine, sectionLine } from "../dump.ts";
-import type { Value } from "../sqlite/tables.ts";
+import type { Value } from "../rows/tables.ts";
 import { arrayOf, columnsSql } from "./arrays.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 import { selectRows } from "./select-rows.ts";

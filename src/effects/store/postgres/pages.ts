@@ -2,7 +2,7 @@
 // properties come to too much.
 
 import type { Page, PageOf } from "../port.ts";
-import type { Value } from "../sqlite/tables.ts";
+import type { Value } from "../rows/tables.ts";
 import { columnsSql } from "./arrays.ts";
 
 interface PageQuery {

@@ -5,8 +5,8 @@
 import type { ClientBase } from "pg";
 import { linksMax, linksReadMax } from "../bounds.ts";
 import { idBytes, type Link, type Page, type PageOf, type Person } from "../port.ts";
-import type { Value } from "../sqlite/tables.ts";
-import * as tables from "../sqlite/tables.ts";
+import type { Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { columnsSql } from "./arrays.ts";
 import { cutPage, pageSql } from "./pages.ts";
 import { selectRows } from "./select-rows.ts";

@@ -2,8 +2,8 @@
 
 import type { ClientBase } from "pg";
 import type { Position } from "../../types.ts";
-import { positionsOf } from "../sqlite/read-rows.ts";
-import * as tables from "../sqlite/tables.ts";
+import { positionsOf } from "../rows/read-rows.ts";
+import * as tables from "../rows/tables.ts";
 import { columnsSql } from "./arrays.ts";
 import { selectRows } from "./select-rows.ts";
 

@@ -19,10 +19,10 @@ import {
   type UsageDay,
   usageRowsMax,
 } from "../port.ts";
+import { incidentOf, type Row, rejectedOf, runOf, spikeOf } from "../rows/read-rows.ts";
+import type { Table, Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { spikePage, spikesBegin } from "../spike-page.ts";
-import { incidentOf, type Row, rejectedOf, runOf, spikeOf } from "../sqlite/read-rows.ts";
-import type { Table, Value } from "../sqlite/tables.ts";
-import * as tables from "../sqlite/tables.ts";
 import { readAddress } from "./address.ts";
 import { columnsSql } from "./arrays.ts";
 import { dumpLines } from "./dump-lines.ts";

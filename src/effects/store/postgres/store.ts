@@ -17,10 +17,10 @@ import type {
 } from "../../types.ts";
 import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
-import { flatCommit } from "../sqlite/flat-commit.ts";
-import { groupOf, memberOf, outboxRowOf, type Row, spikeOf } from "../sqlite/read-rows.ts";
-import type { Table, Value } from "../sqlite/tables.ts";
-import * as tables from "../sqlite/tables.ts";
+import { flatCommit } from "../rows/flat-commit.ts";
+import { groupOf, memberOf, outboxRowOf, type Row, spikeOf } from "../rows/read-rows.ts";
+import type { Table, Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { TooLargeError } from "../store-error.ts";
 import { type PostgresAddress, readAddress } from "./address.ts";
 import { arrayOf, columnsSql, unnestSql } from "./arrays.ts";

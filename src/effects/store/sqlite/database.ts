@@ -4,10 +4,10 @@
 
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { Value } from "../rows/tables.ts";
 import { StoreError } from "../store-error.ts";
 import { makePrivate, mustBeReadable } from "./file-access.ts";
 import { steps } from "./schema.ts";
-import type { Value } from "./tables.ts";
 
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;

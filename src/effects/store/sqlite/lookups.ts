@@ -5,10 +5,11 @@
 import { personUuid } from "../../people/person-uuid.ts";
 import { lookupBytesMax } from "../bounds.ts";
 import type { GroupName } from "../port.ts";
+import type { Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { StoreError, TooLargeError } from "../store-error.ts";
 import { Database, remedyOfDamage, type Statement, uuidText } from "./database.ts";
-import type { Value } from "./tables.ts";
-import * as tables from "./tables.ts";
+import { selectSql } from "./statements.ts";
 
 const cacheKiB = 64 * 1024;
 /** The columns `uuid`, `merged_into` and `first_uuid` of a row of members. */
@@ -39,7 +40,7 @@ export class SqliteLookups {
       let bytes = 0;
       let uuids = distinctIds.map((id) => personUuid(projectId, id));
       // All rows of one distance at a time; the database looks for them in the order of its index.
-      const sql = `${tables.selectSql(tables.members)} WHERE project_id = ?
+      const sql = `${selectSql(tables.members)} WHERE project_id = ?
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {
         const rows: Value[][] = [];
@@ -64,7 +65,7 @@ export class SqliteLookups {
   }
 
   groups(names: readonly GroupName[]): Value[][] {
-    const sql = `${tables.selectSql(tables.groups)} WHERE project_id = ? AND type = ? AND key = ?`;
+    const sql = `${selectSql(tables.groups)} WHERE project_id = ? AND type = ? AND key = ?`;
     return this.#read(() => {
       let bytes = 0;
       return names.flatMap(({ projectId, type, key }) => {
@@ -77,7 +78,7 @@ export class SqliteLookups {
   }
 
   groupTypes(projectIds: readonly string[]): Value[][] {
-    const sql = `${tables.selectSql(tables.groupTypes)} WHERE project_id = ?`;
+    const sql = `${selectSql(tables.groupTypes)} WHERE project_id = ?`;
     return this.#read(() => projectIds.flatMap((id) => this.#prepared(sql).all(id)));
   }
 

@@ -19,10 +19,11 @@ import {
   type UsageDay,
   usageRowsMax,
 } from "../port.ts";
+import type { Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { spikesBegin } from "../spike-page.ts";
 import { Database, type Statement, uuidBytes, uuidText } from "./database.ts";
-import type { Value } from "./tables.ts";
-import * as tables from "./tables.ts";
+import { selectSql } from "./statements.ts";
 
 /** Ids, and uuids of `mergedFrom`, that a person is shown with. */
 const shownMax = 100;
@@ -38,7 +39,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     CROSS JOIN members AS m ON m.project_id = ?1 AND m.uuid = tree.uuid
   )`;
 
-const newestIncidentsSql = `${tables.selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
+const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
 const linkColumns = "a, b, kind, at_ms, event_uuid, outcome";
 const placeColumns = "lane, partition, epoch, sequence, line";
 const groupColumns = "type, key, properties, created_at_ms, updated_at_ms, version";
@@ -71,7 +72,7 @@ export class SqliteQueries {
 
   persons(projectId: string, { after, limit, bytesMax }: Page): PageOf<Person> {
     return this.#read(() => {
-      const sql = `${tables.selectSql(tables.members)}
+      const sql = `${selectSql(tables.members)}
         WHERE project_id = ? AND uuid > ? AND merged_into IS NULL ORDER BY uuid LIMIT ?`;
       const rows = this.#prepared(sql).iterate(projectId, uuidBytes(after ?? ""), limit + 1);
       return pageOf(rows, { limit, bytesMax }, (row) => {
@@ -154,7 +155,7 @@ export class SqliteQueries {
 
   /** One more than the page has, if there are more. */
   spikes(projectId: string, fromMs: number, page: Page): Value[][] {
-    const sql = `${tables.selectSql(tables.spikes)}
+    const sql = `${selectSql(tables.spikes)}
       WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
       ORDER BY started_at_ms, subject LIMIT ?`;
     return this.#all(sql, projectId, ...spikesBegin(fromMs, page), page.limit + 1);
@@ -162,7 +163,7 @@ export class SqliteQueries {
 
   rejected(projectId: string | undefined, limit: number): Value[][] {
     const where = projectId === undefined ? "" : "WHERE project_id = ?";
-    const sql = `${tables.selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT ?`;
+    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT ?`;
     return this.#all(sql, ...(projectId === undefined ? [limit] : [projectId, limit]));
   }
 
@@ -209,16 +210,14 @@ export class SqliteQueries {
 
   #positions(): { rows: Value[][]; trail: Value[][] } {
     return {
-      rows: this.#prepared(`${tables.selectSql(tables.positions)} ORDER BY stream`).all(),
-      trail: this.#prepared(`${tables.selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
+      rows: this.#prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
+      trail: this.#prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
     };
   }
 
   /** The row of the person that this uuid answers for. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
-    const byUuid = this.#prepared(
-      `${tables.selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`,
-    );
+    const byUuid = this.#prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
     while (row !== undefined && row[5] instanceof Uint8Array) row = byUuid.get(projectId, row[5]);
     return row;

@@ -14,10 +14,10 @@ import type {
   Totals,
   UsageDay,
 } from "../port.ts";
+import { incidentOf, positionsOf, rejectedOf, runOf, spikeOf } from "../rows/read-rows.ts";
 import { spikePage } from "../spike-page.ts";
 import type { SqliteLongRead } from "./long-read.ts";
 import type { SqliteQueries } from "./queries.ts";
-import { incidentOf, positionsOf, rejectedOf, runOf, spikeOf } from "./read-rows.ts";
 import { ThreadLink } from "./thread-link.ts";
 
 interface Days {

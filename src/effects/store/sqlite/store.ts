@@ -13,9 +13,9 @@ import type {
   StoredOutboxRow,
 } from "../../types.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
-import { flatCommit } from "./flat-commit.ts";
+import { flatCommit } from "../rows/flat-commit.ts";
+import { groupOf, memberOf, outboxRowOf, positionsOf, spikeOf } from "../rows/read-rows.ts";
 import type { SqliteLookups } from "./lookups.ts";
-import { groupOf, memberOf, outboxRowOf, positionsOf, spikeOf } from "./read-rows.ts";
 import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";

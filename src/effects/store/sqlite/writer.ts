@@ -4,10 +4,18 @@
 
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
 import { FencedError } from "../port.ts";
+import type { FlatCommit } from "../rows/flat-commit.ts";
+import type { Table, Value } from "../rows/tables.ts";
+import * as tables from "../rows/tables.ts";
 import { Database, type Statement } from "./database.ts";
-import type { FlatCommit } from "./flat-commit.ts";
-import type { Table, Value } from "./tables.ts";
-import * as tables from "./tables.ts";
+import {
+  insertMembersSql,
+  insertSql,
+  resetMemberSql,
+  selectSql,
+  updateSql,
+  upsertSql,
+} from "./statements.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
 
 /** With each call several rows, because a call takes about as long as the row. */
@@ -56,7 +64,7 @@ export class SqliteWriter {
         );
       this.#writeMembers(commit);
       this.#writeGroups(commit.groups);
-      const once = `${tables.insertSql(tables.links)} ON CONFLICT DO NOTHING`;
+      const once = `${insertSql(tables.links)} ON CONFLICT DO NOTHING`;
       this.#each(this.#prepared(once), tables.links.columns.length, commit.links);
       this.#upsert(tables.groupTypes, commit.groupTypes);
       const oldest = "first_seen_at_ms = min(first_seen_at_ms, excluded.first_seen_at_ms)";
@@ -79,7 +87,7 @@ export class SqliteWriter {
   }
 
   activeIds(days: readonly (readonly [projectId: string, day: string])[]): Value[][] {
-    const sql = `${tables.selectSql(tables.activeIds)} WHERE project_id = ? AND day = ?`;
+    const sql = `${selectSql(tables.activeIds)} WHERE project_id = ? AND day = ?`;
     return this.#select(sql, days);
   }
 
@@ -110,8 +118,8 @@ export class SqliteWriter {
 
   positions(): { rows: Value[][]; trail: Value[][] } {
     return this.#open().transaction("read", () => ({
-      rows: this.#prepared(`${tables.selectSql(tables.positions)} ORDER BY stream`).all(),
-      trail: this.#prepared(`${tables.selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
+      rows: this.#prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
+      trail: this.#prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
     }));
   }
 
@@ -135,9 +143,9 @@ export class SqliteWriter {
     replaces: (row: readonly Value[]) => void = () => {},
   ): number {
     const width = table.columns.length;
-    const many = this.#prepared(tables.insertMembersSql(table, rowsACall));
-    const one = this.#prepared(tables.insertMembersSql(table, 1));
-    const reset = this.#prepared(tables.resetMemberSql(table));
+    const many = this.#prepared(insertMembersSql(table, rowsACall));
+    const one = this.#prepared(insertMembersSql(table, 1));
+    const reset = this.#prepared(resetMemberSql(table));
     let added = 0;
     for (let at = 0; at < values.length; ) {
       const count = values.length - at >= width * rowsACall ? rowsACall : 1;
@@ -162,8 +170,8 @@ export class SqliteWriter {
 
   /** How many rows were not there before. */
   #put(table: Table, values: readonly Value[]): number {
-    const update = this.#prepared(tables.updateSql(table));
-    const insert = this.#prepared(tables.insertSql(table));
+    const update = this.#prepared(updateSql(table));
+    const insert = this.#prepared(insertSql(table));
     const width = table.columns.length;
     let added = 0;
     for (let at = 0; at < values.length; at += width) {
@@ -181,7 +189,7 @@ export class SqliteWriter {
        ORDER BY id DESC LIMIT 1`,
     );
     const lengthen = this.#prepared("UPDATE runs SET to_sequence = ? WHERE id = ?");
-    const insert = this.#prepared(tables.insertSql(tables.runs));
+    const insert = this.#prepared(insertSql(tables.runs));
     let added = 0;
     for (let at = 0; at < values.length; at += 5) {
       const run = values.slice(at, at + 5) as [string, number, number, number, number];
@@ -220,15 +228,15 @@ export class SqliteWriter {
     const many = values.length - (values.length % (width * rowsACall));
     if (many > 0)
       this.#each(
-        this.#prepared(tables.upsertSql(table, rowsACall, other)),
+        this.#prepared(upsertSql(table, rowsACall, other)),
         width * rowsACall,
         values.slice(0, many),
       );
-    this.#each(this.#prepared(tables.upsertSql(table, 1, other)), width, values.slice(many));
+    this.#each(this.#prepared(upsertSql(table, 1, other)), width, values.slice(many));
   }
 
   #insert(table: Table, values: readonly Value[]): void {
-    this.#each(this.#prepared(tables.insertSql(table)), table.columns.length, values);
+    this.#each(this.#prepared(insertSql(table)), table.columns.length, values);
   }
 
   #each(statement: Statement, width: number, values: readonly Value[]): void {
@@ -237,7 +245,7 @@ export class SqliteWriter {
   }
 
   #ofProjects(table: Table, projectIds: readonly string[], and = ""): Value[][] {
-    const sql = `${tables.selectSql(table)} WHERE project_id = ?${and}`;
+    const sql = `${selectSql(table)} WHERE project_id = ?${and}`;
     return this.#select(
       sql,
       projectIds.map((one) => [one]),
