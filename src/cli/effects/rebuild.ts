@@ -97,22 +97,23 @@ async function inPlace(
   file: string,
   { acceptMissing }: RebuildCommandOptions,
 ): Promise<void> {
-  const { removeDatabase, replaceDatabase } = await import(
+  const { makeBeside, replaceDatabase } = await import(
     "../../effects/store/sqlite/replace-file.ts"
   );
   const { takeWriterLock } = await import("../../effects/store/sqlite/writer-lock.ts");
-  const [anew, kept] = [`${file}.rebuilt`, `${file}.before-rebuild`];
+  const anew = `${file}.rebuilt`;
   const reader = await readerAt({ kind: "sqlite", file });
   let lock: WriterLock | undefined;
+  let kept: string;
   try {
     // A reader says so when there is no file; the lock would be made all the same.
     await reader.applied();
     // Until the new one has the name: a process that stands by would write to the old one.
     lock = takeWriterLock(file);
-    removeDatabase(anew);
+    makeBeside({ file, anew });
     await fill(command, reader, { place: { kind: "sqlite", file: anew }, acceptMissing });
     await reader.close();
-    replaceDatabase({ file, anew, kept });
+    kept = replaceDatabase({ file, anew });
   } finally {
     await reader.close();
     lock?.close();

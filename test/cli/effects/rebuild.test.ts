@@ -1,6 +1,6 @@
 // The database made anew out of the streams: the same one, and what is said where it cannot be.
 
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
@@ -18,7 +18,7 @@ vi.mock(import("../../../src/effects/store/sqlite/replace-file.ts"), async (orig
   return {
     ...others,
     replaceDatabase(names) {
-      replaceDatabase(names);
+      const kept = replaceDatabase(names);
       const { takeWriterLock } = writerLock;
       try {
         takeWriterLock(names.file).close();
@@ -26,6 +26,7 @@ vi.mock(import("../../../src/effects/store/sqlite/replace-file.ts"), async (orig
       } catch {
         wasLocked.push(true);
       }
+      return kept;
     },
   };
 });
@@ -78,11 +79,18 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   ).rejects.toThrow("");
   expect(said.out).toContain("is not what 1 messages");
 
-  expect((await run("effects", "rebuild")).out).toContain("is made anew");
+  expect((await run("effects", "rebuild")).out).toContain(
+    `is made anew; the one before is ${file}.before-rebuild\n`,
+  );
   expect(wasLocked).toEqual([true]);
   expect((await run("effects", "verify", "--json")).out).toContain('"same": true');
   expect((await run("person", id, "me", "links")).out).toContain("merged");
   expect((await run("effects", "status")).out).toMatch(/PENSTOCK_LIVE_0 +\d+ +\d+ +0/);
+
+  // The first one that was kept stays.
+  const original = statSync(`${file}.before-rebuild`).ino;
+  expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
+  expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
 
   const other = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
   expect((await run("effects", "rebuild", "--into", other)).out).toContain("PENSTOCK_EFFECTS_URL");

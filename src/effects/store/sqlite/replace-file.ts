@@ -2,6 +2,8 @@
 // ends, one of both has the name, in whole. Whoever calls has the writer's lock on that name.
 
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -10,35 +12,67 @@ import {
   openSync,
   renameSync,
   rmSync,
+  type Stats,
+  statSync,
 } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { StoreError } from "../store-error.ts";
 import { faults } from "./database.ts";
+import { makePrivate } from "./file-access.ts";
 
 interface Replacing {
   readonly file: string;
   readonly anew: string;
-  /** What the old one is called afterwards, in place of what has that name. */
-  readonly kept: string;
 }
 
 const files = ["", "-wal", "-shm", ".writer-lock"] as const;
 
-export function removeDatabase(file: string): void {
+function removeDatabase(file: string): void {
   for (const end of files) rmSync(`${file}${end}`, { force: true });
 }
 
-/** All three are in one folder. Throws a StoreError when something reads one of them. */
-export function replaceDatabase({ file, anew, kept }: Replacing): void {
+/**
+ * Makes an empty file for the new database, with owner and mode of the one it will replace: whoever
+ * makes it may be root, and whoever opens it afterwards is not. Throws a StoreError where this user
+ * may not do so.
+ */
+export function makeBeside({ file, anew }: Replacing): void {
+  removeDatabase(anew);
+  makePrivate(anew);
+  const { uid, gid, mode } = statSync(file);
+  try {
+    giveTo(anew, { uid, gid });
+    chmodSync(anew, mode & 0o777);
+    // Where the lock's file was not there, whoever makes the new database made it.
+    giveTo(`${file}.writer-lock`, { uid, gid });
+  } catch (error) {
+    removeDatabase(anew);
+    const reason = (error as Error).message;
+    throw new StoreError(
+      `make ${anew}: it cannot have the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
+    );
+  }
+}
+
+function giveTo(file: string, { uid, gid }: Pick<Stats, "uid" | "gid">): void {
+  const now = statSync(file);
+  if (now.uid !== uid || now.gid !== gid) chownSync(file, uid, gid);
+}
+
+/**
+ * Both are in one folder. Gives the name that the old one has afterwards, which nothing had before.
+ * Throws a StoreError when something reads one of them.
+ */
+export function replaceDatabase({ file, anew }: Replacing): string {
   for (const one of [anew, file]) intoOneFile(one);
-  removeDatabase(kept);
-  keep(file, kept);
+  const kept = keep(file);
   // Before the name says something else: a log that came back would be taken for the new one's.
   syncFolder(file);
   renameSync(anew, file);
   syncFolder(file);
   rmSync(`${anew}.writer-lock`, { force: true });
+  return kept;
 }
 
 /** Writes the log into the file and removes it: the next one with that name would read it. */
@@ -57,12 +91,31 @@ function intoOneFile(file: string): void {
     throw new StoreError(`write to ${file}: its log is still there: end what reads it`);
 }
 
-function keep(file: string, kept: string): void {
+/** Gives the database one more name, or makes a copy of that name. */
+function keep(file: string): string {
+  const kept = keptName(file);
   try {
     linkSync(file, kept);
   } catch {
     // A file system without links. It takes its time, and the name stays where it is.
-    copyFileSync(file, kept);
+    const part = `${file}.before-rebuild.part`;
+    copyFileSync(file, part);
+    renameSync(part, kept);
+  }
+  return kept;
+}
+
+/**
+ * The first name that is free: what was kept once may be all there is of events that have left the
+ * streams. A name of the database itself is left of a process that ended before it was replaced.
+ */
+function keptName(file: string): string {
+  const inode = statSync(file).ino;
+  for (let nth = 1; ; nth++) {
+    const name = `${file}.before-rebuild${nth === 1 ? "" : `-${nth}`}`;
+    const found = statSync(name, { throwIfNoEntry: false });
+    if (found?.ino === inode) rmSync(name);
+    if (found === undefined || found.ino === inode) return name;
   }
 }
 
